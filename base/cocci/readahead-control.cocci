@@ -1,0 +1,8 @@
+// Readahead: the two fields of struct readahead_control behind it.
+
+@@ @@
+ struct readahead_control {
+ ...
+- bool _workingset;
+- unsigned long _pflags;
+ };
