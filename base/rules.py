@@ -113,7 +113,9 @@ RULES = {
                                                 r"\t\} psi;", limit=3)),
     ],
     "include/linux/cgroup-defs.h": [
-        ("include of psi_types.h", Include("linux/psi_types.h")),
+        # Others got <linux/kthread.h> through psi_types.h; it is all they got through it only.
+        ("include of psi_types.h", Replace(r"^#include <linux/psi_types\.h>$",
+                                           "#include <linux/kthread.h>")),
         ("psi_files of struct cgroup",
          Block(r"\t/\* handles for .*\.pressure.* \*/",
                r"\tstruct cgroup_file psi_files\[.*\];", limit=2)),
