@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _LINUX_PSI_H
+#define _LINUX_PSI_H
+
+#include <linux/jump_label.h>
+#include <linux/psi_types.h>
+
+/*
+ * Pressure stall information: what the rest of the kernel calls. The
+ * scheduler's own entry points are in kernel/sched/psi.h.
+ */
+
+#ifdef CONFIG_PSI
+
+DECLARE_STATIC_KEY_FALSE(psi_disabled);
+
+void __init psi_init(void);
+void __psi_memstall_enter(unsigned long *flags);
+void __psi_memstall_leave(unsigned long *flags);
+
+/**
+ * psi_memstall_enter - start a section in which the task waits for memory
+ * @flags: room to remember whether the section is nested in another one
+ *
+ * From here on the task counts as stalled on memory, whether it sleeps or
+ * runs, until psi_memstall_leave() with the same @flags. Sections nest.
+ *
+ * Context: Process context with interrupts enabled; takes the runqueue lock.
+ */
+static inline void psi_memstall_enter(unsigned long *flags)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_memstall_enter(flags);
+}
+
+/**
+ * psi_memstall_leave - end a section begun by psi_memstall_enter()
+ * @flags: what psi_memstall_enter() was given
+ *
+ * Context: Process context with interrupts enabled; takes the runqueue lock.
+ */
+static inline void psi_memstall_leave(unsigned long *flags)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_memstall_leave(flags);
+}
+
+#else /* CONFIG_PSI */
+
+static inline void psi_init(void) { }
+static inline void psi_memstall_enter(unsigned long *flags) { }
+static inline void psi_memstall_leave(unsigned long *flags) { }
+
+#endif /* CONFIG_PSI */
+
+#endif /* _LINUX_PSI_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _LINUX_PSI_TYPES_H
+#define _LINUX_PSI_TYPES_H
+
+#include <linux/types.h>
+
+struct psi_group;
+
+/**
+ * struct psi_task - what a task contributes to pressure
+ * @group: the domain the task is counted in, %NULL for tasks that are not
+ *	   counted at all (idle threads, PSI's own thread)
+ * @attrs: the attributes that the counts of @group hold for this task on
+ *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
+ * @in_stall: the task is inside a memory-stall section
+ *
+ * @group and @attrs are protected by the lock of the task's runqueue. Only
+ * the task itself writes @in_stall, with that lock held.
+ */
+struct psi_task {
+#ifdef CONFIG_PSI
+	struct psi_group	*group;
+	u8			attrs;
+	bool			in_stall;
+#endif
+};
+
+#endif /* _LINUX_PSI_TYPES_H */

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: how much work time is lost to contention
+ *
+ * Contract
+ *
+ *   A task stalls when it cannot make progress because it waits for cpu,
+ *   memory or io. "some" is the time in which at least one task of a domain
+ *   stalls on a resource, "full" the time in which tasks stall and none of the
+ *   domain is productive. A domain is the whole machine, or a cgroup with all
+ *   its descendants; in this code both are groups. User space reads averages
+ *   and totals of both, see Documentation/accounting/psi.rst.
+ *
+ * Contributors
+ *
+ *   A group is to its parent what a task is to its group: a contributor. A
+ *   contributor shows a set of attributes:
+ *
+ *	waiting		runnable, not on the CPU
+ *	productive	runnable, and not in a memory-stall section
+ *	oncpu		the CPU executes it
+ *	oncpu_stall	the CPU executes it, in a memory-stall section
+ *	iowait		asleep, waiting for io
+ *	memstall	in a memory-stall section, asleep or not
+ *
+ *   Per CPU, a group counts for each attribute how many of its contributors
+ *   show it. It shows an attribute itself while that count is above zero.
+ *
+ * States
+ *
+ *   Every pressure state of a group on a CPU is a function of the attributes
+ *   it shows, with "running" for waiting or oncpu:
+ *
+ *	nonidle		iowait, memstall or running
+ *	cpu some	waiting
+ *	cpu full	waiting, not oncpu
+ *	irq full	oncpu, and the CPU serves interrupts
+ *	io some		iowait
+ *	io full		iowait, not running
+ *	mem some	memstall
+ *	mem full	memstall, and: not productive, or oncpu_stall
+ *
+ *   Attributes say "at least one", and so do the states; neither depends on
+ *   how many. That is why the counts never leave their level, and it gives the
+ *   rule that everything below follows from:
+ *
+ *	An event changes the counts of one group. Unless that changes what the
+ *	group shows, nothing above it can have changed.
+ *
+ * The walk
+ *
+ *   psi_walk() applies the change of one contributor to its group, and while
+ *   what the group shows changes too, goes on with that change in the parent.
+ *   A walk takes at most one step a level, O(depth), and most end earlier.
+ *
+ *   A context switch changes two tasks, whose walks meet at the latest in the
+ *   system. Counts are linear, so where the walks meet their changes are
+ *   added up, and what cancels is never seen above: on a switch between two
+ *   tasks of one group, "oncpu" does not change.
+ *
+ * Time
+ *
+ *   A state's time is kept so that nothing needs an update while nothing
+ *   changes: when a state begins at t, t is subtracted from its time; when it
+ *   ends at t, t is added. For a reader at t the time is the stored value,
+ *   plus t if the state holds. There is no start to store, a state that does
+ *   not change costs nothing, and 64 bits of ns do not wrap: the sums are
+ *   exact modulo 2^64 whatever comes in between.
+ *
+ *   The clock is rq_clock() for all states but irq full. That one is "oncpu"
+ *   measured on another clock, the CPU's own interrupt time, and so needs no
+ *   hooks in the interrupt path.
+ *
+ * Tasks
+ *
+ *   A task remembers what it is counted as (psi_task.attrs) and where: in its
+ *   group, on task_cpu(). Events do not say what happened; they say that the
+ *   task has to be looked at again. psi_task_attrs() derives what it should be
+ *   counted as, and the difference to what is remembered is applied. An event
+ *   that changes nothing for PSI costs a comparison, and a hook that is called
+ *   twice, or for a queue operation that is undone at once, does no harm.
+ *
+ *   Where a task is looked at:
+ *
+ *	enqueue		Asleep if the class left it on the queue as a delayed
+ *			dequeue (se.sched_delayed), oncpu if it is current,
+ *			waiting otherwise. This covers wake-ups, the requeue of
+ *			a delayed task, arrival after migration, and changes of
+ *			class, priority or affinity.
+ *
+ *	dequeue		Current is left alone: the switch follows. Between the
+ *			two the runqueue lock may be dropped, and the task may
+ *			be requeued or moved to another cgroup; the switch
+ *			sees the outcome. A queued task that leaves the CPU is
+ *			counted nowhere until it is enqueued again. A delayed
+ *			task whose dequeue completes was asleep all along.
+ *
+ *	switch		prev: waiting if still queued and not delayed, asleep
+ *			otherwise. next: oncpu.
+ *
+ *	wake-up on	A sleeping task stays counted on the CPU it last ran on
+ *	another CPU	(iowait, memstall). It leaves it before set_task_cpu().
+ *
+ *	memory-stall	The task is current, so oncpu.
+ *
+ *   The invariant, which the model test in psi_test.c checks after each of
+ *   many random events: the counts of a group on a CPU equal a recount of its
+ *   contributors there, on every level.
+ *
+ * Locking
+ *
+ *   psi_group.lock
+ *     rq->lock		counts, states and times of that CPU, psi_task.attrs
+ *       psi_seq	write section, so that readers see one moment of a CPU
+ *
+ *   Readers of times take no runqueue lock: they retry when psi_seq moved.
+ *   All levels of an event change in one write section of the CPU.
+ */
+
+DEFINE_STATIC_KEY_FALSE(psi_disabled);
+EXPORT_SYMBOL_GPL(psi_disabled);
+
+static bool psi_enable __initdata = !IS_ENABLED(CONFIG_PSI_DEFAULT_DISABLED);
+
+static DEFINE_PER_CPU(struct psi_cpu, psi_system_cpus);
+struct psi_group psi_system = {
+	.cpus = &psi_system_cpus,
+};
+
+/* Bumped around every change of any group on that CPU. */
+static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
+
+static void psi_clock_join(struct psi_cpu *pc, int cpu);
+static void psi_avgs_init(struct psi_avgs *avgs, u64 now);
+
+/*
+ * Counts: the lanes
+ *
+ * Tasks number less than 2^30 (MAX_THREADS), groups fewer still, so 31 bits
+ * hold any count. A CPU executes one task, so one bit will do for oncpu. A
+ * lane may borrow from the next within a difference; it cannot in a sum of
+ * all, as that is the sum of all contributors.
+ */
+#define PSI_SCHED_LANE		31
+#define PSI_SCHED_ATTRS		(PSI_WAITING | PSI_PRODUCTIVE | PSI_ONCPU | PSI_ONCPU_STALL)
+#define PSI_STALL_LANE		32
+
+/* What one contributor that shows @attrs adds to the counts of its group. */
+static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
+{
+	u64 a = attrs;
+
+	return (struct psi_counts) {
+		.sched = (a & PSI_WAITING) |
+			 (a & PSI_PRODUCTIVE) << (PSI_SCHED_LANE - 1) |
+			 (a & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_SCHED_LANE - 2),
+		.stall = (a & PSI_IOWAIT) >> 4 |
+			 (a & PSI_MEMSTALL) << (PSI_STALL_LANE - 5),
+	};
+}
+
+/* The attributes with a count above zero. */
+static __always_inline unsigned int psi_attrs_of(struct psi_counts counts)
+{
+	const u64 lane = (1ULL << PSI_SCHED_LANE) - 1;
+
+	return (counts.sched & lane ? PSI_WAITING : 0) |
+	       (counts.sched >> PSI_SCHED_LANE & lane ? PSI_PRODUCTIVE : 0) |
+	       counts.sched >> (2 * PSI_SCHED_LANE) << 2 |
+	       ((u32)counts.stall ? PSI_IOWAIT : 0) |
+	       (counts.stall >> PSI_STALL_LANE ? PSI_MEMSTALL : 0);
+}
+
+static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
+{
+	return (struct psi_counts){ a.sched + b.sched, a.stall + b.stall };
+}
+
+/* The change of a contributor that showed @old and now shows @new. */
+static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
+{
+	struct psi_counts a = psi_counts_of(old), b = psi_counts_of(new);
+
+	return (struct psi_counts){ b.sched - a.sched, b.stall - a.stall };
+}
+
+static __always_inline bool psi_counts_zero(struct psi_counts c)
+{
+	return !(c.sched | c.stall);
+}
+
+/*
+ * States from attributes, see "States" above: the definition, as a constant
+ * expression, and the table made from it that the walk looks up.
+ */
+#define PSI_HAS(a, attr)	(!!((a) & (attr)))
+#define PSI_RUNNING(a)		PSI_HAS(a, PSI_WAITING | PSI_ONCPU)
+#define PSI_STATES_OF(a) (						\
+	(PSI_RUNNING(a) || PSI_HAS(a, PSI_IOWAIT | PSI_MEMSTALL)) << PSI_NONIDLE | \
+	PSI_HAS(a, PSI_WAITING) << PSI_CPU_SOME |			\
+	(PSI_HAS(a, PSI_WAITING) && !PSI_HAS(a, PSI_ONCPU)) << PSI_CPU_FULL | \
+	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) && PSI_HAS(a, PSI_ONCPU)) << PSI_IRQ_FULL | \
+	PSI_HAS(a, PSI_IOWAIT) << PSI_IO_SOME |				\
+	(PSI_HAS(a, PSI_IOWAIT) && !PSI_RUNNING(a)) << PSI_IO_FULL |	\
+	PSI_HAS(a, PSI_MEMSTALL) << PSI_MEM_SOME |			\
+	(PSI_HAS(a, PSI_MEMSTALL) &&					\
+	 (!PSI_HAS(a, PSI_PRODUCTIVE) || PSI_HAS(a, PSI_ONCPU_STALL))) << PSI_MEM_FULL)
+
+#define PSI_STATES_4(a)		PSI_STATES_OF(a), PSI_STATES_OF((a) + 1), \
+				PSI_STATES_OF((a) + 2), PSI_STATES_OF((a) + 3)
+#define PSI_STATES_16(a)	PSI_STATES_4(a), PSI_STATES_4((a) + 4), \
+				PSI_STATES_4((a) + 8), PSI_STATES_4((a) + 12)
+
+static const u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned = {
+	PSI_STATES_16(0), PSI_STATES_16(16), PSI_STATES_16(32), PSI_STATES_16(48),
+};
+
+/* The CPU's interrupt time in ns; stands still where it is not accounted. */
+static u64 psi_irq_clock(int cpu)
+{
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	return irq_time_read(cpu);
+#else
+	return 0;
+#endif
+}
+
+/*
+ * End the states that no longer hold and begin those that do from now on, see
+ * "Time" above. Mostly it is one state.
+ */
+static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int states,
+					     int cpu, u64 now)
+{
+	unsigned int flips = pc->states ^ states;
+
+	pc->states = states;
+	while (flips) {
+		unsigned int s = __ffs(flips);
+		u64 t = s == PSI_IRQ_FULL ? psi_irq_clock(cpu) : now;
+
+		flips &= flips - 1;
+		pc->times[s] += states & BIT(s) ? -t : t;
+	}
+	if (unlikely(!pc->listed) && states)
+		psi_clock_join(pc, cpu);
+}
+
+/* Apply @change to one level; return what that changes for the next. */
+static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi_counts change,
+						  int cpu, u64 now)
+{
+	unsigned int old = pc->attrs, new;
+
+	pc->counts = psi_counts_add(pc->counts, change);
+	new = psi_attrs_of(pc->counts);
+	if (new == old)
+		return (struct psi_counts){ };
+
+	pc->attrs = new;
+	psi_enter_states(pc, psi_states[new], cpu, now);
+	return psi_counts_diff(old, new);
+}
+
+/**
+ * psi_walk - apply the change of one contributor
+ * @pc: its group on @cpu
+ * @change: what it adds to the counts from now on
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ */
+static void psi_walk(struct psi_cpu *pc, struct psi_counts change, int cpu, u64 now)
+{
+	while (pc && !psi_counts_zero(change)) {
+		change = psi_step(pc, change, cpu, now);
+		pc = pc->parent;
+	}
+}
+
+/**
+ * psi_walk_two - apply the changes of two contributors at once
+ * @a: group of the first on @cpu
+ * @change_a: what the first adds to the counts from now on
+ * @b: group of the second, in the same tree
+ * @change_b: what the second adds
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ *
+ * Each walks up to the group they share; from there they are one.
+ */
+static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
+			 struct psi_cpu *b, struct psi_counts change_b, int cpu, u64 now)
+{
+	while (a != b) {
+		if (a->level >= b->level) {
+			change_a = psi_step(a, change_a, cpu, now);
+			a = a->parent;
+		} else {
+			change_b = psi_step(b, change_b, cpu, now);
+			b = b->parent;
+		}
+	}
+	psi_walk(a, psi_counts_add(change_a, change_b), cpu, now);
+}
+
+/*
+ * Tasks, see "Tasks" above
+ */
+
+enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
+
+/* What a task is to be counted as. */
+static __always_inline unsigned int psi_attrs_for(enum psi_where where, bool iowait, bool stall)
+{
+	switch (where) {
+	case PSI_RUNS:
+		return PSI_ONCPU | (stall ? PSI_ONCPU_STALL | PSI_MEMSTALL : PSI_PRODUCTIVE);
+	case PSI_QUEUED:
+		return PSI_WAITING | (stall ? PSI_MEMSTALL : PSI_PRODUCTIVE);
+	default:
+		return (iowait ? PSI_IOWAIT : 0) | (stall ? PSI_MEMSTALL : 0);
+	}
+}
+
+/* Remember what @t is counted as from now on; return the change. */
+static __always_inline struct psi_counts psi_task_change(struct psi_task *t, unsigned int attrs)
+{
+	unsigned int old = t->attrs;
+
+	t->attrs = attrs;
+	return psi_counts_diff(old, attrs);
+}
+
+/* Count a task as @attrs. */
+static void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
+{
+	struct psi_cpu *pc = per_cpu_ptr(t->group->cpus, cpu);
+
+	psi_walk(pc, psi_task_change(t, attrs), cpu, now);
+}
+
+/* The same for two tasks at once, either of which may not be counted at all. */
+static void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
+			   struct psi_task *next, unsigned int next_attrs, int cpu, u64 now)
+{
+	struct psi_cpu *from, *to;
+	struct psi_counts change;
+
+	if (unlikely(!prev->group)) {
+		if (next->group)
+			psi_change(next, next_attrs, cpu, now);
+		return;
+	}
+	if (unlikely(!next->group)) {
+		psi_change(prev, prev_attrs, cpu, now);
+		return;
+	}
+
+	from = per_cpu_ptr(prev->group->cpus, cpu);
+	to = per_cpu_ptr(next->group->cpus, cpu);
+	change = psi_task_change(prev, prev_attrs);
+	psi_walk_two(from, change, to, psi_task_change(next, next_attrs), cpu, now);
+}
+
+static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
+{
+	return psi_attrs_for(where, p->in_iowait, p->psi.in_stall);
+}
+
+static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
+{
+	int cpu = cpu_of(rq);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	lockdep_assert_rq_held(rq);
+	if (p->psi.attrs == attrs || !p->psi.group)
+		return;
+
+	raw_write_seqcount_begin(seq);
+	psi_change(&p->psi, attrs, cpu, rq_clock(rq));
+	raw_write_seqcount_end(seq);
+}
+
+void __psi_enqueue(struct rq *rq, struct task_struct *p)
+{
+	enum psi_where where = p->se.sched_delayed ? PSI_ASLEEP :
+			       task_current(rq, p) ? PSI_RUNS : PSI_QUEUED;
+
+	psi_task_set(rq, p, psi_task_attrs(p, where));
+}
+
+void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (flags & DEQUEUE_SAVE)
+		return;
+	if (!(flags & DEQUEUE_SLEEP))
+		psi_task_set(rq, p, 0);
+	else if (!task_current(rq, p))
+		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
+}
+
+void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next)
+{
+	bool queued = task_on_rq_queued(prev) && !prev->se.sched_delayed;
+	int cpu = cpu_of(rq);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	lockdep_assert_rq_held(rq);
+
+	raw_write_seqcount_begin(seq);
+	psi_change_two(&prev->psi, psi_task_attrs(prev, queued ? PSI_QUEUED : PSI_ASLEEP),
+		       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
+	raw_write_seqcount_end(seq);
+}
+
+/* See psi_wake_migrate(). */
+void __psi_leave_cpu(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = __task_rq_lock(p, &rf);
+	update_rq_clock(rq);
+	psi_task_set(rq, p, 0);
+	__task_rq_unlock(rq, &rf);
+}
+
+static void psi_set_stall(bool stall)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = this_rq_lock_irq(&rf);
+	update_rq_clock(rq);
+	current->psi.in_stall = stall;
+	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
+	rq_unlock_irq(rq, &rf);
+}
+
+/* Stop counting the current task for good: it serves PSI itself. */
+static void psi_ignore_current(void)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = this_rq_lock_irq(&rf);
+	update_rq_clock(rq);
+	psi_task_set(rq, current, 0);
+	psi_ignore(current);
+	rq_unlock_irq(rq, &rf);
+}
+
+void __psi_memstall_enter(unsigned long *flags)
+{
+	*flags = current->psi.in_stall;
+	if (!*flags)
+		psi_set_stall(true);
+}
+EXPORT_SYMBOL_GPL(__psi_memstall_enter);
+
+void __psi_memstall_leave(unsigned long *flags)
+{
+	if (!*flags)
+		psi_set_stall(false);
+}
+EXPORT_SYMBOL_GPL(__psi_memstall_leave);
+
+/*
+ * Reading times
+ */
+
+/**
+ * psi_peek_cpu - read the times of a group on a CPU since the last fold
+ * @pc: the group on that CPU
+ * @cpu: the CPU
+ * @times: filled in, per state, ns
+ *
+ * A state that began on the CPU's clock just after our own reading of it has
+ * lasted for no time, not for a negative one.
+ *
+ * Context: Any but inside a write section of psi_seq. @pc's group is locked,
+ *	    so that no fold takes the times meanwhile.
+ */
+static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
+{
+	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
+	unsigned int seq, states, s;
+	u64 now, irq;
+
+	do {
+		seq = read_seqcount_begin(seqcount);
+		memcpy(times, pc->times, sizeof(pc->times));
+		states = pc->states;
+		now = sched_clock_cpu(cpu);
+		irq = psi_irq_clock(cpu);
+	} while (read_seqcount_retry(seqcount, seq));
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (states & BIT(s))
+			times[s] += s == PSI_IRQ_FULL ? irq : now;
+		if ((s64)times[s] < 0)
+			times[s] = 0;
+	}
+}
+
+/**
+ * psi_take_cpu - take the times of a group on a CPU, so that they start anew
+ * @group: the group, locked
+ * @cpu: the CPU
+ * @times: filled in, per state, ns
+ *
+ * A CPU on which the group did nothing since the last fold, and does nothing
+ * now, is not visited again until the group is active there.
+ *
+ * Context: Takes the runqueue lock.
+ */
+static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
+{
+	struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	struct rq *rq = cpu_rq(cpu);
+	struct rq_flags rf;
+	unsigned int s;
+	u64 now, irq;
+
+	lockdep_assert_held(&group->lock);
+
+	rq_lock_irqsave(rq, &rf);
+	update_rq_clock(rq);
+	now = rq_clock(rq);
+	irq = psi_irq_clock(cpu);
+
+	raw_write_seqcount_begin(seq);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 t = pc->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
+
+		times[s] = pc->times[s] + t;
+		pc->times[s] = -t;
+	}
+	raw_write_seqcount_end(seq);
+
+	if (!pc->states && !times[PSI_NONIDLE]) {
+		pc->listed = false;
+		cpumask_clear_cpu(cpu, group->cpumask);
+	}
+	rq_unlock_irqrestore(rq, &rf);
+}
+
+/*
+ * Groups and setup
+ */
+
+static void psi_group_init(struct psi_group *group, struct psi_group *parent)
+{
+	int cpu;
+
+	group->parent = parent;
+	spin_lock_init(&group->lock);
+	psi_avgs_init(&group->avgs, local_clock());
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
+
+		pc->group = group;
+		if (parent) {
+			pc->parent = per_cpu_ptr(parent->cpus, cpu);
+			pc->level = pc->parent->level + 1;
+		}
+	}
+}
+
+static int __init psi_setup(char *str)
+{
+	return kstrtobool(str, &psi_enable) == 0;
+}
+__setup("psi=", psi_setup);
+
+/* Before the first task is queued. */
+void __init psi_init(void)
+{
+	if (!psi_enable) {
+		static_branch_enable(&psi_disabled);
+		return;
+	}
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT))
+		panic("psi: no memory for a cpumask");
+	psi_group_init(&psi_system, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pressure stall information: the scheduler's entry points, and what the
+ * psi*.c files share. The theory is at the top of each of those files.
+ */
+#ifndef _KERNEL_SCHED_PSI_H
+#define _KERNEL_SCHED_PSI_H
+
+#ifdef CONFIG_PSI
+
+#include <linux/llist.h>
+#include <linux/psi.h>
+
+/*
+ * What a contributor (a task in its group, a group in its parent) shows.
+ * The first four are counted in psi_counts.sched, the others in
+ * psi_counts.stall.
+ */
+enum psi_attr {
+	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
+	PSI_PRODUCTIVE	= 1 << 1,	/* runnable, outside memory-stall sections */
+	PSI_ONCPU	= 1 << 2,	/* the CPU executes it */
+	PSI_ONCPU_STALL	= 1 << 3,	/* the CPU executes it in such a section */
+	PSI_IOWAIT	= 1 << 4,	/* asleep, waiting for io */
+	PSI_MEMSTALL	= 1 << 5,	/* in a memory-stall section */
+	PSI_NR_ATTR_SETS = 1 << 6,
+};
+
+/*
+ * Pressure states of a group on one CPU, each a function of the attributes
+ * that the group shows there. Those that plain scheduling changes come first:
+ * their times share a cache line with the counts.
+ */
+enum psi_state {
+	PSI_NONIDLE,
+	PSI_CPU_SOME,
+	PSI_CPU_FULL,
+	PSI_IRQ_FULL,
+	PSI_IO_SOME,
+	PSI_IO_FULL,
+	PSI_MEM_SOME,
+	PSI_MEM_FULL,
+	PSI_NR_STATES,
+};
+
+enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
+
+/**
+ * struct psi_counts - how many contributors show each attribute
+ * @sched: waiting, productive, oncpu and oncpu_stall, packed
+ * @stall: iowait and memstall, packed
+ *
+ * See psi_counts_of() for the lanes. Also used for differences: the packing
+ * is linear, so one addition moves all lanes at once.
+ */
+struct psi_counts {
+	u64			sched;
+	u64			stall;
+};
+
+/**
+ * struct psi_cpu - a group on one CPU
+ * @counts: contributors by attribute
+ * @parent: the parent group on the same CPU, %NULL for the system
+ * @group: the group this is a part of
+ * @attrs: attributes with a count above zero: what the group shows to @parent
+ * @states: pressure states that hold now, a function of @attrs
+ * @listed: the fold visits this CPU of the group
+ * @level: distance from the system, which is at level 0
+ * @times: per state, the time in it since the last fold in ns; while the state
+ *	   holds, less the clock at which it began, see psi_enter_states()
+ *
+ * Written under the lock of the CPU's runqueue and inside a write section of
+ * its psi_seq; read under either.
+ */
+struct psi_cpu {
+	struct psi_counts	counts;
+	struct psi_cpu		*parent;
+	struct psi_group	*group;
+	u8			attrs;
+	u8			states;
+	bool			listed;
+	u32			level;
+	u64			times[PSI_NR_STATES];
+} ____cacheline_aligned;
+
+/**
+ * struct psi_avgs - running averages of one group
+ * @at: time up to which stall has been added, ns of local_clock()
+ * @mark: end of the running period
+ * @pending: per state, stall that belongs to the running period, in ns
+ * @avg: per state and horizon, the average in units of 1 / PSI_AVG_ONE
+ */
+struct psi_avgs {
+	u64			at;
+	u64			mark;
+	u64			pending[PSI_NR_STATES];
+	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
+};
+
+/**
+ * struct psi_group - a pressure domain: the system, or a cgroup and all below
+ * @parent: the next larger domain, %NULL for the system
+ * @cpus: the group on each possible CPU
+ * @active: link in the list of groups that the next fold visits
+ * @listed: the group is on that list
+ * @lock: serialises folds and readers, protects what follows
+ * @total: per state, pressure folded so far, in ns
+ * @shown: per state, the largest total a reader has seen, in ns
+ * @avgs: the averages
+ * @cpumask: CPUs with activity since the last fold; bits are set under the
+ *	     lock of that CPU's runqueue and cleared with @lock held as well
+ */
+struct psi_group {
+	struct psi_group	*parent;
+	struct psi_cpu __percpu	*cpus;
+	struct llist_node	active;
+	atomic_t		listed;
+	spinlock_t		lock;
+	u64			total[PSI_NR_STATES];
+	u64			shown[PSI_NR_STATES];
+	struct psi_avgs		avgs;
+	cpumask_var_t		cpumask;
+};
+
+extern struct psi_group psi_system;
+
+void __psi_enqueue(struct rq *rq, struct task_struct *p);
+void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
+void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
+void __psi_leave_cpu(struct task_struct *p);
+
+/**
+ * psi_enqueue - a task has been put on a runqueue
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, as its class left it
+ *
+ * A wake-up, a new task, a migration or the second half of a change to a
+ * queued task: which one does not matter, the task's state is looked up anew.
+ */
+static inline void psi_enqueue(struct rq *rq, struct task_struct *p)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_enqueue(rq, p);
+}
+
+/**
+ * psi_dequeue - a task is about to be taken off its runqueue
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task
+ * @flags: DEQUEUE_* flags
+ */
+static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_dequeue(rq, p, flags);
+}
+
+/**
+ * psi_sched_switch - the CPU goes on to another task
+ * @rq: the runqueue, locked, its clock up to date
+ * @prev: the task that stops: preempted, or asleep by now
+ * @next: the task that starts
+ */
+static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
+				    struct task_struct *next)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_sched_switch(rq, prev, next);
+}
+
+/**
+ * psi_wake_migrate - a task will wake up on another CPU than it slept on
+ * @p: the task, off every runqueue, its pi_lock held
+ *
+ * What a sleeping task is counted as (waiting for io, in a memory stall)
+ * leaves the old CPU here, before set_task_cpu(); the enqueue counts it on
+ * the new one.
+ */
+static inline void psi_wake_migrate(struct task_struct *p)
+{
+	if (!static_branch_likely(&psi_disabled) && p->psi.attrs)
+		__psi_leave_cpu(p);
+}
+
+/**
+ * psi_fork - a new task starts as a member of the system, counted nowhere
+ * @p: the task, not yet visible to anybody
+ */
+static inline void psi_fork(struct task_struct *p)
+{
+	p->psi = (struct psi_task){ .group = &psi_system };
+}
+
+/**
+ * psi_ignore - do not count a task, now or ever
+ * @p: an idle thread; never queued
+ */
+static inline void psi_ignore(struct task_struct *p)
+{
+	p->psi.group = NULL;
+}
+
+#else /* CONFIG_PSI */
+
+static inline void psi_enqueue(struct rq *rq, struct task_struct *p) { }
+static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
+static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
+				    struct task_struct *next) { }
+static inline void psi_wake_migrate(struct task_struct *p) { }
+static inline void psi_fork(struct task_struct *p) { }
+static inline void psi_ignore(struct task_struct *p) { }
+
+#endif /* CONFIG_PSI */
+
+#endif /* _KERNEL_SCHED_PSI_H */

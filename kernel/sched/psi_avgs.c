@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: from per-CPU times to totals and averages
+ *
+ * Pressure of a window
+ *
+ *   Tasks on one CPU can only lose work that this CPU could have done. So the
+ *   pressure of a group in a window is the mean of its per-CPU times t_s[c]
+ *   in a state, weighted with the time w[c] the group used or wanted the CPU:
+ *
+ *	T_s = sum_c(t_s[c] * w[c]) / sum_c(w[c]),	w[c] = t_nonidle[c]
+ *
+ *   psi_add_cpu() adds one CPU at a time, T += (t - T) * w / (W + w), in ns
+ *   throughout: neither weights nor products lose bits, whatever the length of
+ *   the window, and each CPU rounds by less than 2 ns.
+ *
+ * The fold
+ *
+ *   T_s depends on where a window begins and ends, so windows must not depend
+ *   on who looks. They end when the fold takes the per-CPU times away, and the
+ *   fold runs at every PSI_PERIOD of the clock, for all groups. A reader sees
+ *   the total of all folds plus the T_s of the running window so far, and ends
+ *   nothing. T_s of a running window may shrink as weights change; psi_group.shown
+ *   keeps what is printed from going backwards until the total catches up.
+ *
+ *   A group is folded while it is on the list psi_active, on the CPUs in its
+ *   cpumask. The walk puts both there, at the first activity on a CPU; the fold
+ *   takes a CPU away when the group was idle on it for a whole window, and the
+ *   group when no CPU is left. Cost: O(groups active on a CPU, CPUs), nothing for
+ *   CPUs that a group does not use, nothing for groups that sleep.
+ *
+ * Averages
+ *
+ *   An average is fed once per PSI_PERIOD with the share of that period that
+ *   was stall: avg = avg * e + share * (1 - e). Periods end at multiples of
+ *   PSI_PERIOD on local_clock(); folds run a little later, and how much later
+ *   varies by more than the error we allow ourselves. psi_avgs_advance() takes
+ *   the stall of a window as spread evenly over it, and splits it at the end
+ *   of the period. A late fold, however late, splits its window into as
+ *   many periods as have ended; equal periods are fed in closed form:
+ *
+ *	n periods of share p:	avg = p + (avg - p) * e^n
+ *
+ *   What would raise a share above 1, and what a division leaves, is kept for the
+ *   next period. Stall moves from the window to periods; none appears or is lost.
+ *
+ * The clock
+ *
+ *   One timer and one thread for the machine. The first group on an empty list
+ *   starts the timer, from the middle of the scheduler: a timer is as much as
+ *   can be armed under a runqueue lock. Its handler wakes the thread that folds. The
+ *   timer is not armed again when the list is empty, so a quiet machine
+ *   runs nothing. The thread itself is not counted (psi_ignore_current()): otherwise it
+ *   would be the activity that keeps it running.
+ *
+ *   Timer and thread stay on housekeeping CPUs.
+ *
+ *   While a group is off the list it is idle, and it joins after the last fold
+ *   or, if the clock stood still, at or after its start. psi_clock.since is the
+ *   later of the two: up to it, a group that has not been folded had no stall.
+ */
+
+#define PSI_PERIOD		(2 * NSEC_PER_SEC)
+
+/*
+ * Averages are fractions of 2^31: a product with a factor of 2^32 stays below
+ * 2^63, and rounding in every period adds up to less than 1e-7 in the slowest.
+ */
+#define PSI_AVG_SHIFT		31
+#define PSI_AVG_ONE		(1U << PSI_AVG_SHIFT)
+
+/* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
+static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
+
+static LLIST_HEAD(psi_active);
+
+static void psi_clock_tick(struct timer_list *timer);
+
+static struct {
+	struct timer_list	timer;
+	struct task_struct	*thread;
+	atomic_t		armed;		/* the timer is pending or the thread busy */
+	atomic64_t		since;		/* see "The clock" */
+	atomic_t		due;		/* the timer fired, the thread has to fold */
+} psi_clock = {
+	.timer	= __TIMER_INITIALIZER(psi_clock_tick, 0),
+	/* As if busy, until psi_clock_start(): there are no timers yet. */
+	.armed	= ATOMIC_INIT(1),
+};
+
+/*
+ * Arithmetic: no clock, no locks, all inputs are arguments
+ */
+
+/* a * b / c, rounded down, for a product of up to 128 bits; 0 if a is */
+static u64 psi_muldiv(u64 a, u64 b, u64 c)
+{
+	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
+}
+
+/**
+ * psi_add_cpu - add one CPU to the pressure of a window
+ * @stall: per state, the weighted mean so far, in ns
+ * @weight: sum of the weights so far, in ns
+ * @times: the times of the CPU in that window, in ns
+ */
+static void psi_add_cpu(u64 *stall, u64 *weight, const u64 *times)
+{
+	u64 w = times[PSI_NONIDLE], sum = *weight + w;
+	int s;
+
+	if (!w)
+		return;
+	for (s = 0; s < PSI_NR_STATES; s++)
+		stall[s] = psi_muldiv(stall[s], *weight, sum) + psi_muldiv(times[s], w, sum);
+	*weight = sum;
+}
+
+/* factor^n in units of 2^-32, for a factor below 1 */
+static u64 psi_pow(u32 factor, u64 n)
+{
+	u64 square = factor, result = 1ULL << 32;
+
+	for (; n && result; n >>= 1) {
+		if (n & 1)
+			result = (result * square) >> 32;
+		square = (square * square) >> 32;
+	}
+	return result;
+}
+
+/* Feed @n periods of the same @share to an average, both in 1 / PSI_AVG_ONE. */
+static u32 psi_feed(u32 avg, u32 share, u32 factor, u64 n)
+{
+	u64 keep = psi_pow(factor, n), one = 1ULL << 32;
+
+	return (avg * keep + share * (one - keep) + one / 2) >> 32;
+}
+
+/**
+ * psi_avgs_init - averages of a group that begins now
+ * @avgs: the averages, zeroed
+ * @now: ns of local_clock()
+ */
+static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
+{
+	avgs->at = now;
+	avgs->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
+}
+
+/**
+ * psi_avgs_advance - add the stall of a window, end the periods it reaches
+ * @avgs: the averages, as of the end of the window before
+ * @to: end of the window, ns of local_clock()
+ * @window: per state, stall since @avgs->at, in ns; NULL for none
+ */
+static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
+{
+	u64 stall[PSI_NR_STATES] = { };
+	int s, h;
+
+	if (window)
+		memcpy(stall, window, sizeof(stall));
+
+	while (to >= avgs->mark) {
+		/* A period that has begun ends alone, whole ones go together. */
+		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
+		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
+		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
+
+		for (s = 0; s < PSI_NR_STATES; s++) {
+			u64 part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
+			u64 sum = avgs->pending[s] + part;
+			u64 each = min_t(u64, div64_u64(sum, n), PSI_PERIOD);
+			u32 share = div64_u64(each << PSI_AVG_SHIFT, PSI_PERIOD);
+
+			stall[s] -= part;
+			avgs->pending[s] = sum - each * n;
+			for (h = 0; h < PSI_NR_HORIZONS; h++)
+				avgs->avg[s][h] = psi_feed(avgs->avg[s][h], share,
+							   psi_decay[h], n);
+		}
+		avgs->at = end;
+		avgs->mark = end + PSI_PERIOD;
+	}
+
+	for (s = 0; s < PSI_NR_STATES; s++)
+		avgs->pending[s] += stall[s];
+	avgs->at = max(avgs->at, to);
+}
+
+/* An average in hundredths of a percent. */
+static unsigned int psi_avg_basis_points(u32 avg)
+{
+	return ((u64)avg * 10000 + PSI_AVG_ONE / 2) >> PSI_AVG_SHIFT;
+}
+
+/*
+ * Fold and read
+ */
+
+/*
+ * Bring averages to @now, given the stall of the running window. Up to @since
+ * (psi_clock.since) a group that was not folded had none.
+ */
+static void psi_avgs_update(struct psi_avgs *avgs, u64 since, u64 now, const u64 *stall)
+{
+	if (avgs->at < since)
+		psi_avgs_advance(avgs, since, NULL);
+	psi_avgs_advance(avgs, now, stall);
+}
+
+/* End the running window of a group. */
+static void psi_fold_group(struct psi_group *group)
+{
+	u64 times[PSI_NR_STATES], stall[PSI_NR_STATES] = { }, weight = 0, now;
+	int cpu, s;
+
+	spin_lock(&group->lock);
+	now = local_clock();
+	for_each_cpu(cpu, group->cpumask) {
+		psi_take_cpu(group, cpu, times);
+		psi_add_cpu(stall, &weight, times);
+	}
+	for (s = 0; s < PSI_NR_STATES; s++)
+		group->total[s] += stall[s];
+	psi_avgs_update(&group->avgs, atomic64_read(&psi_clock.since), now, stall);
+	spin_unlock(&group->lock);
+}
+
+/**
+ * psi_read - what a group's files show
+ * @group: the group
+ * @total: filled in, per state, pressure since the group began, in ns
+ * @avgs: filled in, the averages as of the last period that ended
+ *
+ * Context: Process context. Ends no window, so it changes nothing that others
+ *	    will read, but for keeping their totals from going backwards.
+ */
+static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
+{
+	u64 times[PSI_NR_STATES], stall[PSI_NR_STATES] = { }, weight = 0, now;
+	int cpu, s;
+
+	spin_lock(&group->lock);
+	now = local_clock();
+	for_each_cpu(cpu, group->cpumask) {
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_add_cpu(stall, &weight, times);
+	}
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		group->shown[s] = max(group->shown[s], group->total[s] + stall[s]);
+		total[s] = group->shown[s];
+	}
+	*avgs = group->avgs;
+	psi_avgs_update(avgs, atomic64_read(&psi_clock.since), now, stall);
+	spin_unlock(&group->lock);
+}
+
+/*
+ * The clock
+ */
+
+static void psi_clock_tick(struct timer_list *timer)
+{
+	atomic_set(&psi_clock.due, 1);
+	wake_up_process(psi_clock.thread);
+}
+
+/* Arm the timer for the next end of a period. */
+static void psi_clock_arm(u64 now)
+{
+	u64 left;
+
+	div64_u64_rem(now, PSI_PERIOD, &left);
+	left = PSI_PERIOD - left;
+	psi_clock.timer.expires = jiffies + nsecs_to_jiffies(left) + 1;
+	add_timer_on(&psi_clock.timer, housekeeping_any_cpu(HK_TYPE_DOMAIN));
+}
+
+/* Have the next fold visit @group. */
+static void psi_activate(struct psi_group *group)
+{
+	if (!atomic_xchg(&group->listed, 1))
+		llist_add(&group->active, &psi_active);
+}
+
+/*
+ * The group of @pc becomes active on a CPU that the last fold found it idle on.
+ * Called from psi_walk(), under the lock of that CPU's runqueue.
+ */
+static void psi_clock_join(struct psi_cpu *pc, int cpu)
+{
+	pc->listed = true;
+	cpumask_set_cpu(cpu, pc->group->cpumask);
+	/* Full barrier, pairs with the one in psi_fold(). */
+	psi_activate(pc->group);
+
+	/* Full barrier if it succeeds, pairs with the one in psi_clock_rest(). */
+	if (!atomic_read(&psi_clock.armed) && !atomic_xchg(&psi_clock.armed, 1)) {
+		u64 now = local_clock();
+
+		atomic64_set(&psi_clock.since, now);
+		psi_clock_arm(now);
+	}
+}
+
+static void psi_fold(void)
+{
+	u64 start = local_clock();
+	struct llist_node *list = llist_del_all(&psi_active);
+	struct psi_group *group, *next;
+
+	llist_for_each_entry_safe(group, next, list, active) {
+		psi_fold_group(group);
+		/*
+		 * A CPU that joins sets its bit, then looks at ->listed; here
+		 * it is the other way round. One of the two sees the other.
+		 */
+		atomic_xchg(&group->listed, 0);
+		if (!cpumask_empty(group->cpumask))
+			psi_activate(group);
+	}
+	atomic64_set(&psi_clock.since, start);
+}
+
+/* After a fold: go on while there is anything to fold. */
+static void psi_clock_rest(void)
+{
+	if (llist_empty(&psi_active)) {
+		/*
+		 * Who joins adds to the list, then looks at ->armed; here it
+		 * is the other way round. One of the two arms the timer.
+		 */
+		atomic_xchg(&psi_clock.armed, 0);
+		if (llist_empty(&psi_active) || atomic_xchg(&psi_clock.armed, 1))
+			return;
+	}
+	psi_clock_arm(local_clock());
+}
+
+static int psi_clock_run(void *unused)
+{
+	psi_ignore_current();
+	for (;;) {
+		set_current_state(TASK_IDLE);
+		if (!atomic_xchg(&psi_clock.due, 0)) {
+			schedule();
+			continue;
+		}
+		__set_current_state(TASK_RUNNING);
+		psi_fold();
+		psi_clock_rest();
+	}
+	return 0;
+}
+
+static int __init psi_clock_start(void)
+{
+	struct task_struct *thread;
+
+	if (static_branch_likely(&psi_disabled))
+		return 0;
+
+	thread = kthread_create(psi_clock_run, NULL, "psi");
+	if (IS_ERR(thread)) {
+		pr_err("psi: no thread to keep the averages: %ld\n", PTR_ERR(thread));
+		return PTR_ERR(thread);
+	}
+	kthread_bind_mask(thread, housekeeping_cpumask(HK_TYPE_DOMAIN));
+	psi_clock.thread = thread;
+	wake_up_process(thread);
+	psi_clock_arm(local_clock());
+	return 0;
+}
+subsys_initcall(psi_clock_start);

@@ -1,0 +1,800 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of pressure stall information
+ *
+ * Tables for what can be said in a sentence; a second, dumber implementation
+ * for what cannot: the states of a set of tasks counted task by task, the
+ * times of a tree of groups integrated event by event.
+ *
+ * No case sleeps or depends on a clock, and none touches the running system's
+ * groups: all times are arguments.
+ */
+/*
+ * States of a group, from the tasks in it
+ */
+
+struct psi_test_task {
+	enum psi_where where;
+	bool iowait;
+	bool stall;
+};
+
+/* The definitions of the states, on tasks instead of attributes. */
+static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
+{
+	int iowait = 0, memstall = 0, running = 0, running_stall = 0;
+	bool oncpu = false, oncpu_stall = false;
+	unsigned int states = 0;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		const struct psi_test_task *t = &tasks[i];
+
+		memstall += t->stall;
+		if (t->where == PSI_ASLEEP) {
+			iowait += t->iowait;
+			continue;
+		}
+		running++;
+		running_stall += t->stall;
+		if (t->where == PSI_RUNS) {
+			oncpu = true;
+			oncpu_stall = t->stall;
+		}
+	}
+
+	if (iowait || memstall || running)
+		states |= BIT(PSI_NONIDLE);
+	if (running > oncpu)
+		states |= BIT(PSI_CPU_SOME);
+	if (running && !oncpu)
+		states |= BIT(PSI_CPU_FULL);
+	if (oncpu && IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING))
+		states |= BIT(PSI_IRQ_FULL);
+	if (iowait)
+		states |= BIT(PSI_IO_SOME);
+	if (iowait && !running)
+		states |= BIT(PSI_IO_FULL);
+	if (memstall)
+		states |= BIT(PSI_MEM_SOME);
+	if (memstall && (running == running_stall || oncpu_stall))
+		states |= BIT(PSI_MEM_FULL);
+	return states;
+}
+
+static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)
+{
+	struct psi_counts sum = { };
+	int i;
+
+	for (i = 0; i < nr; i++)
+		sum = psi_counts_add(sum, psi_counts_of(psi_attrs_for(tasks[i].where,
+								       tasks[i].iowait,
+								       tasks[i].stall)));
+	return sum;
+}
+
+#define PSI_TEST_IRQ	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) << PSI_IRQ_FULL)
+
+static const struct psi_test_states_row {
+	const char *desc;
+	struct psi_test_task tasks[3];
+	int nr;
+	unsigned int states;
+} psi_test_states_rows[] = {
+	{ "nobody: idle", { }, 0, 0 },
+	{ "a sleeper is idle", { { PSI_ASLEEP } }, 1, 0 },
+	{ "a task alone on the CPU stalls on nothing", { { PSI_RUNS } }, 1,
+	  BIT(PSI_NONIDLE) | PSI_TEST_IRQ },
+	{ "one on the CPU, one behind it: cpu some", { { PSI_RUNS }, { PSI_QUEUED } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | PSI_TEST_IRQ },
+	{ "waiting while others have the CPU: cpu full", { { PSI_QUEUED } }, 1,
+	  BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
+	{ "everybody waits for io: io full", { { PSI_ASLEEP, .iowait = true } }, 1,
+	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) },
+	{ "one waits for io, one runs: io some", { { PSI_ASLEEP, .iowait = true }, { PSI_RUNS } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | PSI_TEST_IRQ },
+	{ "one waits for io, one for the CPU: io some, cpu full",
+	  { { PSI_ASLEEP, .iowait = true }, { PSI_QUEUED } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
+	{ "in_iowait of a task that runs is not io", { { PSI_RUNS, .iowait = true } }, 1,
+	  BIT(PSI_NONIDLE) | PSI_TEST_IRQ },
+	{ "asleep in a memory stall, alone: mem full", { { PSI_ASLEEP, .stall = true } }, 1,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
+	{ "swapping in counts as io and memory", { { PSI_ASLEEP, .iowait = true, .stall = true } }, 1,
+	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) |
+	  BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
+	{ "asleep in a memory stall, another works: mem some",
+	  { { PSI_ASLEEP, .stall = true }, { PSI_RUNS } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | PSI_TEST_IRQ },
+	{ "the CPU reclaims: mem full", { { PSI_RUNS, .stall = true } }, 1,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) | PSI_TEST_IRQ },
+	{ "the CPU reclaims, a productive task waits: mem full, cpu some",
+	  { { PSI_RUNS, .stall = true }, { PSI_QUEUED } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) | BIT(PSI_CPU_SOME) |
+	  PSI_TEST_IRQ },
+	{ "a reclaimer waits, the CPU works: mem some, cpu some",
+	  { { PSI_QUEUED, .stall = true }, { PSI_RUNS } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_CPU_SOME) | PSI_TEST_IRQ },
+	{ "a reclaimer and a worker wait, the CPU is elsewhere: mem some, cpu full",
+	  { { PSI_QUEUED, .stall = true }, { PSI_QUEUED } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
+	{ "only reclaimers wait: mem full, cpu full",
+	  { { PSI_QUEUED, .stall = true }, { PSI_QUEUED, .stall = true } }, 2,
+	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) |
+	  BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
+	{ "three kinds of trouble at once",
+	  { { PSI_ASLEEP, .iowait = true }, { PSI_QUEUED, .stall = true }, { PSI_RUNS } }, 3,
+	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME) | BIT(PSI_CPU_SOME) |
+	  PSI_TEST_IRQ },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_states_rows, psi_test_states_rows, desc);
+
+static void psi_test_states_table(struct kunit *test)
+{
+	const struct psi_test_states_row *row = test->param_value;
+	unsigned int attrs = psi_attrs_of(psi_test_counts(row->tasks, row->nr));
+
+	KUNIT_EXPECT_EQ(test, psi_test_states(row->tasks, row->nr), row->states);
+	KUNIT_EXPECT_EQ(test, psi_states[attrs], row->states);
+}
+
+/* Every set of up to four tasks of which at most one is on the CPU. */
+static void psi_test_states_exhaustive(struct kunit *test)
+{
+	enum { NR = 4, KINDS = 3 * 2 * 2 };
+	unsigned int code, last = KINDS * KINDS * KINDS * KINDS;
+
+	for (code = 0; code < last; code++) {
+		struct psi_test_task tasks[NR];
+		unsigned int c = code, attrs;
+		int i, oncpu = 0;
+
+		for (i = 0; i < NR; i++, c /= KINDS) {
+			tasks[i].where = c % 3;
+			tasks[i].iowait = c % KINDS / 3 & 1;
+			tasks[i].stall = c % KINDS / 6;
+			oncpu += tasks[i].where == PSI_RUNS;
+		}
+		if (oncpu > 1)
+			continue;
+		attrs = psi_attrs_of(psi_test_counts(tasks, NR));
+		if (psi_states[attrs] != psi_test_states(tasks, NR)) {
+			KUNIT_FAIL(test, "set %u: states %#x, by definition %#x", code,
+				   psi_states[attrs], psi_test_states(tasks, NR));
+			return;
+		}
+	}
+}
+
+static void psi_test_full_implies_some(struct kunit *test)
+{
+	unsigned int attrs;
+
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
+		unsigned int s = psi_states[attrs];
+
+		KUNIT_EXPECT_LE(test, s >> PSI_CPU_FULL & 1, s >> PSI_CPU_SOME & 1);
+		KUNIT_EXPECT_LE(test, s >> PSI_IO_FULL & 1, s >> PSI_IO_SOME & 1);
+		KUNIT_EXPECT_LE(test, s >> PSI_MEM_FULL & 1, s >> PSI_MEM_SOME & 1);
+		KUNIT_EXPECT_EQ(test, s >> PSI_NONIDLE & 1, !!attrs &&
+				attrs != PSI_PRODUCTIVE && attrs != PSI_ONCPU_STALL &&
+				attrs != (PSI_PRODUCTIVE | PSI_ONCPU_STALL));
+	}
+}
+
+/* A billion tasks in one lane leave the lanes beside it alone. */
+static void psi_test_lanes_hold_all_tasks(struct kunit *test)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < 6; lane++) {
+		struct psi_counts one = psi_counts_of(BIT(lane)), many;
+		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : 1ULL << 30;
+
+		many.sched = one.sched * nr;
+		many.stall = one.stall * nr;
+		KUNIT_EXPECT_EQ(test, psi_attrs_of(many), BIT(lane));
+	}
+	KUNIT_EXPECT_EQ(test, psi_attrs_of(psi_counts_of(PSI_NR_ATTR_SETS - 1)),
+			PSI_NR_ATTR_SETS - 1);
+}
+
+/*
+ * Averages
+ */
+
+#define PSI_TEST_START		(7 * PSI_PERIOD)
+
+/* An average in parts per billion. */
+static u64 psi_test_ppb(u32 avg)
+{
+	return ((u64)avg * NSEC_PER_SEC) >> PSI_AVG_SHIFT;
+}
+
+static struct psi_avgs *psi_test_avgs(struct kunit *test, u64 start)
+{
+	struct psi_avgs *avgs = kunit_kzalloc(test, sizeof(*avgs), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, avgs);
+	psi_avgs_init(avgs, start);
+	return avgs;
+}
+
+/* Advance by @len ns of which @stall were spent in every state. */
+static void psi_test_advance(struct psi_avgs *avgs, u64 len, u64 stall)
+{
+	u64 window[PSI_NR_STATES];
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++)
+		window[s] = stall;
+	psi_avgs_advance(avgs, avgs->at + len, window);
+}
+
+/*
+ * share * (1 - e^on) * e^off in double precision, e = exp(-2 / tau), in ppb
+ */
+static const struct psi_test_avgs_row {
+	const char *desc;
+	u32 share_ppm;
+	u32 on;
+	u32 off;
+	u32 want[PSI_NR_HORIZONS];
+} psi_test_avgs_rows[] = {
+	{ "one full period", 1000000, 1, 0, { 181269247, 32783900, 6644494 } },
+	{ "ten seconds of full stall", 1000000, 5, 0, { 632120559, 153518275, 32783900 } },
+	{ "a minute at a half", 500000, 30, 0, { 498760624, 316060279, 90634623 } },
+	{ "a steady 0.05 %", 500, 3000, 0, { 500000, 500000, 500000 } },
+	{ "a steady 0.485 %", 4850, 3000, 0, { 4850000, 4850000, 4850000 } },
+	{ "a steady 33.3333 %", 333333, 3000, 0, { 333333000, 333333000, 333332999 } },
+	{ "full stall for good", 1000000, 3000, 0, { 1000000000, 1000000000, 999999998 } },
+	{ "full stall, then ten idle seconds", 1000000, 3000, 5, { 367879441, 846481725, 967216098 } },
+	{ "full stall, then an idle minute", 1000000, 3000, 30, { 2478752, 367879441, 818730751 } },
+	{ "full stall, then five idle minutes", 1000000, 3000, 150, { 0, 6737947, 367879440 } },
+	{ "full stall, then a week", 1000000, 3000, 302400, { 0, 0, 0 } },
+	{ "0.05 %, then a period", 500, 3000, 1, { 409365, 483608, 496678 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_avgs_rows, psi_test_avgs_rows, desc);
+
+static void psi_test_avgs_oracle(struct kunit *test)
+{
+	const struct psi_test_avgs_row *row = test->param_value;
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	u32 i;
+	int h;
+
+	for (i = 0; i < row->on; i++)
+		psi_test_advance(avgs, PSI_PERIOD, row->share_ppm * 2000ULL);
+	for (i = 0; i < row->off; i++)
+		psi_test_advance(avgs, PSI_PERIOD, 0);
+
+	/* 100 ppb is 0.00001 %, 2000 times less than what SPEC asks for */
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
+					       (u64)row->want[h]), 100);
+}
+
+/* Idle periods in closed form, against one by one. */
+static void psi_test_avgs_idle_gap(struct kunit *test)
+{
+	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
+	struct psi_avgs *all = psi_test_avgs(test, PSI_TEST_START);
+	int i, h;
+
+	for (i = 0; i < 100; i++) {
+		psi_test_advance(one, PSI_PERIOD, PSI_PERIOD);
+		psi_test_advance(all, PSI_PERIOD, PSI_PERIOD);
+	}
+	for (i = 0; i < 77; i++)
+		psi_test_advance(one, PSI_PERIOD, 0);
+	psi_avgs_advance(all, all->at + 77 * PSI_PERIOD, NULL);
+
+	KUNIT_EXPECT_EQ(test, one->mark, all->mark);
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(one->avg[PSI_CPU_SOME][h]),
+					       psi_test_ppb(all->avg[PSI_CPU_SOME][h])), 200);
+}
+
+/* A fold that is a minute late, against folds on time. */
+static void psi_test_avgs_late_fold(struct kunit *test)
+{
+	struct psi_avgs *late = psi_test_avgs(test, PSI_TEST_START + PSI_PERIOD / 3);
+	struct psi_avgs *time = psi_test_avgs(test, PSI_TEST_START + PSI_PERIOD / 3);
+	int i, h;
+
+	for (i = 0; i < 30; i++)
+		psi_test_advance(time, PSI_PERIOD, PSI_PERIOD / 4);
+	psi_test_advance(late, 30 * PSI_PERIOD, 30 * PSI_PERIOD / 4);
+
+	KUNIT_EXPECT_EQ(test, time->mark, late->mark);
+	KUNIT_EXPECT_EQ(test, time->pending[PSI_IO_FULL], late->pending[PSI_IO_FULL]);
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(time->avg[PSI_IO_FULL][h]),
+					       psi_test_ppb(late->avg[PSI_IO_FULL][h])), 200);
+}
+
+/* Folds up to 60 ms late do not move the average of a steady pressure. */
+static void psi_test_avgs_jitter(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	struct rnd_state rnd;
+	int i, h;
+
+	prandom_seed_state(&rnd, 2026);
+	for (i = 0; i < 2000; i++) {
+		u64 at = avgs->mark + prandom_u32_state(&rnd) % (60 * NSEC_PER_MSEC);
+		u64 len = at - avgs->at;
+
+		psi_test_advance(avgs, len, div_u64(len * 57, 100));
+		if (i > 100)
+			KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
+						       570000000ULL), 200);
+	}
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
+					       570000000ULL), 2000);
+}
+
+/* More stall than fits a period is kept for the next ones, to the last ns. */
+static void psi_test_avgs_carry(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	u32 *avg = avgs->avg[PSI_MEM_SOME];
+	u32 full;
+
+	psi_test_advance(avgs, PSI_PERIOD, 2 * PSI_PERIOD + PSI_PERIOD / 2);
+	full = avg[PSI_10S];
+	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_MEM_SOME], PSI_PERIOD + PSI_PERIOD / 2);
+
+	psi_test_advance(avgs, PSI_PERIOD, 0);
+	KUNIT_EXPECT_GT(test, avg[PSI_10S], full);
+	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_MEM_SOME], PSI_PERIOD / 2);
+
+	psi_test_advance(avgs, PSI_PERIOD, 0);
+	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_MEM_SOME], 0);
+
+	full = avg[PSI_10S];
+	psi_test_advance(avgs, PSI_PERIOD, 0);
+	KUNIT_EXPECT_LT(test, avg[PSI_10S], full);
+}
+
+/* Within a period stall is collected, whatever the number of windows. */
+static void psi_test_avgs_collect(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	int i;
+
+	for (i = 0; i < 999; i++)
+		psi_test_advance(avgs, PSI_PERIOD / 1000, PSI_PERIOD / 3000);
+	KUNIT_EXPECT_EQ(test, avgs->avg[PSI_CPU_SOME][PSI_10S], 0);
+	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_CPU_SOME], 999 * (PSI_PERIOD / 3000));
+}
+
+/* A clock of another CPU may be behind: nothing is lost, time stands still. */
+static void psi_test_avgs_clock_behind(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	u64 window[PSI_NR_STATES] = { [PSI_IO_SOME] = 5 };
+
+	psi_avgs_advance(avgs, PSI_TEST_START - 1000, window);
+	KUNIT_EXPECT_EQ(test, avgs->at, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_IO_SOME], 5);
+}
+
+static void psi_test_avgs_years_of_uptime(struct kunit *test)
+{
+	u64 years = 30ULL * 365 * 24 * 3600 * NSEC_PER_SEC;
+	struct psi_avgs *avgs = psi_test_avgs(test, years);
+
+	KUNIT_EXPECT_EQ(test, avgs->mark, years + PSI_PERIOD);
+	psi_test_advance(avgs, 1000 * PSI_PERIOD, 500 * PSI_PERIOD);
+	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
+				       500000000ULL), 100);
+	psi_avgs_advance(avgs, avgs->at + years, NULL);
+	KUNIT_EXPECT_EQ(test, avgs->avg[PSI_IO_SOME][PSI_300S], 0);
+}
+
+static const struct psi_test_print_row {
+	const char *desc;
+	u32 avg;
+	unsigned int want;
+} psi_test_print_rows[] = {
+	{ "nothing is 0.00", 0, 0 },
+	{ "all is 100.00", PSI_AVG_ONE, 10000 },
+	{ "a half is 50.00", PSI_AVG_ONE / 2, 5000 },
+	{ "0.004 % is 0.00", 85899, 0 },
+	{ "0.005 % is 0.01", 107375, 1 },
+	{ "99.994 % is 99.99", 2147354799U, 9999 },
+	{ "99.996 % is 100.00", 2147397748U, 10000 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_print_rows, psi_test_print_rows, desc);
+
+static void psi_test_print(struct kunit *test)
+{
+	const struct psi_test_print_row *row = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, psi_avg_basis_points(row->avg), row->want);
+}
+
+/*
+ * Pressure of a window
+ */
+
+#define PSI_TEST_SEC	((u64)NSEC_PER_SEC)
+
+static const struct psi_test_window_row {
+	const char *desc;
+	struct { u64 stall, weight; } cpu[4];
+	u64 want;
+} psi_test_window_rows[] = {
+	{ "no CPU in use: none", { }, 0 },
+	{ "one CPU: its own time", { { 500, 1000 } }, 500 },
+	{ "an idle CPU does not dilute", { { 500, 1000 }, { 0, 0 } }, 500 },
+	{ "a busy CPU dilutes by its weight",
+	  { { 2 * PSI_TEST_SEC, 2 * PSI_TEST_SEC }, { 0, PSI_TEST_SEC } }, 1333333333 },
+	{ "equal CPUs: the mean",
+	  { { 100, 1000 }, { 200, 1000 }, { 300, 1000 }, { 400, 1000 } }, 250 },
+	{ "a minute without a fold", { { 60 * PSI_TEST_SEC, 60 * PSI_TEST_SEC },
+				       { 30 * PSI_TEST_SEC, 60 * PSI_TEST_SEC } }, 45 * PSI_TEST_SEC },
+	{ "ten days without a fold",
+	  { { 864000 * PSI_TEST_SEC, 864000 * PSI_TEST_SEC }, { 0, 864000 * PSI_TEST_SEC } },
+	  432000 * PSI_TEST_SEC },
+	{ "1 us next to a minute is not lost",
+	  { { 0, 60 * PSI_TEST_SEC }, { 1000, 60 * PSI_TEST_SEC } }, 500 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_window_rows, psi_test_window_rows, desc);
+
+static u64 psi_test_window_sum(const struct psi_test_window_row *row, int first, int step)
+{
+	u64 stall[PSI_NR_STATES] = { }, weight = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(row->cpu); i++, first += step) {
+		u64 times[PSI_NR_STATES] = {
+			[PSI_NONIDLE]	= row->cpu[first].weight,
+			[PSI_MEM_FULL]	= row->cpu[first].stall,
+		};
+
+		psi_add_cpu(stall, &weight, times);
+	}
+	return stall[PSI_MEM_FULL];
+}
+
+/* Each of four CPUs rounds down by less than 2 ns. */
+static void psi_test_window(struct kunit *test)
+{
+	const struct psi_test_window_row *row = test->param_value;
+	u64 up = psi_test_window_sum(row, 0, 1);
+	u64 down = psi_test_window_sum(row, ARRAY_SIZE(row->cpu) - 1, -1);
+
+	KUNIT_EXPECT_LE(test, up, row->want);
+	KUNIT_EXPECT_LE(test, row->want - up, 8);
+	KUNIT_EXPECT_LE(test, down, row->want);
+	KUNIT_EXPECT_LE(test, row->want - down, 8);
+}
+
+/* 4096 CPUs, each a minute in the state. */
+static void psi_test_window_many_cpus(struct kunit *test)
+{
+	u64 stall[PSI_NR_STATES] = { }, weight = 0, times[PSI_NR_STATES];
+	u64 want = 60 * PSI_TEST_SEC;
+	int i;
+
+	for (i = 0; i < PSI_NR_STATES; i++)
+		times[i] = want;
+	for (i = 0; i < 4096; i++)
+		psi_add_cpu(stall, &weight, times);
+	KUNIT_EXPECT_EQ(test, weight, 4096 * want);
+	KUNIT_EXPECT_LE(test, stall[PSI_IO_SOME], want);
+	KUNIT_EXPECT_LE(test, want - stall[PSI_IO_SOME], 2 * 4096);
+}
+
+/*
+ * The model: a tree of groups on two CPUs, tasks that do whatever tasks may
+ * do, and after each event a recount from scratch.
+ */
+
+#define PSI_TEST_GROUPS		9
+#define PSI_TEST_TASKS		24
+#define PSI_TEST_CPUS		2
+#define PSI_TEST_EVENTS		20000
+
+/*
+ *	    0
+ *	  /   \
+ *	 1     2
+ *	/ \    |
+ *     3   4   5
+ *     |       |
+ *     6       7 - 8 (8 below 7)
+ */
+static const int psi_test_parent[PSI_TEST_GROUPS] = { -1, 0, 0, 1, 1, 2, 3, 5, 7 };
+
+struct psi_test_model_task {
+	struct psi_task psi;
+	struct psi_test_task is;
+	int cpu;
+	int group;
+};
+
+struct psi_test_model {
+	struct kunit *test;
+	struct rnd_state rnd;
+	u64 now;
+	int cpus[PSI_TEST_CPUS];
+	struct psi_group groups[PSI_TEST_GROUPS];
+	struct psi_test_model_task tasks[PSI_TEST_TASKS];
+	/* what the oracle knows: states by definition, and their times */
+	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
+};
+
+static bool psi_test_below(int group, int ancestor)
+{
+	while (group >= 0 && group != ancestor)
+		group = psi_test_parent[group];
+	return group == ancestor;
+}
+
+static void psi_test_model_exit(void *data)
+{
+	struct psi_test_model *m = data;
+	int g;
+
+	for (g = 0; g < PSI_TEST_GROUPS; g++)
+		free_percpu(m->groups[g].cpus);
+}
+
+static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
+{
+	struct psi_test_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	int g, c, t, cpu = -1;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->test = test;
+	m->now = start;
+	prandom_seed_state(&m->rnd, 4711);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_model_exit, m), 0);
+
+	/* On one CPU the two are the same, and nothing migrates. */
+	for (c = 0; c < PSI_TEST_CPUS; c++) {
+		int next = cpumask_next(cpu, cpu_possible_mask);
+
+		if (next < nr_cpu_ids)
+			cpu = next;
+		m->cpus[c] = cpu;
+	}
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		struct psi_group *group = &m->groups[g];
+
+		group->cpus = alloc_percpu(struct psi_cpu);
+		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL);
+		/* no fold is to visit these */
+		for_each_possible_cpu(cpu)
+			per_cpu_ptr(group->cpus, cpu)->listed = true;
+	}
+	for (t = 0; t < PSI_TEST_TASKS; t++) {
+		m->tasks[t].group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
+		m->tasks[t].psi.group = &m->groups[m->tasks[t].group];
+	}
+	return m;
+}
+
+static unsigned int psi_test_model_attrs(const struct psi_test_model_task *t)
+{
+	return psi_attrs_for(t->is.where, t->is.iowait, t->is.stall);
+}
+
+static struct psi_test_model_task *psi_test_model_running(struct psi_test_model *m, int cpu)
+{
+	int t;
+
+	for (t = 0; t < PSI_TEST_TASKS; t++)
+		if (m->tasks[t].cpu == cpu && m->tasks[t].is.where == PSI_RUNS)
+			return &m->tasks[t];
+	return NULL;
+}
+
+/* The CPU goes on to @next, or to idle; @where says what becomes of the current task. */
+static void psi_test_model_switch(struct psi_test_model *m, int cpu,
+				  struct psi_test_model_task *next, enum psi_where where)
+{
+	struct psi_test_model_task *prev = psi_test_model_running(m, cpu);
+	struct psi_task idle = { };
+
+	if (prev)
+		prev->is.where = where;
+	if (next)
+		next->is.where = PSI_RUNS;
+	psi_change_two(prev ? &prev->psi : &idle, prev ? psi_test_model_attrs(prev) : 0,
+		       next ? &next->psi : &idle, next ? psi_test_model_attrs(next) : 0,
+		       m->cpus[cpu], m->now);
+}
+
+static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
+{
+	psi_change(&t->psi, psi_test_model_attrs(t), m->cpus[t->cpu], m->now);
+}
+
+static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
+{
+	int first = prandom_u32_state(&m->rnd) % PSI_TEST_TASKS, i;
+
+	for (i = 0; i < PSI_TEST_TASKS; i++) {
+		struct psi_test_model_task *t = &m->tasks[(first + i) % PSI_TEST_TASKS];
+
+		if (t->cpu == cpu && t->is.where == PSI_QUEUED)
+			return t;
+	}
+	return NULL;
+}
+
+/* Something that may happen to a task happens. */
+static void psi_test_model_event(struct psi_test_model *m)
+{
+	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % PSI_TEST_TASKS];
+	u32 what = prandom_u32_state(&m->rnd) % 8;
+
+	if (what == 0) {
+		/* It moves to another cgroup, in whatever state it is. */
+		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
+		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
+		t->psi.group = &m->groups[t->group];
+		psi_test_model_set(m, t);
+		return;
+	}
+	if (what == 1 && t->is.where != PSI_RUNS) {
+		/* It migrates, asleep or queued. */
+		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
+		if (m->cpus[0] != m->cpus[1])
+			t->cpu = !t->cpu;
+		psi_test_model_set(m, t);
+		return;
+	}
+	switch (t->is.where) {
+	case PSI_ASLEEP:
+		t->is.where = PSI_QUEUED;
+		psi_test_model_set(m, t);
+		break;
+	case PSI_QUEUED:
+		psi_test_model_switch(m, t->cpu, t, PSI_QUEUED);
+		break;
+	case PSI_RUNS:
+		if (what < 4) {
+			t->is.stall = !t->is.stall;
+			psi_test_model_set(m, t);
+			break;
+		}
+		t->is.iowait = what & 1;
+		psi_test_model_switch(m, t->cpu, psi_test_model_queued(m, t->cpu), PSI_ASLEEP);
+		break;
+	}
+}
+
+/* What holds from now on, by definition and from scratch. */
+static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
+{
+	struct psi_test_task tasks[PSI_TEST_TASKS];
+	int t, nr = 0;
+
+	for (t = 0; t < PSI_TEST_TASKS; t++)
+		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].group, g))
+			tasks[nr++] = m->tasks[t].is;
+	m->states[g][c] = psi_test_states(tasks, nr);
+}
+
+static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, int c)
+{
+	struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	int s;
+
+	if (pc->states != m->states[g][c]) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: states %#x, recounted %#x",
+			   event, g, c, pc->states, m->states[g][c]);
+		return false;
+	}
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 time = pc->times[s] + (pc->states & BIT(s) ? m->now : 0);
+
+		/* the interrupt clock is the machine's */
+		if (s == PSI_IRQ_FULL || time == m->times[g][c][s])
+			continue;
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, state %d: %llu ns, recounted %llu",
+			   event, g, c, s, time, m->times[g][c][s]);
+		return false;
+	}
+	return true;
+}
+
+static void psi_test_model_run(struct kunit *test, u64 start)
+{
+	struct psi_test_model *m = psi_test_model_init(test, start);
+	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
+	int event, g, c, s;
+
+	for (event = 0; event < PSI_TEST_EVENTS; event++) {
+		u64 len = prandom_u32_state(&m->rnd) >> (prandom_u32_state(&m->rnd) % 32);
+
+		m->now += len;
+		for (g = 0; g < PSI_TEST_GROUPS; g++)
+			for (c = 0; c < cpus; c++)
+				for (s = 0; s < PSI_NR_STATES; s++)
+					if (m->states[g][c] & BIT(s))
+						m->times[g][c][s] += len;
+
+		psi_test_model_event(m);
+
+		for (g = 0; g < PSI_TEST_GROUPS; g++) {
+			for (c = 0; c < cpus; c++) {
+				psi_test_model_recount(m, g, c);
+				if (!psi_test_model_agrees(m, event, g, c))
+					return;
+			}
+		}
+	}
+
+	/* Everybody leaves: nothing is left behind. */
+	for (c = 0; c < PSI_TEST_TASKS; c++) {
+		struct psi_test_model_task *t = &m->tasks[c];
+
+		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
+	}
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		for (c = 0; c < cpus; c++) {
+			struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+
+			KUNIT_EXPECT_TRUE(test, psi_counts_zero(pc->counts));
+			KUNIT_EXPECT_EQ(test, pc->states, 0);
+		}
+	}
+}
+
+static void psi_test_model_from_boot(struct kunit *test)
+{
+	psi_test_model_run(test, 0);
+}
+
+static void psi_test_model_across_the_sign_bit(struct kunit *test)
+{
+	psi_test_model_run(test, S64_MAX - 1000);
+}
+
+static void psi_test_model_across_the_wrap(struct kunit *test)
+{
+	psi_test_model_run(test, U64_MAX - 1000);
+}
+
+static struct kunit_case psi_test_cases[] = {
+	KUNIT_CASE_PARAM(psi_test_states_table, psi_test_states_rows_gen_params),
+	KUNIT_CASE(psi_test_states_exhaustive),
+	KUNIT_CASE(psi_test_full_implies_some),
+	KUNIT_CASE(psi_test_lanes_hold_all_tasks),
+	KUNIT_CASE_PARAM(psi_test_avgs_oracle, psi_test_avgs_rows_gen_params),
+	KUNIT_CASE(psi_test_avgs_idle_gap),
+	KUNIT_CASE(psi_test_avgs_late_fold),
+	KUNIT_CASE(psi_test_avgs_jitter),
+	KUNIT_CASE(psi_test_avgs_carry),
+	KUNIT_CASE(psi_test_avgs_collect),
+	KUNIT_CASE(psi_test_avgs_clock_behind),
+	KUNIT_CASE(psi_test_avgs_years_of_uptime),
+	KUNIT_CASE_PARAM(psi_test_print, psi_test_print_rows_gen_params),
+	KUNIT_CASE_PARAM(psi_test_window, psi_test_window_rows_gen_params),
+	KUNIT_CASE(psi_test_window_many_cpus),
+	KUNIT_CASE(psi_test_model_from_boot),
+	KUNIT_CASE(psi_test_model_across_the_sign_bit),
+	KUNIT_CASE(psi_test_model_across_the_wrap),
+	{ }
+};
+
+static struct kunit_suite psi_test_suite = {
+	.name		= "psi",
+	.test_cases	= psi_test_cases,
+};
+
+kunit_test_suite(psi_test_suite);
