@@ -88,7 +88,12 @@ RULES = {
     # Memory-stall sections.
     "block/blk-cgroup.c": [PSI_H, SECTIONS, FLAGS],
     "fs/btrfs/compression.c": [PSI_H, SECTIONS, Cocci("btrfs-readahead"), FLAGS],
-    "fs/erofs/zdata.c": [PSI_H, SECTIONS, Cocci("erofs-submit"), FLAGS],
+    "fs/erofs/zdata.c": [
+        # It got <linux/kthread.h>, which it needs, through psi.h.
+        ("include of psi.h", Replace(r"^#include <linux/psi\.h>$", "#include <linux/kthread.h>")),
+        SECTIONS, Cocci("erofs-submit"),
+        FLAGS,
+    ],
     "mm/compaction.c": [PSI_H, SECTIONS, FLAGS],
     "mm/filemap.c": [PSI_H, SECTIONS, FLAGS, Cocci("unused-workingset")],
     "mm/memcontrol.c": [PSI_H, SECTIONS, FLAGS],
