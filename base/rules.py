@@ -42,6 +42,9 @@ RULES = {
     "arch/loongarch/configs/loongson3_defconfig": [
         ("CONFIG_PSI", Line(r"CONFIG_PSI=y")),
     ],
+    "arch/powerpc/configs/ppc64_defconfig": [
+        ("CONFIG_PSI", Line(r"CONFIG_PSI=y")),
+    ],
     "MAINTAINERS": [
         ("PSI entry", Entry(r"PRESSURE STALL INFORMATION \(PSI\)", stop=r"[A-Z0-9][^:]")),
     ],
