@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the guest's file system: busybox, the init script and the payload.
+
+Written straight in cpio's "newc" format: that needs no root for the console's
+device node, no staging directory, and the same files give the same bytes.
+"""
+
+import os
+import stat
+import subprocess
+
+from misuse import Misuse
+
+BUSYBOX = "/usr/bin/busybox"
+GUEST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest")
+DIRECTORIES = ("bin", "dev", "proc", "sys", "tmp", "root", "etc", "payload")
+
+
+class Archive:
+    """A cpio archive in the making."""
+
+    def __init__(self, out):
+        self._out = out
+        self._inode = 0
+
+    def add(self, name, mode, data=b"", rdev=(0, 0)):
+        self._inode += 1
+        name = os.fsencode(name) + b"\0"
+        fields = (
+            self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(name), 0,
+        )
+        head = b"070701" + b"".join(b"%08X" % value for value in fields) + name
+        self._out.write(head + bytes(-len(head) % 4))
+        self._out.write(data)
+        self._out.write(bytes(-len(data) % 4))
+
+    def directory(self, name):
+        self.add(name, stat.S_IFDIR | 0o755)
+
+    def file(self, name, path):
+        with open(path, "rb") as source:
+            mode = os.fstat(source.fileno()).st_mode
+            self.add(name, stat.S_IFREG | stat.S_IMODE(mode), source.read())
+
+    def symlink(self, name, target):
+        self.add(name, stat.S_IFLNK | 0o777, os.fsencode(target))
+
+    def device(self, name, mode, major, minor):
+        self.add(name, mode, rdev=(major, minor))
+
+    def tree(self, name, top):
+        """The files below a directory, in a fixed order."""
+        for entry in sorted(os.scandir(top), key=lambda e: e.name):
+            path = f"{name}/{entry.name}"
+            if entry.is_symlink():
+                self.symlink(path, os.readlink(entry.path))
+            elif entry.is_dir():
+                self.directory(path)
+                self.tree(path, entry.path)
+            elif entry.is_file():
+                self.file(path, entry.path)
+            else:
+                raise Misuse(f"{entry.path} is neither a file, a directory nor a link")
+
+    def end(self):
+        self.add("TRAILER!!!", 0)
+
+
+def applets():
+    """The names busybox answers to."""
+    try:
+        listing = subprocess.run(
+            [BUSYBOX, "--list"], check=True, capture_output=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise Misuse(f"{BUSYBOX} is missing: install busybox-static (make deps)") from None
+    return listing.stdout.split()
+
+
+def require_static(path):
+    """The dynamic busybox of the package "busybox" cannot run in the guest."""
+    with open(path, "rb") as program:
+        if b"ld-linux-x86-64.so" in program.read(4096):
+            raise Misuse(f"{path} is not static: install busybox-static (make deps)")
+
+
+def write(out, payload=None):
+    """Write the initramfs with this payload directory to a binary file."""
+    names = applets()
+    require_static(BUSYBOX)
+    archive = Archive(out)
+    for name in DIRECTORIES:
+        archive.directory(name)
+    archive.device("dev/console", stat.S_IFCHR | 0o600, 5, 1)
+    archive.device("dev/null", stat.S_IFCHR | 0o666, 1, 3)
+    archive.file("bin/busybox", BUSYBOX)
+    for name in names:
+        if name != "busybox":
+            archive.symlink(f"bin/{name}", "busybox")
+    for name in sorted(os.listdir(GUEST)):
+        archive.file(name, os.path.join(GUEST, name))
+    if payload:
+        archive.tree("payload", payload)
+    archive.end()

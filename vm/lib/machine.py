@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the machine: QEMU's command line, and its process from start to end.
+
+Nothing it makes has a name on disk: the initramfs and the disks are files
+without a directory entry, which QEMU opens through /proc/self/fd.  And QEMU
+dies with the runner, however that dies.  So no end leaves anything behind.
+"""
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+
+import initramfs
+import tsc
+from misuse import Misuse
+
+IO_URING_SETUP = 425
+QEMU = "qemu-system-x86_64"
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+ALWAYS = "panic_on_warn=1 oops=panic panic=-1"
+
+
+@dataclass
+class Disk:
+    """A virtio disk: its size, what slows it down, what fails on it."""
+
+    megabytes: int
+    serial: str = ""
+    limits: dict = field(default_factory=dict)
+    errors: list = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text):
+        """SIZE_MB[:iops=N][:bps=N][:err=read|write|flush]..."""
+        size, *options = text.split(":")
+        if not size.isdecimal() or int(size) == 0:
+            raise Misuse(f"--disk {text}: the size is a number of megabytes")
+        disk = cls(int(size))
+        for option in options:
+            key, _, value = option.partition("=")
+            if key in ("iops", "bps"):
+                disk.limits[f"{key}-total"] = quantity(value, f"--disk {text}")
+            elif key == "err" and value in ("read", "write", "flush"):
+                disk.errors.append(value)
+            else:
+                raise Misuse(f"--disk {text}: {option} is none of iops=N, bps=N, err=read|write|flush")
+        return disk
+
+    def arguments(self, name, fd, virtual):
+        """QEMU's options for this disk, with its data in the file fd.
+
+        In virtual time a guest that waits for a disk is idle, and an idle
+        guest jumps to its next timer, be it a minute away.  So a request
+        should be over before the guest's CPU goes on: handed over by that CPU
+        itself (no ioeventfd) and, where the host has io_uring, done at once
+        when it reads what the host has in memory.
+        """
+        top = f"{name}-file"
+        aio = "io_uring" if virtual and have_io_uring() else "threads"
+        argv = blockdev("file", top, filename=f"/proc/self/fd/{fd}", locking="off", aio=aio)
+        if self.errors:
+            rules = [
+                {"event": "none", "iotype": kind, "errno": 5, "once": False}
+                for kind in self.errors
+            ]
+            argv += blockdev("blkdebug", f"{name}-bad", image=top, **{"inject-error": rules})
+            top = f"{name}-bad"
+        if self.limits:
+            group = f"{name}-group"
+            argv += option("-object", {"qom-type": "throttle-group", "id": group, "limits": self.limits})
+            argv += blockdev("throttle", f"{name}-slow", file=top, **{"throttle-group": group})
+            top = f"{name}-slow"
+        device = f"serial={self.serial or name},ioeventfd={'off' if virtual else 'on'}"
+        return [*argv, "-device", f"virtio-blk-pci,drive={top},{device}"]
+
+
+def blockdev(driver, node, **options):
+    return option("-blockdev", {"driver": driver, "node-name": node, **options})
+
+
+def option(name, value):
+    return [name, json.dumps(value)]
+
+
+def have_io_uring():
+    """Whether this host lets us have an io_uring; containers often do not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parameters = ctypes.create_string_buffer(120)  # struct io_uring_params
+    ring = libc.syscall(IO_URING_SETUP, 1, parameters)
+    if ring >= 0:
+        os.close(ring)
+    return ring >= 0
+
+
+def quantity(text, where):
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if not match or int(match.group(1)) == 0:
+        raise Misuse(f"{where}: {text or 'nothing'} is no positive number (K, M and G may follow)")
+    return int(match.group(1)) * UNITS[match.group(2)]
+
+
+@dataclass
+class Machine:
+    """What to boot, and on what."""
+
+    kernel: str
+    virtual: bool = True
+    shift: int = 6
+    smp: int = 1
+    megabytes: int = 512
+    append: str = ""
+    disks: list = field(default_factory=list)
+
+    def check(self):
+        """Refuse what cannot work, before anything is made."""
+        if not shutil.which(QEMU):
+            raise Misuse(f"{QEMU} is missing: install qemu-system-x86 (make deps)")
+        try:
+            with open(self.kernel, "rb") as image:
+                image.seek(0x202)
+                magic = image.read(4)
+        except OSError as error:
+            raise Misuse(f"kernel {self.kernel}: {error.strerror}") from None
+        if magic != b"HdrS":
+            raise Misuse(f"kernel {self.kernel} is not a bootable x86 image (bzImage)")
+        if self.virtual and any(disk.limits for disk in self.disks):
+            raise Misuse(
+                "--disk: iops= and bps= run on the host's clock, which virtual time does not know:"
+                " use --time real, or io.max of a cgroup in the guest"
+            )
+
+    def kvm(self):
+        return not self.virtual and os.environ.get("PSI_KVM") == "1"
+
+    def clock(self):
+        """Kernel parameters that make the time stamp counter a good clock."""
+        rate = 1_000_000 if self.virtual else tsc.khz()
+        return ["tsc=reliable", *([f"tsc_early_khz={rate}"] if rate else [])]
+
+    def arguments(self, initrd_fd, disk_fds, init_environment):
+        """QEMU's command line, except for where its streams go."""
+        cmdline = ["console=ttyS0", "printk.time=1", "loglevel=5", *self.clock()]
+        cmdline += [f"{key}={value}" for key, value in init_environment.items()]
+        cmdline += [self.append, ALWAYS]
+        argv = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
+        argv += ["-machine", "q35"]
+        argv += ["-accel", "kvm", "-cpu", "host"] if self.kvm() else ["-accel", "tcg", "-cpu", "max,cx16=off"]
+        if self.virtual:
+            argv += ["-icount", f"shift={self.shift},sleep=off"]
+            argv += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]
+        argv += ["-smp", str(self.smp), "-m", str(self.megabytes)]
+        argv += ["-kernel", self.kernel, "-initrd", f"/proc/self/fd/{initrd_fd}"]
+        argv += ["-append", " ".join(filter(None, cmdline))]
+        for number, (disk, fd) in enumerate(zip(self.disks, disk_fds)):
+            argv += disk.arguments(f"disk{number}", fd, self.virtual)
+        return argv
+
+
+def result_port(path):
+    """A port whose bytes are in the file before the guest's write returns.
+
+    Without ioeventfd the virtual CPU itself hands them over; else QEMU's main
+    loop does it later, at a moment that differs from run to run, and perhaps
+    after the guest has switched off.
+    """
+    return [
+        "-device", "virtio-serial-pci,ioeventfd=off",
+        "-chardev", f"file,id=result,path={quoted(path)}",
+        "-device", "virtserialport,chardev=result,name=psi.result",
+    ]
+
+
+def console_file(path):
+    return ["-serial", f"file:{quoted(path)}"]
+
+
+def quoted(path):
+    """A path as part of one of QEMU's comma-separated options."""
+    return path.replace(",", ",,")
+
+
+class Process:
+    """A running QEMU.  Use with "with": the end of the block is its end."""
+
+    def __init__(self, machine, payload, streams, init_environment, **popen):
+        machine.check()
+        self._files = []
+        try:
+            initrd = self._file(tempfile.TemporaryFile())
+            initramfs.write(initrd, payload)
+            initrd.flush()
+            disks = []
+            for disk in machine.disks:
+                disks.append(self._file(tempfile.TemporaryFile()))
+                disks[-1].truncate(disk.megabytes << 20)
+            self.argv = machine.arguments(
+                initrd.fileno(), [d.fileno() for d in disks], init_environment
+            ) + streams
+            self._popen = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *self.argv],
+                pass_fds=[f.fileno() for f in self._files],
+                **popen,
+            )
+        except BaseException:
+            self._close()
+            raise
+
+    def _file(self, file):
+        self._files.append(file)
+        return file
+
+    def _close(self):
+        for file in self._files:
+            file.close()
+
+    def wait(self, seconds=None):
+        """The exit status, or None when it still runs after so long."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGKILL)
+            self._popen.wait()
+        self._close()

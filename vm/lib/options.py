@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the command-line options that every way to boot has in common."""
+
+import argparse
+
+from machine import Disk, Machine
+from misuse import Misuse
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse that refuses as everything here does."""
+
+    def error(self, message):
+        raise Misuse(message)
+
+
+def add_machine(parser):
+    """Options that describe the machine."""
+    add = parser.add_argument
+    add("--kernel", required=True, metavar="BZIMAGE")
+    add("--smp", type=positive, default=1, metavar="N")
+    add("--mem", type=positive, default=512, metavar="MB")
+    add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
+    add("--disk", action="append", default=[], type=disk, metavar="MB[:iops=N][:bps=N][:err=KIND]",
+        help="an empty virtio disk; err: read, write or flush fails")
+    add("--swap", type=disk, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
+
+
+def positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no positive number")
+    return int(text)
+
+
+def disk(text):
+    try:
+        return Disk.parse(text)
+    except Misuse as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def machine(args, **more):
+    """The machine that the options describe."""
+    disks = list(args.disk)
+    if args.swap:
+        args.swap.serial = "swap"
+        disks.append(args.swap)
+    return Machine(
+        kernel=args.kernel,
+        smp=args.smp,
+        megabytes=args.mem,
+        append=" ".join(args.append),
+        disks=disks,
+        **more,
+    )
