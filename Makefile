@@ -1,0 +1,74 @@
+# Pressure Stall Information for Linux 6.12.  Verbs only: what they do is in scripts/, base/, vm/, demo/ and ci/.
+
+FLAVOUR ?= psi
+CONFIG ?= default
+export FLAVOUR CONFIG KSRC PATCH JOBS
+
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests series refresh prefixes clean
+
+help:
+	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
+	@echo 'make check      run every test; the last line is the sum'
+	@echo
+	@echo 'make deps       install the Debian packages that the other verbs need (they do it themselves)'
+	@echo 'make base       prepare the kernel without PSI that our series starts from'
+	@echo 'make tree       make or update build/tree: the base, our patches and our files'
+	@echo 'make kernel     build a kernel'
+	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
+	@echo 'make shell      boot it with a shell'
+	@echo 'make lint       checkpatch, sparse, W=1, kernel-doc, shellcheck'
+	@echo 'make kunit      run the unit tests inside the kernel'
+	@echo 'make selftests  run the tests of the files in /proc/pressure'
+	@echo 'make series     write the series as mails for git am to build/series'
+	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
+	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
+	@echo 'make clean      remove build/'
+	@echo
+	@echo 'FLAVOUR=psi     the kernel to build: psi (ours), none (without PSI), stock (untouched)'
+	@echo 'CONFIG=default  its configuration, one of configs/list'
+	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
+	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
+	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
+	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
+
+deps:
+	@scripts/deps
+
+base: deps
+	@base/prepare
+
+tree: deps
+	@scripts/tree
+
+kernel image: deps
+	@scripts/kernel
+
+demo: deps
+	@demo/run
+
+shell: deps
+	@vm/shell
+
+check: deps
+	@ci/check
+
+lint: deps
+	@ci/lint
+
+kunit: deps
+	@ci/kunit
+
+selftests: deps
+	@ci/selftests
+
+series: deps
+	@scripts/series
+
+refresh: deps
+	@scripts/refresh
+
+prefixes: deps
+	@ci/prefixes
+
+clean:
+	@rm -rf build
