@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The kinds of edits that the removal rules are made of.
 
 Every kind is a class with apply(text) -> (new text, number of matches). None of them
@@ -144,7 +145,7 @@ class Statement(Edit):
         if not match:
             return None
         before = text[:match.start()].rstrip()
-        if not re.search(r"[;{}:/]$|^#\w[^\n]*\Z", before, re.M):
+        if before[-1:] not in tuple(";{}:/") and not before[before.rfind("\n") + 1:].startswith("#"):
             return None
         end = skip_balanced(text, match.end() - 1, "(", ")")
         if not text.startswith(";\n", end):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Where the stock PSI is in a 6.12 tree, and the edit that takes each part out.
 
 DELETED: files that are PSI and nothing else.

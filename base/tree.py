@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What is in a kernel tree: its version, its files, and how two trees differ."""
 
 import hashlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // btrfs: the section that the readahead helper may open and its caller closes.
 
 @helper@

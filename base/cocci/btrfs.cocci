@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // btrfs: the flag and the section state that the readahead helper handed back to its caller.
 
 @@

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // cgroup: accounting object, files, and the move of a task. What unifdef leaves are
 // only the users outside of #ifdef CONFIG_PSI.
 

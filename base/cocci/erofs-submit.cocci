@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // erofs: the flag that says whether the section is open.
 
 @@

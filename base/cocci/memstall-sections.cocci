@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // Memory-stall sections: the two calls, and a condition under which there was nothing else.
 
 @@

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // Readahead: the two fields of struct readahead_control behind it.
 
 @@ @@

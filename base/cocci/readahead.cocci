@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // Readahead: the section that readahead_expand() and the readers share through
 // struct readahead_control.
 

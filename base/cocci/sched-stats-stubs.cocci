@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // Scheduler: the empty stubs that unifdef leaves in stats.h.
 
 @@

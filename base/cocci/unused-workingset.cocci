@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
 // A local variable that was only there to decide whether to enter a memory-stall section.
 
 @@
