@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the demo's verdict: holds a record against the answers the loads know.
+
+usage: judge.py [--tap] LOG      (LOG: the result channel of a demo run)
+
+Exit status 0 when everything is as expected, 1 when not, 2 when the log is no
+complete record of a run.
+"""
+
+import argparse
+import math
+import sys
+
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+from record import BadRecord, Record
+
+LOADS = ("cpu", "io", "memory")
+
+# How far a total may be from the answer of the load, as a share of the load's
+# length.
+TOLERANCE = {
+    # The spinners are forked and reaped one after the other.
+    "cpu": 0.01,
+    # A reader that is woken is no longer in io wait, but not on the CPU yet.
+    "io": 0.02,
+    # The same for the process whose page has come, and pages that come back
+    # without having been in use are no stall.
+    "memory": 0.03,
+}
+
+# An average is due every 2 s; a load may begin and end anywhere in between.
+AVERAGE_PERIOD = 2.0
+AVERAGE_SLACK = 3.0  # points
+
+# A load that was hardly kept from its work proves nothing.
+LEAST = 0.5
+
+# What a load may show on the resources that it does not use, as a share of its
+# length: forks, interrupts, samples, and the background work being preempted.
+STRAY = 0.05
+# Swapping is reading from a disk: a memory load is an io load as well.
+FOLLOWS = {"memory": "io"}
+
+# Between the loads, when the averages have had their 2 s.
+QUIET = 0.01
+
+
+class Check:
+    def __init__(self, load, name, good, expected, measured, allowed):
+        self.load, self.name, self.good = load, name, good
+        self.expected, self.measured, self.allowed = expected, measured, allowed
+
+
+def totals(record, load):
+    begin, end, after = record.load_span(load)
+    allowed = TOLERANCE[load] * (end - begin)
+    for name, (low, high) in record.own[load].items():
+        # To the end of the quiet phase: a total may be 2 s late.
+        measured = record.grown(name, begin, after)
+        slack = allowed if high else 0
+        good = low - slack <= measured <= high + slack
+        expected = f"{low:.2f}..{high:.2f} s" if high - low >= 0.01 else f"{high:.2f} s"
+        yield Check(load, name.replace(".", " "), good, expected, f"{measured:.2f} s",
+                    f"{slack:.2f} s" if slack else "none")
+
+
+def heavy(record, load):
+    begin, end, _ = record.load_span(load)
+    share = record.own[load][f"{load}.some"][0] / (end - begin)
+    return Check(load, "stalled, by its own clock", share >= LEAST, f"over {100 * LEAST:.0f} %",
+                 f"{100 * share:.1f} %", "none")
+
+
+def average(record, load):
+    """avg10 of a steady share p that began t ago is p * (1 - e^(-t/10))."""
+    begin, end, after = record.load_span(load)
+    name = f"{load}.some"
+    share = 100 * sum(record.own[load][name]) / 2 / (end - begin)
+    low, high = (share * (1 - math.exp(-(end - begin + late) / 10)) for late in
+                 (-AVERAGE_PERIOD, AVERAGE_PERIOD))
+    peak = max(s.values[name][0] for s in record.samples if begin <= s.t <= after)
+    good = low - AVERAGE_SLACK <= peak <= high + AVERAGE_SLACK
+    return Check(load, f"{load} some avg10", good, f"{low:.0f}..{high:.0f} %", f"{peak:.2f} %",
+                 f"{AVERAGE_SLACK:.0f} points")
+
+
+def others(record, load):
+    """The resource that moved most of those the load leaves alone."""
+    begin, end, _ = record.load_span(load)
+    length = end - begin
+    silent = [r for r in LOADS if r not in (load, FOLLOWS.get(load))]
+    most, name = max((record.grown(f"{r}.some", begin, end) / length, r) for r in silent)
+    return Check(load, " and ".join(silent) + " quiet", most <= STRAY, "0 %",
+                 f"{100 * most:.1f} % ({name})", f"{100 * STRAY:.0f} %")
+
+
+def quiet(record):
+    most = (0.0, "")
+    for phase in record.phases:
+        if phase.name != "quiet":
+            continue
+        begin = max(phase.begin, phase.end - AVERAGE_PERIOD)
+        for resource in LOADS:
+            grown = record.grown(f"{resource}.some", begin, phase.end)
+            most = max(most, (grown / (phase.end - begin), resource))
+    share, name = most
+    return Check("quiet", "all quiet between", share <= QUIET, "0 %",
+                 f"{100 * share:.2f} %" + (f" ({name})" if name else ""), f"{100 * QUIET:.0f} %")
+
+
+def judge(record):
+    """All checks of a complete record."""
+    if not record.complete:
+        raise BadRecord("the record ends in the middle of the run")
+    for resource in LOADS:
+        if not record.names(resource):
+            raise BadRecord(f"the kernel has no /proc/pressure/{resource}")
+    checks = []
+    for load in LOADS:
+        if load not in record.own or load not in record.results:
+            raise BadRecord(f"the record has no account of the {load} load")
+        ran = record.results[load]
+        checks.append(Check(load, "ran to its end", ran, "yes", "yes" if ran else "no", "none"))
+        checks.append(heavy(record, load))
+        checks += totals(record, load)
+        checks.append(average(record, load))
+        checks.append(others(record, load))
+    checks.append(quiet(record))
+    return checks
+
+
+def show(checks, out):
+    out.write(f"{'load':<8}{'what':<27}{'expected':>15}{'measured':>16}{'tolerance':>12}\n")
+    last = ""
+    for check in checks:
+        out.write(f"{check.load if check.load != last else '':<8}{check.name:<27}"
+                  f"{check.expected:>15}{check.measured:>16}{check.allowed:>12}"
+                  f"  {'ok' if check.good else 'NOT OK'}\n")
+        last = check.load
+
+
+def show_tap(checks, out):
+    out.write(f"TAP version 13\n1..{len(checks)}\n")
+    for number, check in enumerate(checks, 1):
+        out.write(f"{'ok' if check.good else 'not ok'} {number} - {check.load}: {check.name}: "
+                  f"expected {check.expected}, measured {check.measured}, "
+                  f"tolerance {check.allowed}\n")
+
+
+def closing_line(checks):
+    failed = sum(not check.good for check in checks)
+    return f"{len(checks) - failed} passed, {failed} failed, 0 skipped"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="judge the record of a demo run")
+    parser.add_argument("--tap", action="store_true", help="print TAP instead of a table")
+    parser.add_argument("log", help="the result channel of a run, as saved by vm/run")
+    args = parser.parse_args()
+    try:
+        with open(args.log, encoding="utf-8", errors="replace") as lines:
+            checks = judge(Record(lines))
+    except (OSError, BadRecord) as error:
+        print(f"demo: {args.log}: {error}", file=sys.stderr)
+        return 2
+    (show_tap if args.tap else show)(checks, sys.stdout)
+    print(closing_line(checks))
+    return int(not all(check.good for check in checks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the record of one demo run: what the guest's lines mean.
+
+The guest (guest/demo.c says which lines it prints) states facts on the result
+channel. A Record takes them line by line, so that the live table can follow,
+and answers the questions that table, judge and chart ask.
+"""
+
+import re
+
+RESOURCES = ("cpu", "memory", "io", "irq")
+LINES = ("some", "full")
+
+# An interval shorter than this says nothing about a share.
+SHORTEST = 0.1
+
+
+class BadRecord(Exception):
+    """The lines are not what a demo run prints."""
+
+
+class Phase:
+    """A stretch of guest time with a name; `end` is None while it lasts."""
+
+    def __init__(self, name, text, begin):
+        self.name, self.text, self.begin, self.end = name, text, begin, None
+
+
+class Sample:
+    """All pressure files at guest time t: values["cpu.some"] = (avg10 in percent, total in s)."""
+
+    def __init__(self, t, values):
+        self.t, self.values = t, values
+
+
+class Record:
+    def __init__(self, lines=()):
+        self.cpus = 0
+        self.phases = []
+        self.samples = []
+        self.own = {}  # own["io"]["io.some"] = (low, high) in s: the load's account
+        self.results = {}  # results["io"] = True when the load ran to its end
+        for line in lines:
+            self.add(line)
+
+    def add(self, line):
+        """Takes one line; returns the word for what it was, None for anything else."""
+        line = line.rstrip("\r\n")
+        match = re.match(r"(not ok|ok) \d+ - the (\w+) load ran to its end", line)
+        if match:
+            self.results[match[2]] = match[1] == "ok"
+            return "result"
+        match = re.match(r"# (setup|phase|sample|own) (.*)", line)
+        if not match:
+            return None
+        try:
+            getattr(self, "_" + match[1])(match[2])
+        except (ValueError, KeyError) as error:
+            raise BadRecord(f"cannot make sense of {line!r}") from error
+        return match[1]
+
+    def _setup(self, rest):
+        self.cpus = int(dict(word.split("=", 1) for word in rest.split())["cpus"])
+
+    def _phase(self, rest):
+        rest, text = rest.split(" text=", 1)
+        fields = dict(word.split("=", 1) for word in rest.split())
+        begin = float(fields["t"])
+        if self.phases:
+            self.phases[-1].end = begin
+        if fields["name"] != "end":
+            self.phases.append(Phase(fields["name"], text, begin))
+
+    def _sample(self, rest):
+        t, *words = rest.split()
+        values = {}
+        for word in words:
+            name, numbers = word.split("=")
+            avg10, total = numbers.split(",")
+            values[name] = (float(avg10), int(total) / 1e6)
+        self.samples.append(Sample(float(t.removeprefix("t=")), values))
+
+    def _own(self, rest):
+        load, *words = rest.split()
+        account = {}
+        for word in words:
+            name, numbers = word.split("=")
+            low, high = numbers.split(",")
+            account[name] = (int(low) / 1e6, int(high) / 1e6)
+        self.own[load.removeprefix("load=")] = account
+
+    @property
+    def complete(self):
+        return bool(self.phases) and self.phases[-1].end is not None
+
+    def names(self, resource):
+        """The lines of a resource in this record: ["cpu.some", "cpu.full"], or [] without the file."""
+        first = self.samples[0].values if self.samples else {}
+        return [f"{resource}.{line}" for line in LINES if f"{resource}.{line}" in first]
+
+    def at(self, t):
+        """The last sample not after t."""
+        return max((s for s in self.samples if s.t <= t + 1e-3), key=lambda s: s.t)
+
+    def grown(self, name, begin, end):
+        """Seconds that the total of `name` grew from begin to end."""
+        return self.at(end).values[name][1] - self.at(begin).values[name][1]
+
+    def intervals(self, name):
+        """(begin, end, share of the time stalled), sample by sample."""
+        shares = []
+        last = None
+        for sample in self.samples:
+            if last and sample.t - last.t < SHORTEST:
+                continue
+            if last:
+                stalled = sample.values[name][1] - last.values[name][1]
+                shares.append((last.t, sample.t, stalled / (sample.t - last.t)))
+            last = sample
+        return shares
+
+    def load_span(self, load):
+        """(begin, end, end of the quiet phase after it) of a load, company included."""
+        own = [i for i, p in enumerate(self.phases) if p.name.split("+")[0] == load]
+        if not own or own[-1] + 1 >= len(self.phases) or self.phases[own[-1] + 1].end is None:
+            raise BadRecord(f"the record has no complete {load} load")
+        return self.phases[own[0]].begin, self.phases[own[-1]].end, self.phases[own[-1] + 1].end
