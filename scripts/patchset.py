@@ -27,6 +27,7 @@ Git wraps the repository of build/tree, where these commits live:
 """
 import dataclasses
 import fcntl
+import hashlib
 import os
 import pathlib
 import re
@@ -311,12 +312,14 @@ class Index:
     def apply(self, diff):
         self.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff, env=self.env)
 
-    def put(self, path, mode, content):
-        blob = self.git.line("hash-object", "-w", "--stdin", stdin=content)
-        self.git("update-index", "--add", "--cacheinfo", f"{mode},{blob},{path}", env=self.env)
-
-    def remove(self, path):
-        self.git("update-index", "--force-remove", "--", path, env=self.env)
+    def put(self, files):
+        """Files as {path: (mode, content)}; None in place of the pair removes the path."""
+        lines = []
+        for path, state in files.items():
+            mode, blob = ("0", "0" * 40) if state is None else (
+                state[0], self.git.line("hash-object", "-w", "--stdin", stdin=state[1]))
+            lines.append(f"{mode} {blob}\t{path}\0")
+        self.git("update-index", "--add", "-z", "--index-info", stdin="".join(lines).encode(), env=self.env)
 
     def tree(self):
         return self.git.line("write-tree", env=self.env)
@@ -332,6 +335,12 @@ def apply_error(name, error):
     if missing:
         return Error(f"patches/{name}: changes {missing[1]}, which the kernel does not have")
     return Error(f"patches/{name}: git apply: {text.splitlines()[0].removeprefix('error: ')}")
+
+
+def fingerprint(*inputs):
+    """A name for the whole patch set: the same inputs, the same trees and commits."""
+    code = pathlib.Path(__file__).read_bytes()
+    return hashlib.sha256(repr((code, inputs)).encode()).hexdigest()
 
 
 def make_trees(git, base, patches, overlays):
@@ -351,11 +360,7 @@ def make_trees(git, base, patches, overlays):
             for path in patch.overlays:
                 if git.resolve(f"{trees[-1]}:{path}"):
                     raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
-                mode, content = overlays[path]
-                try:
-                    index.put(path, mode, content)
-                except GitError as error:
-                    raise Error(f"overlay file {path} (patches/{patch.name}): {error}") from None
+            index.put({path: overlays[path] for path in patch.overlays})
             trees.append(index.tree())
             if trees[-1] == trees[-2]:
                 raise Error(f"patches/{patch.name}: changes nothing")

@@ -103,6 +103,8 @@ def update(git, new):
         patchset.note("build/tree has commits of its own: 'make refresh' takes them over")
         return
 
+    if commits == {new} and head == new:
+        return
     paths = {path for commit in commits for path in git.changes(old, commit)}
     write, lost = {}, []
     for path in sorted(paths):
@@ -166,7 +168,14 @@ def make_tree():
                         "'git -C build/tree diff refs/psi/tip' shows them; save them, remove build/tree, run this again")
         copy_base(base, base_commit)
 
-    trees = patchset.make_trees(git, base_commit, patches, overlays)
-    tip = patchset.make_commits(git, base_commit, patches, trees, author)
+    key = patchset.fingerprint(base_commit, author, patches, sorted(overlays.items()))
+    memory = git.git_dir / "psi-memory"
+    known_key, *trees = memory.read_text().split() if memory.is_file() else [None]
+    if known_key == key:
+        tip = trees.pop()
+    else:
+        trees = patchset.make_trees(git, base_commit, patches, overlays)
+        tip = patchset.make_commits(git, base_commit, patches, trees, author)
     update(git, tip)
+    patchset.write_file(memory, "\n".join([key, *trees, tip]).encode())
     return Tree(git, base, author, patches, overlays, trees, tip)
