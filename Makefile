@@ -50,7 +50,7 @@ shell: deps
 	@vm/shell
 
 check: deps
-	@ci/check
+	@ci/check $(CHECK)
 
 lint: deps
 	@ci/lint
