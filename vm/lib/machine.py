@@ -6,10 +6,7 @@ without a directory entry, which QEMU opens through /proc/self/fd.  And QEMU
 dies with the runner, however that dies.  So no end leaves anything behind.
 """
 
-import ctypes
-import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -20,89 +17,10 @@ import initramfs
 import tsc
 from misuse import Misuse
 
-IO_URING_SETUP = 425
 QEMU = "qemu-system-x86_64"
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+TCG = ["-accel", "tcg", "-cpu", "max,cx16=off"]
+KVM = ["-accel", "kvm", "-cpu", "host"]
 ALWAYS = "panic_on_warn=1 oops=panic panic=-1"
-
-
-@dataclass
-class Disk:
-    """A virtio disk: its size, what slows it down, what fails on it."""
-
-    megabytes: int
-    serial: str = ""
-    limits: dict = field(default_factory=dict)
-    errors: list = field(default_factory=list)
-
-    @classmethod
-    def parse(cls, text):
-        """SIZE_MB[:iops=N][:bps=N][:err=read|write|flush]..."""
-        size, *options = text.split(":")
-        if not size.isdecimal() or int(size) == 0:
-            raise Misuse(f"--disk {text}: the size is a number of megabytes")
-        disk = cls(int(size))
-        for option in options:
-            key, _, value = option.partition("=")
-            if key in ("iops", "bps"):
-                disk.limits[f"{key}-total"] = quantity(value, f"--disk {text}")
-            elif key == "err" and value in ("read", "write", "flush"):
-                disk.errors.append(value)
-            else:
-                raise Misuse(f"--disk {text}: {option} is none of iops=N, bps=N, err=read|write|flush")
-        return disk
-
-    def arguments(self, name, fd, virtual):
-        """QEMU's options for this disk, with its data in the file fd.
-
-        In virtual time a guest that waits for a disk is idle, and an idle
-        guest jumps to its next timer, be it a minute away.  So a request
-        should be over before the guest's CPU goes on: handed over by that CPU
-        itself (no ioeventfd) and, where the host has io_uring, done at once
-        when it reads what the host has in memory.
-        """
-        top = f"{name}-file"
-        aio = "io_uring" if virtual and have_io_uring() else "threads"
-        argv = blockdev("file", top, filename=f"/proc/self/fd/{fd}", locking="off", aio=aio)
-        if self.errors:
-            rules = [
-                {"event": "none", "iotype": kind, "errno": 5, "once": False}
-                for kind in self.errors
-            ]
-            argv += blockdev("blkdebug", f"{name}-bad", image=top, **{"inject-error": rules})
-            top = f"{name}-bad"
-        if self.limits:
-            group = f"{name}-group"
-            argv += option("-object", {"qom-type": "throttle-group", "id": group, "limits": self.limits})
-            argv += blockdev("throttle", f"{name}-slow", file=top, **{"throttle-group": group})
-            top = f"{name}-slow"
-        device = f"serial={self.serial or name},ioeventfd={'off' if virtual else 'on'}"
-        return [*argv, "-device", f"virtio-blk-pci,drive={top},{device}"]
-
-
-def blockdev(driver, node, **options):
-    return option("-blockdev", {"driver": driver, "node-name": node, **options})
-
-
-def option(name, value):
-    return [name, json.dumps(value)]
-
-
-def have_io_uring():
-    """Whether this host lets us have an io_uring; containers often do not."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parameters = ctypes.create_string_buffer(120)  # struct io_uring_params
-    ring = libc.syscall(IO_URING_SETUP, 1, parameters)
-    if ring >= 0:
-        os.close(ring)
-    return ring >= 0
-
-
-def quantity(text, where):
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if not match or int(match.group(1)) == 0:
-        raise Misuse(f"{where}: {text or 'nothing'} is no positive number (K, M and G may follow)")
-    return int(match.group(1)) * UNITS[match.group(2)]
 
 
 @dataclass
@@ -131,8 +49,8 @@ class Machine:
             raise Misuse(f"kernel {self.kernel} is not a bootable x86 image (bzImage)")
         if self.virtual and any(disk.limits for disk in self.disks):
             raise Misuse(
-                "--disk: iops= and bps= run on the host's clock, which virtual time does not know:"
-                " use --time real, or io.max of a cgroup in the guest"
+                "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
+                " time: use --time real, or io.max of a cgroup in the guest"
             )
 
     def kvm(self):
@@ -150,7 +68,7 @@ class Machine:
         cmdline += [self.append, ALWAYS]
         argv = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
         argv += ["-machine", "q35"]
-        argv += ["-accel", "kvm", "-cpu", "host"] if self.kvm() else ["-accel", "tcg", "-cpu", "max,cx16=off"]
+        argv += KVM if self.kvm() else TCG
         if self.virtual:
             argv += ["-icount", f"shift={self.shift},sleep=off"]
             argv += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]
@@ -189,7 +107,6 @@ class Process:
     """A running QEMU.  Use with "with": the end of the block is its end."""
 
     def __init__(self, machine, payload, streams, init_environment, **popen):
-        machine.check()
         self._files = []
         try:
             initrd = self._file(tempfile.TemporaryFile())

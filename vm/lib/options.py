@@ -3,7 +3,8 @@
 
 import argparse
 
-from machine import Disk, Machine
+from disk import Disk
+from machine import Machine
 from misuse import Misuse
 
 
@@ -21,7 +22,8 @@ def add_machine(parser):
     add("--smp", type=positive, default=1, metavar="N")
     add("--mem", type=positive, default=512, metavar="MB")
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
-    add("--disk", action="append", default=[], type=disk, metavar="MB[:iops=N][:bps=N][:err=KIND]",
+    add("--disk", action="append", default=[], type=disk,
+        metavar="MB[:iops=N][:bps=N][:err=KIND]",
         help="an empty virtio disk; err: read, write or flush fails")
     add("--swap", type=disk, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
 
@@ -40,12 +42,12 @@ def disk(text):
 
 
 def machine(args, **more):
-    """The machine that the options describe."""
+    """The machine that the options describe, if it can be."""
     disks = list(args.disk)
     if args.swap:
         args.swap.serial = "swap"
         disks.append(args.swap)
-    return Machine(
+    box = Machine(
         kernel=args.kernel,
         smp=args.smp,
         megabytes=args.mem,
@@ -53,3 +55,5 @@ def machine(args, **more):
         disks=disks,
         **more,
     )
+    box.check()
+    return box

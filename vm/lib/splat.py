@@ -29,6 +29,9 @@ SPLATS = (
     r"kmemleak: \d+ new suspected memory leaks",
     r"(?:list_add|list_del) corruption",
     r"refcount_t: ",
+    # Clocks that do not work: no number of such a run means anything.
+    r"APIC timer disabled due to verification failure",
+    r"tsc: Marking TSC unstable",
 )
 
 # PSI's own complaints.  The runner boots with loglevel=5, so that of PSI's

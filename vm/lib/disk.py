@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the virtio disks: how they are described, and what QEMU makes of it."""
+
+import ctypes
+import json
+import os
+import re
+from dataclasses import dataclass, field
+
+from misuse import Misuse
+
+IO_URING_SETUP = 425
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass
+class Disk:
+    """A virtio disk: its size, what slows it down, what fails on it."""
+
+    megabytes: int
+    serial: str = ""
+    limits: dict = field(default_factory=dict)
+    errors: list = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text):
+        """SIZE_MB[:iops=N][:bps=N][:err=read|write|flush]..."""
+        where = f"--disk {text}"
+        size, *options = text.split(":")
+        if not size.isdecimal() or int(size) == 0:
+            raise Misuse(f"{where}: the size is a number of megabytes")
+        disk = cls(int(size))
+        for option in options:
+            key, _, value = option.partition("=")
+            if key in ("iops", "bps"):
+                disk.limits[f"{key}-total"] = quantity(value, where)
+            elif key == "err" and value in ("read", "write", "flush"):
+                disk.errors.append(value)
+            else:
+                raise Misuse(f"{where}: {option} is none of iops=N, bps=N, err=read|write|flush")
+        return disk
+
+    def arguments(self, name, fd, virtual):
+        """QEMU's options for this disk, with its data in the file fd.
+
+        In virtual time a guest that waits for a disk is idle, and an idle
+        guest jumps to its next timer, be it a minute away.  So a request
+        should be over before the guest's CPU goes on: handed over by that CPU
+        itself (no ioeventfd) and, where the host has io_uring, done at once
+        when it reads what the host has in memory.
+        """
+        top = f"{name}-file"
+        aio = "io_uring" if virtual and have_io_uring() else "threads"
+        argv = blockdev("file", top, filename=f"/proc/self/fd/{fd}", locking="off", aio=aio)
+        if self.errors:
+            rules = [
+                {"event": "none", "iotype": kind, "errno": 5, "once": False}
+                for kind in self.errors
+            ]
+            argv += blockdev("blkdebug", f"{name}-bad", image=top, **{"inject-error": rules})
+            top = f"{name}-bad"
+        if self.limits:
+            group = f"{name}-group"
+            argv += option(
+                "-object", {"qom-type": "throttle-group", "id": group, "limits": self.limits}
+            )
+            argv += blockdev("throttle", f"{name}-slow", file=top, **{"throttle-group": group})
+            top = f"{name}-slow"
+        device = f"serial={self.serial or name},ioeventfd={'off' if virtual else 'on'}"
+        return [*argv, "-device", f"virtio-blk-pci,drive={top},{device}"]
+
+
+def blockdev(driver, node, **options):
+    return option("-blockdev", {"driver": driver, "node-name": node, **options})
+
+
+def option(name, value):
+    return [name, json.dumps(value)]
+
+
+def have_io_uring():
+    """Whether this host lets us have an io_uring; containers often do not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parameters = ctypes.create_string_buffer(120)  # struct io_uring_params
+    ring = libc.syscall(IO_URING_SETUP, 1, parameters)
+    if ring >= 0:
+        os.close(ring)
+    return ring >= 0
+
+
+def quantity(text, where):
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if not match or int(match.group(1)) == 0:
+        raise Misuse(f"{where}: {text or 'nothing'} is no positive number (K, M and G may follow)")
+    return int(match.group(1)) * UNITS[match.group(2)]
