@@ -148,7 +148,9 @@ def main():
               file=sys.stderr)
         return 1
     except (OSError, BadRecord) as error:
-        print(f"chart: {args.log}: {error}", file=sys.stderr)
+        where = getattr(error, "filename", None) or args.log
+        why = error.strerror if isinstance(error, OSError) else error
+        print(f"chart: {where}: {why}", file=sys.stderr)
         return 2
     return 0
 

@@ -25,15 +25,15 @@ TOLERANCE = {
     # The spinners are forked and reaped one after the other.
     "cpu": 0.01,
     # A reader that is woken is no longer in io wait, but not on the CPU yet.
-    "io": 0.02,
-    # The same for the process whose page has come, and pages that come back
-    # without having been in use are no stall.
-    "memory": 0.03,
+    "io": 0.01,
+    # The same for the process whose page has come; and a page that happened to
+    # stay away too long is none of the working set.
+    "memory": 0.02,
 }
 
 # An average is due every 2 s; a load may begin and end anywhere in between.
 AVERAGE_PERIOD = 2.0
-AVERAGE_SLACK = 3.0  # points
+AVERAGE_SLACK = 3.0  # points: the share is not quite steady
 
 # A load that was hardly kept from its work proves nothing.
 LEAST = 0.5
@@ -75,12 +75,13 @@ def heavy(record, load):
 
 
 def average(record, load):
-    """avg10 of a steady share p that began t ago is p * (1 - e^(-t/10))."""
+    """After t s of a steady share p, avg10 is p + (what it was before - p) * e^(-t/10)."""
     begin, end, after = record.load_span(load)
     name = f"{load}.some"
     share = 100 * sum(record.own[load][name]) / 2 / (end - begin)
-    low, high = (share * (1 - math.exp(-(end - begin + late) / 10)) for late in
-                 (-AVERAGE_PERIOD, AVERAGE_PERIOD))
+    before = record.at(begin).values[name][0]
+    low, high = sorted(share + (before - share) * math.exp(-(end - begin + late) / 10)
+                       for late in (-AVERAGE_PERIOD, AVERAGE_PERIOD))
     peak = max(s.values[name][0] for s in record.samples if begin <= s.t <= after)
     good = low - AVERAGE_SLACK <= peak <= high + AVERAGE_SLACK
     return Check(load, f"{load} some avg10", good, f"{low:.0f}..{high:.0f} %", f"{peak:.2f} %",
@@ -164,7 +165,8 @@ def main():
         with open(args.log, encoding="utf-8", errors="replace") as lines:
             checks = judge(Record(lines))
     except (OSError, BadRecord) as error:
-        print(f"demo: {args.log}: {error}", file=sys.stderr)
+        why = error.strerror if isinstance(error, OSError) else error
+        print(f"judge: {args.log}: {why}", file=sys.stderr)
         return 2
     (show_tap if args.tap else show)(checks, sys.stdout)
     print(closing_line(checks))

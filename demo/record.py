@@ -39,6 +39,7 @@ class Record:
         self.phases = []
         self.samples = []
         self.own = {}  # own["io"]["io.some"] = (low, high) in s: the load's account
+        self.gave_up = None  # why the guest did, if so
         self.results = {}  # results["io"] = True when the load ran to its end
         for line in lines:
             self.add(line)
@@ -50,6 +51,9 @@ class Record:
         if match:
             self.results[match[2]] = match[1] == "ok"
             return "result"
+        if line.startswith("Bail out! "):
+            self.gave_up = line.removeprefix("Bail out! ")
+            return "end"
         match = re.match(r"# (setup|phase|sample|own) (.*)", line)
         if not match:
             return None

@@ -110,6 +110,5 @@ void read_disk(struct account *own, const char *device, uint64_t company,
 			own->alone += (own->end < company ? own->end : company) - begun;
 			own->alone_run += run;
 		}
-		own->operations++;
 	} while (own->end < until);
 }

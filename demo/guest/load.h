@@ -25,7 +25,6 @@ struct account {
 	uint64_t inside_run;	/* of which on the CPU */
 	uint64_t alone;		/* part of inside before company arrived */
 	uint64_t alone_run;
-	uint64_t operations;
 };
 
 uint64_t now(void);

@@ -110,7 +110,6 @@ void set_use(struct account *own, struct set *set, uint64_t until)
 
 		own->inside += own->end - begun;
 		own->inside_run += run;
-		own->operations++;
 		calculate(set->work);
 	} while (own->end < until);
 }
