@@ -189,31 +189,27 @@ static __always_inline bool psi_counts_zero(struct psi_counts c)
 	return !(c.sched | c.stall);
 }
 
-/*
- * States from attributes, see "States" above: the definition, as a constant
- * expression, and the table made from it that the walk looks up.
- */
-#define PSI_HAS(a, attr)	(!!((a) & (attr)))
-#define PSI_RUNNING(a)		PSI_HAS(a, PSI_WAITING | PSI_ONCPU)
-#define PSI_STATES_OF(a) (						\
-	(PSI_RUNNING(a) || PSI_HAS(a, PSI_IOWAIT | PSI_MEMSTALL)) << PSI_NONIDLE | \
-	PSI_HAS(a, PSI_WAITING) << PSI_CPU_SOME |			\
-	(PSI_HAS(a, PSI_WAITING) && !PSI_HAS(a, PSI_ONCPU)) << PSI_CPU_FULL | \
-	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) && PSI_HAS(a, PSI_ONCPU)) << PSI_IRQ_FULL | \
-	PSI_HAS(a, PSI_IOWAIT) << PSI_IO_SOME |				\
-	(PSI_HAS(a, PSI_IOWAIT) && !PSI_RUNNING(a)) << PSI_IO_FULL |	\
-	PSI_HAS(a, PSI_MEMSTALL) << PSI_MEM_SOME |			\
-	(PSI_HAS(a, PSI_MEMSTALL) &&					\
-	 (!PSI_HAS(a, PSI_PRODUCTIVE) || PSI_HAS(a, PSI_ONCPU_STALL))) << PSI_MEM_FULL)
+/* What holds for a group that shows @attrs, see "States" above. */
+static __init unsigned int psi_states_of(unsigned int attrs)
+{
+	bool waiting = attrs & PSI_WAITING, oncpu = attrs & PSI_ONCPU;
+	bool iowait = attrs & PSI_IOWAIT, memstall = attrs & PSI_MEMSTALL;
+	bool productive = attrs & PSI_PRODUCTIVE, oncpu_stall = attrs & PSI_ONCPU_STALL;
+	bool irqtime = IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING);
+	bool running = waiting || oncpu;
 
-#define PSI_STATES_4(a)		PSI_STATES_OF(a), PSI_STATES_OF((a) + 1), \
-				PSI_STATES_OF((a) + 2), PSI_STATES_OF((a) + 3)
-#define PSI_STATES_16(a)	PSI_STATES_4(a), PSI_STATES_4((a) + 4), \
-				PSI_STATES_4((a) + 8), PSI_STATES_4((a) + 12)
+	return (iowait || memstall || running) << PSI_NONIDLE |
+	       waiting << PSI_CPU_SOME |
+	       (waiting && !oncpu) << PSI_CPU_FULL |
+	       (oncpu && irqtime) << PSI_IRQ_FULL |
+	       iowait << PSI_IO_SOME |
+	       (iowait && !running) << PSI_IO_FULL |
+	       memstall << PSI_MEM_SOME |
+	       (memstall && (!productive || oncpu_stall)) << PSI_MEM_FULL;
+}
 
-static const u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned = {
-	PSI_STATES_16(0), PSI_STATES_16(16), PSI_STATES_16(32), PSI_STATES_16(48),
-};
+/* The same for every set of attributes: the walk looks it up. */
+static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
 /* The CPU's interrupt time in ns; stands still where it is not accounted. */
 static u64 psi_irq_clock(int cpu)
@@ -577,6 +573,11 @@ __setup("psi=", psi_setup);
 /* Before the first task is queued. */
 void __init psi_init(void)
 {
+	unsigned int attrs;
+
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++)
+		psi_states[attrs] = psi_states_of(attrs);
+
 	if (!psi_enable) {
 		static_branch_enable(&psi_disabled);
 		return;

@@ -116,6 +116,7 @@ struct psi_group {
 	struct psi_cpu __percpu	*cpus;
 	struct llist_node	active;
 	atomic_t		listed;
+	/* between folds and readers */
 	spinlock_t		lock;
 	u64			total[PSI_NR_STATES];
 	u64			shown[PSI_NR_STATES];

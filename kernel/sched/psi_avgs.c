@@ -67,7 +67,7 @@
  * 2^63, and rounding in every period adds up to less than 1e-7 in the slowest.
  */
 #define PSI_AVG_SHIFT		31
-#define PSI_AVG_ONE		(1U << PSI_AVG_SHIFT)
+#define PSI_AVG_ONE		BIT(PSI_AVG_SHIFT)
 
 /* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
 static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };

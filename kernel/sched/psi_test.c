@@ -62,15 +62,18 @@ static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
 	return states;
 }
 
+static unsigned int psi_test_attrs(const struct psi_test_task *t)
+{
+	return psi_attrs_for(t->where, t->iowait, t->stall);
+}
+
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)
 {
 	struct psi_counts sum = { };
 	int i;
 
 	for (i = 0; i < nr; i++)
-		sum = psi_counts_add(sum, psi_counts_of(psi_attrs_for(tasks[i].where,
-								       tasks[i].iowait,
-								       tasks[i].stall)));
+		sum = psi_counts_add(sum, psi_counts_of(psi_test_attrs(&tasks[i])));
 	return sum;
 }
 
@@ -92,7 +95,8 @@ static const struct psi_test_states_row {
 	  BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
 	{ "everybody waits for io: io full", { { PSI_ASLEEP, .iowait = true } }, 1,
 	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) },
-	{ "one waits for io, one runs: io some", { { PSI_ASLEEP, .iowait = true }, { PSI_RUNS } }, 2,
+	{ "one waits for io, one runs: io some",
+	  { { PSI_ASLEEP, .iowait = true }, { PSI_RUNS } }, 2,
 	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | PSI_TEST_IRQ },
 	{ "one waits for io, one for the CPU: io some, cpu full",
 	  { { PSI_ASLEEP, .iowait = true }, { PSI_QUEUED } }, 2,
@@ -101,7 +105,8 @@ static const struct psi_test_states_row {
 	  BIT(PSI_NONIDLE) | PSI_TEST_IRQ },
 	{ "asleep in a memory stall, alone: mem full", { { PSI_ASLEEP, .stall = true } }, 1,
 	  BIT(PSI_NONIDLE) | BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
-	{ "swapping in counts as io and memory", { { PSI_ASLEEP, .iowait = true, .stall = true } }, 1,
+	{ "swapping in counts as io and memory",
+	  { { PSI_ASLEEP, .iowait = true, .stall = true } }, 1,
 	  BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) |
 	  BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
 	{ "asleep in a memory stall, another works: mem some",
@@ -244,18 +249,30 @@ static const struct psi_test_avgs_row {
 	u32 off;
 	u32 want[PSI_NR_HORIZONS];
 } psi_test_avgs_rows[] = {
-	{ "one full period", 1000000, 1, 0, { 181269247, 32783900, 6644494 } },
-	{ "ten seconds of full stall", 1000000, 5, 0, { 632120559, 153518275, 32783900 } },
-	{ "a minute at a half", 500000, 30, 0, { 498760624, 316060279, 90634623 } },
-	{ "a steady 0.05 %", 500, 3000, 0, { 500000, 500000, 500000 } },
-	{ "a steady 0.485 %", 4850, 3000, 0, { 4850000, 4850000, 4850000 } },
-	{ "a steady 33.3333 %", 333333, 3000, 0, { 333333000, 333333000, 333332999 } },
-	{ "full stall for good", 1000000, 3000, 0, { 1000000000, 1000000000, 999999998 } },
-	{ "full stall, then ten idle seconds", 1000000, 3000, 5, { 367879441, 846481725, 967216098 } },
-	{ "full stall, then an idle minute", 1000000, 3000, 30, { 2478752, 367879441, 818730751 } },
-	{ "full stall, then five idle minutes", 1000000, 3000, 150, { 0, 6737947, 367879440 } },
-	{ "full stall, then two idle hours", 1000000, 3000, 3600, { 0, 0, 0 } },
-	{ "0.05 %, then a period", 500, 3000, 1, { 409365, 483608, 496678 } },
+	{ "one full period", 1000000, 1, 0,
+	  { 181269247, 32783900, 6644494 } },
+	{ "ten seconds of full stall", 1000000, 5, 0,
+	  { 632120559, 153518275, 32783900 } },
+	{ "a minute at a half", 500000, 30, 0,
+	  { 498760624, 316060279, 90634623 } },
+	{ "a steady 0.05 %", 500, 3000, 0,
+	  { 500000, 500000, 500000 } },
+	{ "a steady 0.485 %", 4850, 3000, 0,
+	  { 4850000, 4850000, 4850000 } },
+	{ "a steady 33.3333 %", 333333, 3000, 0,
+	  { 333333000, 333333000, 333332999 } },
+	{ "full stall for good", 1000000, 3000, 0,
+	  { 1000000000, 1000000000, 999999998 } },
+	{ "full stall, then ten idle seconds", 1000000, 3000, 5,
+	  { 367879441, 846481725, 967216098 } },
+	{ "full stall, then an idle minute", 1000000, 3000, 30,
+	  { 2478752, 367879441, 818730751 } },
+	{ "full stall, then five idle minutes", 1000000, 3000, 150,
+	  { 0, 6737947, 367879440 } },
+	{ "full stall, then two idle hours", 1000000, 3000, 3600,
+	  { 0, 0, 0 } },
+	{ "0.05 %, then a period", 500, 3000, 1,
+	  { 409365, 483608, 496678 } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_avgs_rows, psi_test_avgs_rows, desc);
@@ -321,6 +338,7 @@ static void psi_test_avgs_late_fold(struct kunit *test)
 static void psi_test_avgs_jitter(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	const u32 *avg = &avgs->avg[PSI_IO_SOME][PSI_10S];
 	struct rnd_state rnd;
 	int i, h;
 
@@ -331,8 +349,7 @@ static void psi_test_avgs_jitter(struct kunit *test)
 
 		psi_test_advance(avgs, len, div_u64(len * 57, 100));
 		if (i > 100)
-			KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
-						       570000000ULL), 200);
+			KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(*avg), 570000000ULL), 200);
 	}
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
@@ -439,8 +456,9 @@ static const struct psi_test_window_row {
 	  { { 2 * PSI_TEST_SEC, 2 * PSI_TEST_SEC }, { 0, PSI_TEST_SEC } }, 1333333333 },
 	{ "equal CPUs: the mean",
 	  { { 100, 1000 }, { 200, 1000 }, { 300, 1000 }, { 400, 1000 } }, 250 },
-	{ "a minute without a fold", { { 60 * PSI_TEST_SEC, 60 * PSI_TEST_SEC },
-				       { 30 * PSI_TEST_SEC, 60 * PSI_TEST_SEC } }, 45 * PSI_TEST_SEC },
+	{ "a minute without a fold",
+	  { { 60 * PSI_TEST_SEC, 60 * PSI_TEST_SEC }, { 30 * PSI_TEST_SEC, 60 * PSI_TEST_SEC } },
+	  45 * PSI_TEST_SEC },
 	{ "ten days without a fold",
 	  { { 864000 * PSI_TEST_SEC, 864000 * PSI_TEST_SEC }, { 0, 864000 * PSI_TEST_SEC } },
 	  432000 * PSI_TEST_SEC },
@@ -587,11 +605,6 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
 	return m;
 }
 
-static unsigned int psi_test_model_attrs(const struct psi_test_model_task *t)
-{
-	return psi_attrs_for(t->is.where, t->is.iowait, t->is.stall);
-}
-
 static struct psi_test_model_task *psi_test_model_running(struct psi_test_model *m, int cpu)
 {
 	int t;
@@ -613,14 +626,14 @@ static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 		prev->is.where = where;
 	if (next)
 		next->is.where = PSI_RUNS;
-	psi_change_two(prev ? &prev->psi : &idle, prev ? psi_test_model_attrs(prev) : 0,
-		       next ? &next->psi : &idle, next ? psi_test_model_attrs(next) : 0,
+	psi_change_two(prev ? &prev->psi : &idle, prev ? psi_test_attrs(&prev->is) : 0,
+		       next ? &next->psi : &idle, next ? psi_test_attrs(&next->is) : 0,
 		       m->cpus[cpu], m->now);
 }
 
 static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
 {
-	psi_change(&t->psi, psi_test_model_attrs(t), m->cpus[t->cpu], m->now);
+	psi_change(&t->psi, psi_test_attrs(&t->is), m->cpus[t->cpu], m->now);
 }
 
 static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
