@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The averages follow the exact exponential response
+ *
+ * Derivation: every 2 s the share p of the time that was stalled feeds three averages,
+ *
+ *     avg' = avg * e + p * (1 - e),    e = exp(-2 s / tau),    tau = 10, 60, 300 s
+ *
+ * so from a start value, n samples of 100 % give 100 - (100 - start) * e^n, and n samples
+ * of 0 % give start * e^n. This file recomputes the averages in double precision
+ * from the samples that the load itself makes, and compares what is printed:
+ *
+ *     load     | 100 % for ten samples        |half| idle ...
+ *     avg10    | rises to 86 %                |    | decays
+ *
+ * What would break it: a constant e that is rounded, fractions in fixed point that lose
+ * their tail, periods that are missed while idle and not made up for, a sample that
+ * is counted in two periods, a grid of periods that drifts or starts anew.
+ *
+ * Where a period ends is found by looking: the averages change there and nowhere else.
+ *
+ * Tolerance: 0.02 points, of which 0.01 are rounding of the start value and of the
+ * printed one, and 0.01 is the half millisecond by which the end of a period is known
+ * (100 points * (1 - e) * 0.5 ms / 2 s = 0.005 for tau = 10 s, at both ends).
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define PERIOD		(2 * NSEC_PER_SEC)
+#define TOLERANCE	0.02
+
+static const double tau[NR_AVGS] = { 10, 60, 300 };
+
+/* ---- The model ---- */
+
+struct model {
+	double avg[NR_AVGS];
+};
+
+static void model_start(struct model *model)
+{
+	struct psi psi;
+
+	psi_read(PSI_CPU, &psi);
+	for (int i = 0; i < NR_AVGS; i++)
+		model->avg[i] = psi.some.avg[i] / 100.0;
+}
+
+static void model_sample(struct model *model, double percent, int times)
+{
+	for (int i = 0; i < NR_AVGS; i++) {
+		double e = exp(-2.0 * times / tau[i]);
+
+		model->avg[i] = model->avg[i] * e + percent * (1 - e);
+	}
+}
+
+/* ---- The real thing ---- */
+
+/*
+ * Looks every half millisecond until an average changes: a period has ended. Starts to
+ * look just before the period can end, so that the load is left alone.
+ */
+static void wait_for_period(__u64 *period_start)
+{
+	struct psi before, psi;
+
+	if (*period_start)
+		sleep_until(*period_start + PERIOD - 20 * NSEC_PER_MSEC);
+	psi_read(PSI_CPU, &before);
+	do {
+		sleep_for(500 * NSEC_PER_USEC);
+		psi_read(PSI_CPU, &psi);
+	} while (!memcmp(psi.some.avg, before.some.avg, sizeof(psi.some.avg)));
+	*period_start = now_ns();
+}
+
+static void assert_model(struct __test_metadata *_metadata, const struct model *model)
+{
+	struct psi psi;
+
+	psi_read(PSI_CPU, &psi);
+	for (int i = 0; i < NR_AVGS; i++) {
+		ASSERT_GE(TOLERANCE, fabs(psi.some.avg[i] / 100.0 - model->avg[i])) {
+			TH_LOG("avg%.0f is %.2f, must be %.4f", tau[i], psi.some.avg[i] / 100.0,
+			       model->avg[i]);
+		}
+	}
+}
+
+FIXTURE(response) {
+	struct model model;
+	pid_t spinner[2];
+	__u64 period_start;
+};
+
+FIXTURE_SETUP(response)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	self->spinner[0] = spin_on(0);
+	self->spinner[1] = spin_on(0);
+	self->period_start = 0;
+	/* The first period that ends is the one in which the load began. */
+	wait_for_period(&self->period_start);
+	model_start(&self->model);
+}
+
+FIXTURE_TEARDOWN(response)
+{
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
+{
+	__u64 half;
+
+	for (int i = 0; i < 10; i++) {
+		wait_for_period(&self->period_start);
+		model_sample(&self->model, 100, 1);
+		assert_model(_metadata, &self->model);
+	}
+
+	sleep_until(self->period_start + PERIOD / 2);
+	half = now_ns() - self->period_start;
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	wait_for_period(&self->period_start);
+	model_sample(&self->model, 100.0 * half / PERIOD, 1);
+	assert_model(_metadata, &self->model);
+
+	for (int i = 0; i < 60; i++) {
+		sleep_until(self->period_start + PERIOD + 100 * NSEC_PER_MSEC);
+		self->period_start += PERIOD;
+		model_sample(&self->model, 0, 1);
+		assert_model(_metadata, &self->model);
+	}
+}
+
+/* Nobody looks for two minutes: the periods missed decay all the same. */
+TEST_F_TIMEOUT(response, to_silence_is_the_same_whether_read_or_not, 400)
+{
+	for (int i = 0; i < 3; i++) {
+		wait_for_period(&self->period_start);
+		model_sample(&self->model, 100, 1);
+	}
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	sleep_until(self->period_start + 60 * PERIOD + 100 * NSEC_PER_MSEC);
+	model_sample(&self->model, 0, 60);
+	assert_model(_metadata, &self->model);
+}
+
+/* A second stall finds the grid of periods where the first one left it. */
+TEST_F_TIMEOUT(response, to_a_second_step_starts_from_what_is_left, 400)
+{
+	for (int i = 0; i < 3; i++) {
+		wait_for_period(&self->period_start);
+		model_sample(&self->model, 100, 1);
+	}
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	sleep_until(self->period_start + 5 * PERIOD + 100 * NSEC_PER_MSEC);
+	model_sample(&self->model, 0, 5);
+	assert_model(_metadata, &self->model);
+	self->spinner[0] = spin_on(0);
+	self->spinner[1] = spin_on(0);
+	self->period_start = 0;
+	wait_for_period(&self->period_start);
+	model_start(&self->model);
+	for (int i = 0; i < 5; i++) {
+		wait_for_period(&self->period_start);
+		model_sample(&self->model, 100, 1);
+		assert_model(_metadata, &self->model);
+	}
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+}
+
+TEST_HARNESS_MAIN

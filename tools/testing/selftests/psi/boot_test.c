@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the boot parameters switch
+ *
+ * Invariant: psi=<bool> decides, in every spelling of a bool; the last one on the
+ * command line wins, one that is no bool changes nothing, and without any the
+ * kernel's configuration decides. Off means that no pressure file exists,
+ * neither in /proc nor in a cgroup. Interrupt pressure needs a machine that can
+ * account interrupt time; tsc=noirqtime makes one that cannot, and there the file
+ * exists and answers EOPNOTSUPP.
+ *
+ * What would break it: a parameter that is parsed too late, or as a number; files
+ * that are created before the switch is known; a static key that is flipped one
+ * way only.
+ *
+ * The test is run once for each command line and derives what it must find from
+ * /proc/cmdline, so it never skips.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#ifndef PSI_DEFAULT
+#define PSI_DEFAULT	true	/* CONFIG_PSI_DEFAULT_DISABLED is not set, see config */
+#endif
+
+/* Applies a bool as the kernel reads it: its first characters decide. */
+static void apply_bool(const char *text, bool *value)
+{
+	if (!strncasecmp(text, "on", 2) || (*text && strchr("yYtT1", *text)))
+		*value = true;
+	else if (!strncasecmp(text, "of", 2) || (*text && strchr("nNfF0", *text)))
+		*value = false;
+}
+
+static bool psi_on(void)
+{
+	bool on = PSI_DEFAULT;
+	char cmdline[4096];
+
+	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
+		psi_die("/proc/cmdline: %s", strerror(errno));
+	for (char *word = strtok(cmdline, "\n "); word; word = strtok(NULL, "\n "))
+		if (!strncmp(word, "psi=", 4))
+			apply_bool(word + 4, &on);
+	return on;
+}
+
+static bool booted_with(const char *parameter)
+{
+	char cmdline[4096];
+
+	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
+		psi_die("/proc/cmdline: %s", strerror(errno));
+	return strstr(cmdline, parameter);
+}
+
+TEST(proc_pressure_exists_exactly_when_psi_is_on)
+{
+	ksft_print_msg("psi is meant to be %s\n", psi_on() ? "on" : "off");
+	EXPECT_EQ(psi_on(), access(PSI_DIR, F_OK) == 0);
+	EXPECT_EQ(psi_on(), access(PSI_CPU, F_OK) == 0);
+	EXPECT_EQ(psi_on(), access(PSI_MEMORY, F_OK) == 0);
+	EXPECT_EQ(psi_on(), access(PSI_IO, F_OK) == 0);
+}
+
+TEST(cgroups_have_no_pressure_files_when_psi_is_off)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	if (psi_on())
+		return;
+	dir = opendir("/sys/fs/cgroup");
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		EXPECT_EQ(NULL, strstr(entry->d_name, "pressure")) {
+			TH_LOG("there is a %s", entry->d_name);
+		}
+	}
+	EXPECT_EQ(0, closedir(dir));
+}
+
+TEST(cpu_pressure_is_measured_when_psi_is_on)
+{
+	__u64 before;
+	pid_t a, b;
+
+	if (!psi_on())
+		return;
+	before = psi_some_ns(PSI_CPU);
+	a = spin_on(0);
+	b = spin_on(0);
+	sleep_for(NSEC_PER_SEC);
+	load_stop(a);
+	load_stop(b);
+	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+}
+
+TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
+{
+	bool accounted = !booted_with("tsc=noirqtime");
+	char buf[512];
+	int fd;
+
+	if (!psi_on()) {
+		EXPECT_EQ(-1, access(PSI_IRQ, F_OK));
+		EXPECT_EQ(ENOENT, errno);
+		return;
+	}
+	fd = open(PSI_IRQ, O_RDWR | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	if (accounted) {
+		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	} else {
+		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+	}
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPU pressure on one CPU: loads with a known answer
+ *
+ * Invariant: "some" is the share of time in which a runnable task is not executed. Two
+ * or more spinners make it 100 %, one alone 0 %, and it never adds up: with two
+ * tasks on a CPU exactly one of them waits whenever both are runnable, so pressure
+ * is the sum of their waits, which they know from schedstat. A task asleep does not
+ * wait, even when its dequeue is delayed and the run queue still has it.
+ *
+ * What would break it: tasks counted twice, the running task counted as waiting, a
+ * delayed dequeue that leaves the task runnable or takes it off twice.
+ *
+ * Tolerance: what waits beside the load are the kernel's own threads. Their waits are part
+ * of the oracle (the CPU's sum of waits, which has those of the loads in it) where
+ * no two tasks wait at a time; where many do, the value is 100 % and nothing can be
+ * added. Left are 0.5 points for the two ends of the measurement.
+ */
+#include <math.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define MAX_SPINNERS	6
+#define TOLERANCE	0.5
+
+FIXTURE(spinners) {
+	pid_t pid[MAX_SPINNERS];
+};
+
+FIXTURE_VARIANT(spinners) {
+	int nr;
+	double percent;
+};
+
+FIXTURE_VARIANT_ADD(spinners, none_do_not_wait) {
+	.nr = 0,
+	.percent = 0,
+};
+
+FIXTURE_VARIANT_ADD(spinners, one_alone_does_not_wait) {
+	.nr = 1,
+	.percent = 0,
+};
+
+FIXTURE_VARIANT_ADD(spinners, two_are_a_full_stall) {
+	.nr = 2,
+	.percent = 100,
+};
+
+FIXTURE_VARIANT_ADD(spinners, five_are_no_more_than_two) {
+	.nr = 5,
+	.percent = 100,
+};
+
+FIXTURE_SETUP(spinners)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	for (int i = 0; i < variant->nr; i++)
+		self->pid[i] = spin_idle_on(0);
+}
+
+FIXTURE_TEARDOWN(spinners)
+{
+	for (int i = 0; i < variant->nr; i++)
+		load_stop(self->pid[i]);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * One spinner waits whenever a kernel thread runs: its own wait is what the answer may be
+ * above zero.
+ */
+TEST_F(spinners, add_up_to_the_known_total)
+{
+	struct cpu_clock before, after;
+	__u64 start, total;
+	double percent, waits;
+
+	start = now_ns();
+	cpu_clock_read(0, &before);
+	total = psi_some_ns(PSI_CPU);
+	sleep_for(10 * NSEC_PER_SEC);
+	total = psi_some_ns(PSI_CPU) - total;
+	cpu_clock_read(0, &after);
+	percent = 100.0 * total / (now_ns() - start);
+	waits = variant->nr < 2 ? 100.0 * (after.wait - before.wait) / (now_ns() - start) : 0;
+	EXPECT_GE(TOLERANCE, fabs(percent - variant->percent - waits)) {
+		TH_LOG("cpu some %.3f %%, must be %.0f %%, and %.3f %% of kernel threads", percent,
+		       variant->percent, waits);
+	}
+	EXPECT_GE(5, waits);
+}
+
+/* ---- Two tasks that run and sleep ---- */
+
+/**
+ * struct rhythm - runs, then sleeps, again and again
+ * @run: for so long by the clock, in ns
+ * @sleep: in ns
+ */
+struct rhythm {
+	__u64 run;
+	__u64 sleep;
+};
+
+static void dance(void *arg)
+{
+	struct rhythm *rhythm = arg;
+
+	for (;;) {
+		spin_until(now_ns() + rhythm->run);
+		sleep_for(rhythm->sleep);
+	}
+}
+
+FIXTURE(pair) {
+	struct rhythm rhythm[2];
+	pid_t pid[2];
+};
+
+FIXTURE_VARIANT(pair) {
+	struct rhythm rhythm[2];
+};
+
+/* It owes time to the spinner when it goes to sleep: its dequeue is delayed. */
+FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_sleeps_now_and_then) {
+	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+};
+
+FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_runs_in_short_bursts) {
+	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { NSEC_PER_MSEC, 9 * NSEC_PER_MSEC } },
+};
+
+FIXTURE_VARIANT_ADD(pair, of_sleepers_that_sometimes_meet) {
+	.rhythm = { { 7 * NSEC_PER_MSEC, 23 * NSEC_PER_MSEC },
+		    { 11 * NSEC_PER_MSEC, 37 * NSEC_PER_MSEC } },
+};
+
+FIXTURE_VARIANT_ADD(pair, of_sleepers_that_meet_most_of_the_time) {
+	.rhythm = { { 30 * NSEC_PER_MSEC, 7 * NSEC_PER_MSEC },
+		    { 50 * NSEC_PER_MSEC, 3 * NSEC_PER_MSEC } },
+};
+
+FIXTURE_SETUP(pair)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	for (int i = 0; i < 2; i++) {
+		const struct load load = { .fn = dance, .arg = &self->rhythm[i] };
+
+		self->rhythm[i] = variant->rhythm[i];
+		self->pid[i] = load_start(&load);
+	}
+}
+
+FIXTURE_TEARDOWN(pair)
+{
+	load_stop(self->pid[0]);
+	load_stop(self->pid[1]);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * The waits of the two are the lower bound; with those of kernel threads, some of which
+ * wait next to one of the two, they are the upper bound.
+ */
+TEST_F(pair, waits_for_as_long_as_both_are_runnable)
+{
+	struct cpu_clock before, after;
+	__u64 start, total, wait;
+	double percent, least, most;
+
+	start = now_ns();
+	wait = task_wait_ns(self->pid[0]) + task_wait_ns(self->pid[1]);
+	cpu_clock_read(0, &before);
+	total = psi_some_ns(PSI_CPU);
+	sleep_for(20 * NSEC_PER_SEC);
+	total = psi_some_ns(PSI_CPU) - total;
+	cpu_clock_read(0, &after);
+	wait = task_wait_ns(self->pid[0]) + task_wait_ns(self->pid[1]) - wait;
+	percent = 100.0 * total / (now_ns() - start);
+	least = 100.0 * wait / (now_ns() - start);
+	most = 100.0 * (after.wait - before.wait) / (now_ns() - start);
+	ksft_print_msg("cpu some %.3f %%, by the tasks' clocks %.3f to %.3f %%\n", percent, least,
+		       most);
+	EXPECT_LE(least - TOLERANCE, percent);
+	EXPECT_GE(most + TOLERANCE, percent);
+}
+
+TEST_HARNESS_MAIN

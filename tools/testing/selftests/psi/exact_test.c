@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exactness of the totals and of steady averages
+ *
+ * Invariants:
+ *  - Reading does not change what is measured, at any rate.
+ *  - No stall is lost, however late it is collected.
+ *  - A steady pressure p converges to a printed average within 0.02 points of p.
+ *  - An idle machine has no pressure, and comes back to 0.00 after any load.
+ *
+ * What would break them: a reader that ends a sampling window, so that windows get too
+ * short for the unit in which weights are kept; counters of 32 bits that wrap after
+ * 4.29 s without a collection; fractions that are rounded to whole percent before
+ * they are averaged; a decay that gets stuck at its last bit.
+ *
+ * Every load here runs on one CPU, the others are offline (or have a known load):
+ * then the pressure of the system is the pressure of that CPU, and the oracle of cpu
+ * "some" is the run queue wait of the loads themselves, exact to the nanosecond.
+ *
+ * The values are also printed as "row: ...", for ci/exactness.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+/* ---- Readers ---- */
+
+/**
+ * struct polling - a reader of the cpu file
+ * @period: ns between two reads
+ * @end: when it stops
+ * @reads: how many it made
+ */
+struct polling {
+	__u64 period;
+	__u64 end;
+	__u64 reads;
+};
+
+static void poll_cpu_file(void *arg)
+{
+	struct polling *polling = arg;
+	__u64 next = now_ns();
+	char buf[512];
+	int fd;
+
+	fd = open(PSI_CPU, O_RDONLY | O_CLOEXEC);
+	while (now_ns() < polling->end) {
+		if (pread(fd, buf, sizeof(buf), 0) <= 0)
+			psi_die("the reader cannot read");
+		polling->reads++;
+		next += polling->period;
+		if (next < now_ns())
+			next = now_ns();
+		sleep_until(next);
+	}
+}
+
+static void *shared_page(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		psi_die("mmap failed");
+	return page;
+}
+
+/*
+ *     CPU 0   spinner, spinner: stalled all the time
+ *             reader: ahead of both, so that nothing keeps it from its rate
+ *
+ * The recorded share of the stall is 100 %, whatever the reader does.
+ */
+FIXTURE(full_stall) {
+	struct polling *polling;
+	pid_t spinner[2];
+};
+
+FIXTURE_VARIANT(full_stall) {
+	const char *row;
+	__u64 period;
+};
+
+FIXTURE_VARIANT_ADD(full_stall, that_nobody_reads) {
+	.row = "100 % cpu stall, not read: recorded share",
+};
+
+FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_2_ms) {
+	.row = "100 % cpu stall, read every 2 ms: recorded share",
+	.period = 2 * NSEC_PER_MSEC,
+};
+
+FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_1_ms) {
+	.row = "100 % cpu stall, read every 1 ms: recorded share",
+	.period = NSEC_PER_MSEC,
+};
+
+FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_200_us) {
+	.row = "100 % cpu stall, read every 0.2 ms: recorded share",
+	.period = 200 * NSEC_PER_USEC,
+};
+
+FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_100_us) {
+	.row = "100 % cpu stall, read every 0.1 ms: recorded share",
+	.period = 100 * NSEC_PER_USEC,
+};
+
+FIXTURE_SETUP(full_stall)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	self->polling = shared_page();
+	self->spinner[0] = spin_on(0);
+	self->spinner[1] = spin_on(0);
+}
+
+FIXTURE_TEARDOWN(full_stall)
+{
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	cpus_use(cpus_possible());
+}
+
+TEST_F(full_stall, is_recorded_in_full)
+{
+	const struct load reader = {
+		.policy = SCHED_FIFO,
+		.prio = 40,
+		.fn = poll_cpu_file,
+		.arg = self->polling,
+	};
+	__u64 start, total;
+	double share;
+
+	start = now_ns();
+	total = psi_some_ns(PSI_CPU);
+	self->polling->period = variant->period;
+	self->polling->end = start + 4 * NSEC_PER_SEC;
+	if (variant->period)
+		load_wait(load_start(&reader));
+	else
+		sleep_until(self->polling->end);
+	share = 100.0 * (psi_some_ns(PSI_CPU) - total) / (now_ns() - start);
+	ksft_print_msg("%llu reads in 4 s\n", (unsigned long long)self->polling->reads);
+	report_row(variant->row, "%.2f", share);
+	EXPECT_LT(99.0, share);
+	EXPECT_GE(100.1, share);
+}
+
+/* ---- Steady pressure ---- */
+
+#define DUTY_PERIOD	(500 * NSEC_PER_MSEC)
+
+/**
+ * struct duty - when the two workers run
+ *
+ *     worker   |wakes, runs or waits  |sleeps
+ *     worker   |wakes, runs or waits  |sleeps
+ *     some     |######################|
+ *
+ * One interrupt wakes both, both sleep again at the same time, and in between one of
+ * them waits: the sum of all waits is the oracle. They are of the idle class, so that a
+ * kernel thread does not wait for them and be counted twice. A sampling window of 2 s is a
+ * whole number of periods, so every sample is the same.
+ */
+struct duty {
+	__u64 start;
+	__u64 stall;
+};
+
+static void duty_worker(void *arg)
+{
+	struct duty *duty = arg;
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (__u64 next = duty->start;; next += DUTY_PERIOD) {
+		sleep_until(next);
+		spin_until(next + duty->stall);
+	}
+}
+
+FIXTURE(steady) {
+	struct duty duty;
+	pid_t worker[2];
+};
+
+FIXTURE_VARIANT(steady) {
+	const char *row;
+	double percent;
+};
+
+FIXTURE_VARIANT_ADD(steady, pressure_of_0_050_percent) {
+	.row = "steady 0.050 % cpu some: printed avg10",
+	.percent = 0.050,
+};
+
+FIXTURE_VARIANT_ADD(steady, pressure_of_0_485_percent) {
+	.row = "steady 0.485 % cpu some: printed avg10",
+	.percent = 0.485,
+};
+
+FIXTURE_VARIANT_ADD(steady, pressure_of_0_676_percent) {
+	.row = "steady 0.676 % cpu some: printed avg10",
+	.percent = 0.676,
+};
+
+FIXTURE_VARIANT_ADD(steady, pressure_of_1_849_percent) {
+	.row = "steady 1.849 % cpu some: printed avg10",
+	.percent = 1.849,
+};
+
+FIXTURE_VARIANT_ADD(steady, pressure_of_3_536_percent) {
+	.row = "steady 3.536 % cpu some: printed avg10",
+	.percent = 3.536,
+};
+
+FIXTURE_SETUP(steady)
+{
+	const struct load load = {
+		.policy = SCHED_IDLE,
+		.fn = duty_worker,
+		.arg = &self->duty,
+	};
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	self->duty.start = now_ns() + 100 * NSEC_PER_MSEC;
+	self->duty.stall = variant->percent / 100 * DUTY_PERIOD;
+	self->worker[0] = load_start(&load);
+	self->worker[1] = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(steady)
+{
+	load_stop(self->worker[0]);
+	load_stop(self->worker[1]);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * After 600 s the averages of 10 and 60 s have converged: exp(-10) of the distance is left,
+ * 0.0002 points at most. That of 300 s has come 1 - exp(-2) of its way from @start.
+ *
+ * The oracle has the waits of the kernel's threads in it, for they count as much as any.
+ */
+TEST_F_TIMEOUT(steady, converges_to_averages_within_0_02_points, 1000)
+{
+	__u64 start, elapsed, total;
+	struct cpu_clock cc, cc_end;
+	double p, some, left = exp(-2);
+	struct psi before, psi;
+
+	sleep_until(self->duty.start + DUTY_PERIOD / 2);
+	start = now_ns();
+	cpu_clock_read(0, &cc);
+	psi_read(PSI_CPU, &before);
+	sleep_until(start + 600 * NSEC_PER_SEC);
+	psi_read(PSI_CPU, &psi);
+	elapsed = now_ns() - start;
+	cpu_clock_read(0, &cc_end);
+
+	p = 100.0 * (cc_end.wait - cc.wait) / elapsed;
+	total = psi.some.total - before.some.total;
+	some = 100.0 * total * NSEC_PER_USEC / elapsed;
+	ksft_print_msg("true %.4f %%, total %.4f %%, avg10 %.2f avg60 %.2f avg300 %.2f\n", p, some,
+		       psi.some.avg[AVG10] / 100.0, psi.some.avg[AVG60] / 100.0,
+		       psi.some.avg[AVG300] / 100.0);
+	report_row(variant->row, "%.2f", psi.some.avg[AVG10] / 100.0);
+	EXPECT_GE(0.02, fabs(some - p));
+	EXPECT_GE(0.02, fabs(psi.some.avg[AVG10] / 100.0 - p));
+	EXPECT_GE(0.02, fabs(psi.some.avg[AVG60] / 100.0 - p));
+	EXPECT_GE(0.02, fabs(psi.some.avg[AVG300] / 100.0 -
+			     (before.some.avg[AVG300] / 100.0 * left + p * (1 - left))));
+}
+
+/* ---- Starvation ---- */
+
+static void hog(void *arg)
+{
+	spin_until(now_ns() + *(__u64 *)arg);
+}
+
+/*
+ *     hog       FIFO   |runs for N seconds                |ends
+ *     starved   OTHER  |waits                             |runs
+ *
+ * Nobody collects meanwhile: what does that is starved as well.
+ */
+FIXTURE(starvation) {
+	struct rt_free rt;
+	pid_t starved;
+};
+
+FIXTURE_VARIANT(starvation) {
+	const char *row;
+	__u64 duration;
+};
+
+FIXTURE_VARIANT_ADD(starvation, of_6_seconds) {
+	.row = "starved by a FIFO hog for 6 s: total grows by, s",
+	.duration = 6 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(starvation, of_10_seconds) {
+	.row = "starved by a FIFO hog for 10 s: total grows by, s",
+	.duration = 10 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(starvation, of_60_seconds) {
+	.row = "starved by a FIFO hog for 60 s: total grows by, s",
+	.duration = 60 * NSEC_PER_SEC,
+};
+
+FIXTURE_SETUP(starvation)
+{
+	cpus_use(1);
+	rt_free_begin(&self->rt);
+	set_policy(0, SCHED_FIFO, 50);
+	self->starved = spin_on(0);
+}
+
+FIXTURE_TEARDOWN(starvation)
+{
+	load_stop(self->starved);
+	rt_free_end(&self->rt);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(starvation, is_counted_to_the_end, 120)
+{
+	__u64 duration = variant->duration;
+	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = hog, .arg = &duration };
+	__u64 wait, total;
+
+	sleep_for(100 * NSEC_PER_MSEC);
+	wait = task_wait_ns(self->starved);
+	total = psi_some_ns(PSI_CPU);
+	load_wait(load_start(&load));
+	/* The wait of the starved task is known once it runs again. */
+	sleep_for(100 * NSEC_PER_MSEC);
+	total = psi_some_ns(PSI_CPU) - total;
+	wait = task_wait_ns(self->starved) - wait;
+	report_row(variant->row, "%.3f", total / 1e9);
+	EXPECT_LE(duration * 0.99, wait);
+	EXPECT_GE(wait * 0.01, fabs((double)total - wait)) {
+		TH_LOG("waited %.3f s, total grew by %.3f s", wait / 1e9, total / 1e9);
+	}
+}
+
+/* ---- Idle ---- */
+
+FIXTURE(idle_machine) {
+};
+
+FIXTURE_SETUP(idle_machine)
+{
+	set_policy(0, SCHED_FIFO, 50);
+}
+
+FIXTURE_TEARDOWN(idle_machine)
+{
+}
+
+/*
+ * What an idle machine does by itself is a wake-up here and there. Each waits for as
+ * long as it takes to switch to it; the run queues know how long that was.
+ */
+TEST_F_TIMEOUT(idle_machine, has_totals_that_stand_still_for_60_s, 120)
+{
+	struct quiet quiet;
+
+	quiet_measure(&quiet, 60 * NSEC_PER_SEC);
+	report_row("idle for 60 s: cpu, io, memory totals grow by", "%.6f %.6f %.6f",
+		   quiet.cpu / 1e9, quiet.io / 1e9, quiet.memory / 1e9);
+	EXPECT_EQ(0, quiet.io);
+	EXPECT_EQ(0, quiet.memory);
+	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
+	EXPECT_GE(60 * NSEC_PER_SEC / 1000, quiet.cpu);
+}
+
+/*
+ * Ten seconds of a full stall leave 3.28 in the slowest average; after 2100 s of
+ * decay it is at 0.003, which prints as 0.00.
+ */
+TEST_F_TIMEOUT(idle_machine, comes_back_to_zero_after_a_load, 3000)
+{
+	pid_t spinner[2] = { spin_on(0), spin_on(0) };
+	struct quiet quiet;
+	struct psi psi;
+
+	sleep_for(10 * NSEC_PER_SEC);
+	load_stop(spinner[0]);
+	load_stop(spinner[1]);
+	sleep_for(2100 * NSEC_PER_SEC);
+	psi_read(PSI_CPU, &psi);
+	for (int i = 0; i < NR_AVGS; i++)
+		EXPECT_EQ(0, psi.some.avg[i]);
+	quiet_measure(&quiet, 5 * NSEC_PER_SEC);
+	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure files: their bytes, modes, and what reading does
+ *
+ * Invariant: a pressure file is the lines "some" and "full" and nothing else,
+ *
+ *     some avg10=0.00 avg60=0.00 avg300=0.00 total=0
+ *     full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+ *
+ * whatever the way it is read; the file of interrupts has only "full", because a
+ * CPU in an interrupt runs nobody. Dozens of programs parse these bytes, most of
+ * them with a fixed sscanf() format, so a blank or a digit more breaks them.
+ *
+ * What would break it: a format that depends on the value (a percentage above
+ * 100, a negative number printed as a huge one), text that is made anew between two
+ * partial reads, a second read of one descriptor that returns the old text or nothing,
+ * a total that goes backwards because a reader saw half of an update.
+ *
+ * The parser accepts nothing but the format, and a fixture shows what it rejects.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define ZERO_SOME	"some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+#define ZERO_FULL	"full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+
+/* ---- The parser: this checker can fail ---- */
+
+FIXTURE(wrong_text) {
+};
+
+FIXTURE_SETUP(wrong_text)
+{
+}
+
+FIXTURE_TEARDOWN(wrong_text)
+{
+}
+
+FIXTURE_VARIANT(wrong_text) {
+	const char *text;
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, of_an_empty_file) {
+	.text = "",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, without_the_full_line) {
+	.text = ZERO_SOME,
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_the_lines_swapped) {
+	.text = ZERO_FULL ZERO_SOME,
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_third_line) {
+	.text = ZERO_SOME ZERO_FULL ZERO_FULL,
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_one_decimal) {
+	.text = ZERO_SOME "full avg10=0.0 avg60=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_three_decimals) {
+	.text = ZERO_SOME "full avg10=0.000 avg60=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_more_than_a_hundred_percent) {
+	.text = ZERO_SOME "full avg10=100.01 avg60=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_leading_zero) {
+	.text = ZERO_SOME "full avg10=00.00 avg60=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_negative_total) {
+	.text = ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=-1\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_total_past_64_bits) {
+	.text = ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=18446744073709551616\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_two_blanks) {
+	.text = ZERO_SOME "full  avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_tab_at_the_end_of_a_line) {
+	.text = ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\t\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, without_the_last_newline) {
+	.text = ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_the_averages_out_of_order) {
+	.text = ZERO_SOME "full avg60=0.00 avg10=0.00 avg300=0.00 total=0\n",
+};
+
+FIXTURE_VARIANT_ADD(wrong_text, with_a_nul_at_the_end) {
+	.text = NULL,
+};
+
+TEST_F(wrong_text, is_rejected)
+{
+	static const char nul[] = ZERO_SOME ZERO_FULL;
+	size_t len = variant->text ? strlen(variant->text) : sizeof(nul);
+	const char *text = variant->text ?: nul;
+	struct psi psi;
+
+	EXPECT_NE(NULL, psi_parse(text, len, &psi));
+}
+
+TEST(right_text_is_accepted)
+{
+	static const char text[] =
+		"some avg10=100.00 avg60=0.05 avg300=99.99 total=18446744073709551615\n"
+		"full avg10=0.00 avg60=12.34 avg300=5.60 total=1000\n";
+	struct psi psi;
+
+	ASSERT_EQ(NULL, psi_parse(text, strlen(text), &psi));
+	EXPECT_TRUE(psi.some.present);
+	EXPECT_EQ(10000, psi.some.avg[AVG10]);
+	EXPECT_EQ(5, psi.some.avg[AVG60]);
+	EXPECT_EQ(9999, psi.some.avg[AVG300]);
+	EXPECT_EQ(ULLONG_MAX, psi.some.total);
+	EXPECT_TRUE(psi.full.present);
+	EXPECT_EQ(0, psi.full.avg[AVG10]);
+	EXPECT_EQ(1234, psi.full.avg[AVG60]);
+	EXPECT_EQ(560, psi.full.avg[AVG300]);
+	EXPECT_EQ(1000, psi.full.total);
+}
+
+/* ---- The files ---- */
+
+/*
+ * Two spinners share CPU 0 during the test, so that what is read keeps changing.
+ */
+FIXTURE(file) {
+	pid_t spinner[2];
+};
+
+FIXTURE_VARIANT(file) {
+	const char *path;
+	bool some;
+};
+
+FIXTURE_VARIANT_ADD(file, cpu) {
+	.path = PSI_CPU,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, memory) {
+	.path = PSI_MEMORY,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, io) {
+	.path = PSI_IO,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, irq) {
+	.path = PSI_IRQ,
+};
+
+FIXTURE_SETUP(file)
+{
+	if (!strcmp(variant->path, PSI_IRQ) && !psi_irq_accounted())
+		SKIP(return, "interrupt time is not accounted on this machine");
+	/* Whoever reads comes first: the spinners must not delay it. */
+	set_policy(0, SCHED_FIFO, 50);
+	self->spinner[0] = spin_on(0);
+	self->spinner[1] = spin_on(0);
+}
+
+FIXTURE_TEARDOWN(file)
+{
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+}
+
+TEST_F(file, has_exactly_the_lines_of_the_format)
+{
+	struct psi psi;
+
+	psi_read(variant->path, &psi);
+	EXPECT_EQ(variant->some, psi.some.present);
+	EXPECT_TRUE(psi.full.present);
+}
+
+TEST_F(file, is_readable_and_writable_by_everyone)
+{
+	struct stat st;
+
+	ASSERT_EQ(0, stat(variant->path, &st));
+	EXPECT_EQ(S_IFREG | 0666, st.st_mode);
+	EXPECT_EQ(0, st.st_uid);
+	EXPECT_EQ(0, st.st_gid);
+}
+
+TEST_F(file, opens_for_a_user_without_privileges)
+{
+	char buf[512];
+	int fd;
+
+	ASSERT_EQ(0, seteuid(65534));
+	fd = open(variant->path, O_RDWR | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	EXPECT_GT(read(fd, buf, sizeof(buf)), 0);
+	EXPECT_EQ(0, close(fd));
+	ASSERT_EQ(0, seteuid(0));
+}
+
+/*
+ * How one descriptor is read again: each way returns a number between what
+ * a fresh descriptor sees before and after it.
+ */
+#define EXPECT_FRESH(len_expr) do {					\
+	struct psi before, again, after;				\
+									\
+	psi_read(variant->path, &before);				\
+	len = (len_expr);						\
+	ASSERT_GT(len, 0);						\
+	psi_read(variant->path, &after);				\
+	ASSERT_EQ(NULL, psi_parse(buf, len, &again));			\
+	EXPECT_LE(before.some.total, again.some.total);			\
+	EXPECT_LE(again.some.total, after.some.total);			\
+	EXPECT_LE(before.full.total, again.full.total);			\
+	EXPECT_LE(again.full.total, after.full.total);			\
+} while (0)
+
+TEST_F(file, is_fresh_after_a_seek_to_its_start)
+{
+	char buf[512];
+	ssize_t len;
+	int fd;
+
+	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	EXPECT_FRESH(read(fd, buf, sizeof(buf)));
+	for (int i = 0; i < 5; i++) {
+		sleep_for(20 * NSEC_PER_MSEC);
+		ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
+		EXPECT_FRESH(read(fd, buf, sizeof(buf)));
+	}
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, is_fresh_at_each_pread)
+{
+	char buf[512];
+	ssize_t len;
+	int fd;
+
+	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	for (int i = 0; i < 5; i++) {
+		EXPECT_FRESH(pread(fd, buf, sizeof(buf), 0));
+		sleep_for(20 * NSEC_PER_MSEC);
+	}
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, ends_after_its_last_line)
+{
+	char buf[512];
+	int fd;
+
+	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	ASSERT_GT(read(fd, buf, sizeof(buf)), 0);
+	EXPECT_EQ(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, close(fd));
+}
+
+/*
+ * Between the bytes the total moves on by a millisecond each: text that is made
+ * anew for every read() would be torn.
+ */
+TEST_F(file, is_not_torn_when_read_byte_by_byte)
+{
+	struct psi psi;
+	size_t len = 0;
+	char buf[512];
+	ssize_t got;
+	int fd;
+
+	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	while ((got = read(fd, buf + len, 1)) == 1) {
+		ASSERT_LT(++len, sizeof(buf));
+		sleep_for(NSEC_PER_MSEC);
+	}
+	EXPECT_EQ(0, got);
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
+		TH_LOG("torn text: %.*s", (int)len, buf);
+	}
+}
+
+TEST_F(file, never_goes_backwards)
+{
+	struct psi last, psi;
+
+	psi_read(variant->path, &last);
+	for (int i = 0; i < 2000; i++) {
+		psi_read(variant->path, &psi);
+		ASSERT_LE(last.some.total, psi.some.total);
+		ASSERT_LE(last.full.total, psi.full.total);
+		last = psi;
+	}
+}
+
+TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
+{
+	char buf[512];
+	int fd;
+
+	fd = open(variant->path, O_WRONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(EBADF, errno);
+	EXPECT_EQ(0, close(fd));
+}
+
+/* ---- The directory ---- */
+
+TEST(directory_holds_the_pressure_files_and_nothing_else)
+{
+	struct dirent *entry;
+	int files = 0;
+	DIR *dir;
+
+	dir = opendir(PSI_DIR);
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		EXPECT_TRUE(!strcmp(entry->d_name, "cpu") || !strcmp(entry->d_name, "memory") ||
+			    !strcmp(entry->d_name, "io") || !strcmp(entry->d_name, "irq")) {
+			TH_LOG("unknown file %s", entry->d_name);
+		}
+		files++;
+	}
+	EXPECT_EQ(0, closedir(dir));
+	EXPECT_EQ(access(PSI_IRQ, F_OK) ? 3 : 4, files);
+}
+
+/* The machine as a whole always has a CPU that executes what is runnable. */
+TEST(cpu_full_is_undefined_for_the_system_and_stays_zero)
+{
+	pid_t a = spin_on(0);
+	pid_t b = spin_on(0);
+	struct psi psi;
+
+	sleep_for(5 * NSEC_PER_SEC);
+	psi_read(PSI_CPU, &psi);
+	load_stop(a);
+	load_stop(b);
+	EXPECT_LT(0, psi.some.avg[AVG10]);
+	EXPECT_EQ(0, psi.full.avg[AVG10]);
+	EXPECT_EQ(0, psi.full.avg[AVG60]);
+	EXPECT_EQ(0, psi.full.avg[AVG300]);
+	EXPECT_EQ(0, psi.full.total);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interrupt pressure: time that interrupts take from a task
+ *
+ * Invariant: irq "full" is the time a CPU spends in hard and soft interrupts while a task
+ * is on it. The kernel accounts the same time to the task that was hit (taskstats,
+ * irq delay) and to the machine (/proc/stat, irq and softirq). Interrupts that
+ * hit an idle CPU keep nobody from anything.
+ *
+ *     CPU        | spinner |irq| spinner |irq|  idle  |irq|  idle
+ *     irq full             |###|         |###|        |   |
+ *
+ * What would break it: interrupts of the idle task, time that is counted twice (once by the
+ * tick and once by the switch), time between the last tick and a switch that is lost
+ * or given to the next task.
+ *
+ * The load is a task that sleeps for 500 us again and again: a timer interrupt each
+ * time, on top of the tick.
+ *
+ * Tolerance: 1 % against the tasks' own delays, for what a kernel thread is hit by.
+ * /proc/stat counts at each tick, in units of 10 ms: 2 %, and a tick at both ends.
+ */
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define TICK		(10 * NSEC_PER_MSEC)
+
+/* Interrupt time of all CPUs so far, by the system's statistics. */
+static __u64 stat_irq_ns(void)
+{
+	unsigned long long irq, softirq;
+	char buf[8192];
+
+	if (read_file("/proc/stat", buf, sizeof(buf)) < 0)
+		psi_die("/proc/stat cannot be read");
+	if (sscanf(buf, "cpu %*u %*u %*u %*u %*u %llu %llu", &irq, &softirq) != 2)
+		psi_die("/proc/stat has an unknown format");
+	return (irq + softirq) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+static void nap(void *arg)
+{
+	__u64 next = now_ns();
+
+	for (;;) {
+		next += 500 * NSEC_PER_USEC;
+		sleep_until(next);
+	}
+}
+
+static __u64 task_irq_ns(pid_t pid)
+{
+	struct task_clock tc;
+
+	task_clock_read(pid, &tc);
+	return tc.irq;
+}
+
+FIXTURE(interrupts) {
+	pid_t napper;
+};
+
+FIXTURE_SETUP(interrupts)
+{
+	const struct load load = { .cpu = 0, .policy = SCHED_FIFO, .prio = 10, .fn = nap };
+
+	if (!psi_irq_accounted())
+		SKIP(return, "interrupt time is not accounted on this machine");
+	cpus_use(1);
+	task_delays_on();
+	self->napper = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(interrupts)
+{
+	load_stop(self->napper);
+	cpus_use(cpus_possible());
+}
+
+TEST_F(interrupts, that_hit_a_task_are_pressure)
+{
+	__u64 full, stat, tasks;
+	pid_t spinner;
+
+	spinner = spin_on(0);
+	full = psi_full_ns(PSI_IRQ);
+	stat = stat_irq_ns();
+	tasks = task_irq_ns(spinner) + task_irq_ns(self->napper);
+	sleep_for(10 * NSEC_PER_SEC);
+	tasks = task_irq_ns(spinner) + task_irq_ns(self->napper) - tasks;
+	stat = stat_irq_ns() - stat;
+	full = psi_full_ns(PSI_IRQ) - full;
+	load_stop(spinner);
+
+	ksft_print_msg("irq full %.6f s, the tasks' delay %.6f s, /proc/stat %.2f s\n",
+		       full / 1e9, tasks / 1e9, stat / 1e9);
+	ASSERT_LT(NSEC_PER_SEC / 10, stat);
+	EXPECT_GE(tasks * 0.01, fabs((double)full - tasks));
+	EXPECT_GE(stat * 0.02 + 2 * TICK, fabs((double)full - stat));
+}
+
+TEST_F(interrupts, that_hit_an_idle_cpu_are_not)
+{
+	__u64 full, stat, tasks;
+
+	full = psi_full_ns(PSI_IRQ);
+	stat = stat_irq_ns();
+	tasks = task_irq_ns(self->napper);
+	sleep_for(10 * NSEC_PER_SEC);
+	tasks = task_irq_ns(self->napper) - tasks;
+	stat = stat_irq_ns() - stat;
+	full = psi_full_ns(PSI_IRQ) - full;
+
+	ksft_print_msg("irq full %.6f s, the tasks' delay %.6f s, /proc/stat %.2f s\n",
+		       full / 1e9, tasks / 1e9, stat / 1e9);
+	EXPECT_GE(tasks * 1.01 + NSEC_PER_MSEC, full);
+}
+
+TEST_HARNESS_MAIN

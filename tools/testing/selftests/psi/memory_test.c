@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory pressure: a working set that does not fit
+ *
+ * Invariant: memory "some" is the time in which a task is inside a memory-stall
+ * section, on the CPU or not: reclaiming for a limit, waiting for a page of its working
+ * set, held back above memory.high. The task's own delay accounting measures the first
+ * two in the same places ("reclaim" and "thrashing"), its schedstat the third: a task
+ * that is held back neither runs nor waits. "full" is the part of it in which
+ * nobody else makes progress on that CPU.
+ *
+ *     task         run | reclaim | read back a page | run | reclaim | ...
+ *     memory some      |############################|     |#########|
+ *
+ * What would break it: a section that is left early or twice, one that nests and ends
+ * the outer one, a sleeper in a section that is taken for io only, a section that is
+ * forgotten (the wait for a page, the throttle), a runnable task in reclaim that is taken
+ * for productive.
+ *
+ * Tolerance: 1 %. A section brackets the delay it is compared with, and is longer
+ * by some hundred instructions at each end; at about a thousand sections a second and
+ * 64 ns for an instruction in virtual time, that is below 1 % of the stall. The section
+ * of a refault has the submission of the read in it, which is no delay: there the
+ * task's whole time on the CPU is allowed on top.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/swap.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define GROUP		"/sys/fs/cgroup/psi_memory"
+#define LIMIT		(8UL << 20)
+#define LATENCY		(2 * NSEC_PER_MSEC)
+#define DISK_MB		64
+#define PAGE		4096UL
+#define TOLERANCE	0.01
+
+/**
+ * struct worker - one child in the group, and what it says about itself
+ * @size: its working set, in bytes
+ * @node: device that it reads it from; NULL: it is anonymous memory
+ * @duration: how long it goes round, in ns
+ * @some: growth of memory some in that time
+ * @full: growth of memory full in that time
+ * @elapsed: the time it really took
+ * @clock: where its time went
+ * @others: what other tasks ran on its CPU in that time
+ *
+ * The time in which the working set is built up is not measured.
+ */
+struct worker {
+	size_t size;
+	const char *node;
+	__u64 duration;
+	__u64 some;
+	__u64 full;
+	__u64 elapsed;
+	struct task_clock clock;
+	__u64 others;
+};
+
+static void worker_begin(struct worker *w)
+{
+	struct cpu_clock cc;
+
+	cpu_clock_read(0, &cc);
+	w->others = cc.run;
+	task_clock_read(getpid(), &w->clock);
+	w->elapsed = now_ns();
+	w->some = psi_some_ns(PSI_MEMORY);
+	w->full = psi_full_ns(PSI_MEMORY);
+}
+
+static void worker_end(struct worker *w)
+{
+	struct task_clock now;
+	struct cpu_clock cc;
+
+	w->full = psi_full_ns(PSI_MEMORY) - w->full;
+	w->some = psi_some_ns(PSI_MEMORY) - w->some;
+	w->elapsed = now_ns() - w->elapsed;
+	task_clock_read(getpid(), &now);
+	w->clock.run = now.run + now.irq - w->clock.run - w->clock.irq;
+	w->clock.wait = now.wait - w->clock.wait;
+	w->clock.reclaim = now.reclaim - w->clock.reclaim;
+	w->clock.thrash = now.thrash - w->clock.thrash;
+	cpu_clock_read(0, &cc);
+	w->others = cc.run - w->others - w->clock.run;
+}
+
+/*
+ * Touches random pages, long enough for the kernel to learn what the working set is,
+ * then for @duration. In random order some pages come back soon after they were
+ * evicted; round and round none would, and nothing would count as working set.
+ */
+static void touch_at_random(struct worker *w, void (*touch)(void *mem, size_t pos), void *mem)
+{
+	size_t pages = w->size / PAGE;
+	__u32 state = 2463534242U;
+	__u64 end;
+
+	for (size_t i = 0; i < 4 * pages; i++) {
+		state = state * 1664525 + 1013904223;
+		touch(mem, (state >> 8) % pages * PAGE);
+	}
+	worker_begin(w);
+	end = now_ns() + w->duration;
+	while (now_ns() < end) {
+		state = state * 1664525 + 1013904223;
+		touch(mem, (state >> 8) % pages * PAGE);
+	}
+	worker_end(w);
+}
+
+static void touch_anon(void *mem, size_t pos)
+{
+	char *page = (char *)mem + pos;
+
+	*page += 1;
+	asm volatile("" ::: "memory");
+}
+
+static void touch_file(void *mem, size_t pos)
+{
+	char byte;
+
+	if (pread(*(int *)mem, &byte, 1, pos) != 1)
+		psi_die("read: %s", strerror(errno));
+}
+
+static void use_anon(void *arg)
+{
+	struct worker *w = arg;
+	void *mem;
+
+	mem = mmap(NULL, w->size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	touch_at_random(w, touch_anon, mem);
+}
+
+/* One page at a time: the kernel shall not read ahead. */
+static void use_file(void *arg)
+{
+	struct worker *w = arg;
+	int fd;
+
+	fd = open(w->node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		psi_die("%s: %s", w->node, strerror(errno));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	touch_at_random(w, touch_file, &fd);
+}
+
+/* Takes all of it once, above the limit that holds it back. */
+static void build_up(void *arg)
+{
+	struct worker *w = arg;
+	size_t size = w->size;
+	void *mem;
+
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	worker_begin(w);
+	for (size_t pos = 0; pos < size; pos += PAGE)
+		touch_anon(mem, pos);
+	worker_end(w);
+}
+
+/* A swap area as mkswap would make it. */
+static void swap_format(const char *node)
+{
+	static char page[4096];
+	__u32 *header = (__u32 *)(page + 1024);
+	int fd;
+
+	header[0] = 1;
+	header[1] = (DISK_MB << 20) / PAGE - 1;
+	memcpy(page + sizeof(page) - 10, "SWAPSPACE2", 10);
+	fd = open(node, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || pwrite(fd, page, sizeof(page), 0) != sizeof(page) || fsync(fd))
+		psi_die("%s: %s", node, strerror(errno));
+	close(fd);
+}
+
+static void set_limit(const char *file, unsigned long bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lu", bytes);
+	cgroup_write(GROUP, file, text);
+}
+
+/*
+ * One CPU, a group with a limit of 8 MB, and a device that takes 2 ms for a page.
+ */
+FIXTURE(limit) {
+	struct slow_disk disk;
+	struct worker *worker;
+};
+
+FIXTURE_SETUP(limit)
+{
+	cpus_use(1);
+	task_delays_on();
+	slow_disk_create(&self->disk, "psi_memory", LATENCY, DISK_MB);
+	cgroup_create(GROUP, "+memory");
+	set_limit("memory.max", LIMIT);
+	self->worker = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
+	ASSERT_NE(MAP_FAILED, self->worker);
+	self->worker->node = self->disk.node;
+	self->worker->duration = 5 * NSEC_PER_SEC;
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	cgroup_remove(GROUP);
+	swapoff(self->disk.node);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+static void run_worker(struct worker *worker, void (*fn)(void *arg))
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = fn, .arg = worker };
+
+	load_wait(load_start(&load));
+}
+
+static double delays(const struct worker *w)
+{
+	return w->clock.reclaim + w->clock.thrash;
+}
+
+static void say(const struct worker *w)
+{
+	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others ran %.3f s\n", w->some / 1e9,
+		       w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
+	ksft_print_msg("reclaimed %.3f s, thrashed %.3f s, ran %.3f s, waited %.3f s\n",
+		       w->clock.reclaim / 1e9, w->clock.thrash / 1e9, w->clock.run / 1e9,
+		       w->clock.wait / 1e9);
+}
+
+/* Some is the delays of the task; @extra is what may come on top. */
+static void expect_some(struct __test_metadata *_metadata, const struct worker *w, double extra)
+{
+	EXPECT_LE(delays(w) * (1 - TOLERANCE), w->some);
+	EXPECT_GE(delays(w) * (1 + TOLERANCE) + extra, w->some);
+}
+
+/* Full is some, but for the time in which somebody else ran. */
+static void expect_full(struct __test_metadata *_metadata, const struct worker *w)
+{
+	EXPECT_GE(w->some, w->full);
+	EXPECT_LE(w->some * (1 - TOLERANCE), w->full + w->others);
+}
+
+TEST_F_TIMEOUT(limit, working_set_that_fits_makes_no_pressure, 200)
+{
+	struct worker *w = self->worker;
+
+	w->size = LIMIT / 2;
+	run_worker(w, use_anon);
+	EXPECT_EQ(0, w->some);
+	EXPECT_EQ(0, w->full);
+}
+
+TEST_F_TIMEOUT(limit, anonymous_memory_that_does_not_fit_stalls_in_reclaim_and_swap_in, 200)
+{
+	struct worker *w = self->worker;
+
+	swap_format(self->disk.node);
+	ASSERT_EQ(0, swapon(self->disk.node, 0));
+	w->size = LIMIT * 5 / 4;
+	run_worker(w, use_anon);
+	say(w);
+	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
+	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.reclaim);
+	expect_some(_metadata, w, 0);
+	expect_full(_metadata, w);
+}
+
+TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)
+{
+	struct worker *w = self->worker;
+
+	w->size = LIMIT * 5 / 4;
+	run_worker(w, use_file);
+	say(w);
+	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
+	expect_some(_metadata, w, w->clock.run);
+	expect_full(_metadata, w);
+}
+
+/*
+ * The spinner is productive while the worker sleeps in its stall, and is not while
+ * the worker reclaims on the CPU.
+ */
+TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
+{
+	struct worker *w = self->worker;
+	pid_t spinner;
+
+	swap_format(self->disk.node);
+	ASSERT_EQ(0, swapon(self->disk.node, 0));
+	w->size = LIMIT * 5 / 4;
+	spinner = spin_on(0);
+	run_worker(w, use_anon);
+	load_stop(spinner);
+	say(w);
+	expect_some(_metadata, w, 0);
+	EXPECT_GE(w->clock.run * (1 + TOLERANCE), w->full);
+	EXPECT_LT(w->full, w->some);
+}
+
+/*
+ * With nothing to reclaim, a task above memory.high is put to sleep for up to
+ * 2 s at each step.
+ */
+TEST_F_TIMEOUT(limit, task_held_back_above_memory_high_is_stalled, 200)
+{
+	struct worker *w = self->worker;
+	double asleep;
+
+	set_limit("memory.high", LIMIT / 2);
+	w->size = LIMIT / 2 + LIMIT / 32;
+	run_worker(w, build_up);
+	say(w);
+	asleep = w->elapsed - w->clock.run - w->clock.wait;
+	ASSERT_LT(NSEC_PER_SEC, asleep);
+	EXPECT_LE(asleep * (1 - TOLERANCE), w->some);
+	EXPECT_GE(w->elapsed * (1 + TOLERANCE), w->some);
+	EXPECT_LE(asleep * (1 - TOLERANCE), w->full);
+	EXPECT_GE(w->some, w->full);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the tests of pressure stall information share: see psi_util.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "psi_util.h"
+
+void psi_die(const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("# ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	_exit(KSFT_FAIL);
+}
+
+void report_row(const char *row, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("# row: %s: ", row);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* ---- Pressure files ---- */
+
+/*
+ * A cursor over the text. Each of the take_*() functions advances over what
+ * it accepts, and leaves the cursor alone when it returns false.
+ */
+struct cursor {
+	const char *pos;
+	const char *end;
+};
+
+static bool take_word(struct cursor *c, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(c->end - c->pos) < len || memcmp(c->pos, word, len))
+		return false;
+	c->pos += len;
+	return true;
+}
+
+static bool at_digit(const struct cursor *c)
+{
+	return c->pos < c->end && *c->pos >= '0' && *c->pos <= '9';
+}
+
+/* A decimal number as the kernel prints it: no sign, no leading zero. */
+static bool take_number(struct cursor *c, __u64 *value)
+{
+	const char *start = c->pos;
+	__u64 sum = 0;
+
+	while (at_digit(c)) {
+		unsigned int digit = *c->pos - '0';
+
+		if (sum > (ULLONG_MAX - digit) / 10)
+			goto rewind;
+		sum = sum * 10 + digit;
+		c->pos++;
+	}
+	if (c->pos == start || (*start == '0' && c->pos - start > 1))
+		goto rewind;
+	*value = sum;
+	return true;
+rewind:
+	c->pos = start;
+	return false;
+}
+
+/* A percentage with exactly two decimals, not above 100. */
+static bool take_percent(struct cursor *c, unsigned int *hundredths)
+{
+	const char *start = c->pos;
+	__u64 whole;
+
+	if (!take_number(c, &whole) || !take_word(c, "."))
+		goto rewind;
+	if (!at_digit(c))
+		goto rewind;
+	*hundredths = whole * 100 + (*c->pos++ - '0') * 10;
+	if (!at_digit(c))
+		goto rewind;
+	*hundredths += *c->pos++ - '0';
+	if (whole > 100 || *hundredths > 10000)
+		goto rewind;
+	return true;
+rewind:
+	c->pos = start;
+	return false;
+}
+
+static const char *take_line(struct cursor *c, struct psi_line *line)
+{
+	static const char * const names[NR_AVGS] = { " avg10=", " avg60=", " avg300=" };
+
+	for (int i = 0; i < NR_AVGS; i++) {
+		if (!take_word(c, names[i]))
+			return "an average is missing or misplaced";
+		if (!take_percent(c, &line->avg[i]))
+			return "an average is no percentage with two decimals";
+	}
+	if (!take_word(c, " total="))
+		return "the total is missing or misplaced";
+	if (!take_number(c, &line->total))
+		return "the total is no plain number";
+	if (!take_word(c, "\n"))
+		return "a line does not end after its total";
+	line->present = true;
+	return NULL;
+}
+
+const char *psi_parse(const char *text, size_t len, struct psi *psi)
+{
+	struct cursor c = { .pos = text, .end = text + len };
+	const char *error = NULL;
+
+	memset(psi, 0, sizeof(*psi));
+	if (take_word(&c, "some"))
+		error = take_line(&c, &psi->some);
+	if (error)
+		return error;
+	if (!take_word(&c, "full"))
+		return "the line \"full\" is missing";
+	error = take_line(&c, &psi->full);
+	if (error)
+		return error;
+	return c.pos == c.end ? NULL : "there is text after the last line";
+}
+
+void psi_read(const char *path, struct psi *psi)
+{
+	const char *error;
+	char buf[512];
+	ssize_t len;
+
+	len = read_file(path, buf, sizeof(buf));
+	if (len < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	error = psi_parse(buf, len, psi);
+	if (error)
+		psi_die("%s: %s: \"%s\"", path, error, buf);
+}
+
+__u64 psi_some_ns(const char *path)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.some.total * NSEC_PER_USEC;
+}
+
+__u64 psi_full_ns(const char *path)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.full.total * NSEC_PER_USEC;
+}
+
+double psi_avg(const char *path, enum psi_avg avg)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.some.avg[avg] / 100.0;
+}
+
+bool psi_irq_accounted(void)
+{
+	char buf[512];
+
+	return read_file(PSI_IRQ, buf, sizeof(buf)) >= 0;
+}
+
+/* ---- Time ---- */
+
+__u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+void sleep_until(__u64 ns)
+{
+	struct timespec ts = { .tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+void sleep_for(__u64 ns)
+{
+	sleep_until(now_ns() + ns);
+}
+
+/* ---- Run queue wait ---- */
+
+__u64 task_wait_ns(pid_t pid)
+{
+	unsigned long long run, wait;
+	char path[64], buf[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	if (read_file(path, buf, sizeof(buf)) < 0)
+		psi_die("%s: %s (needs CONFIG_SCHEDSTATS)", path, strerror(errno));
+	if (sscanf(buf, "%llu %llu", &run, &wait) != 2)
+		psi_die("%s: cannot parse \"%s\"", path, buf);
+	return wait;
+}
+
+void cpu_clock_read(int cpu, struct cpu_clock *cc)
+{
+	unsigned long long run, wait;
+	char line[512];
+	FILE *file;
+	int nr;
+
+	cc->run = 0;
+	cc->wait = 0;
+	file = fopen("/proc/schedstat", "re");
+	if (!file)
+		psi_die("/proc/schedstat: %s (needs CONFIG_SCHEDSTATS)", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "cpu%d %*u %*u %*u %*u %*u %*u %llu %llu", &nr, &run, &wait) != 3)
+			continue;
+		if (cpu >= 0 && cpu != nr)
+			continue;
+		cc->run += run;
+		cc->wait += wait;
+	}
+	fclose(file);
+}
+
+/* ---- Loads ---- */
+
+static void load_child(const struct load *load, int ready)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		psi_die("prctl: %s", strerror(errno));
+	if (getppid() == 1)
+		_exit(KSFT_FAIL);
+	if (load->cgroup)
+		cgroup_write(load->cgroup, "cgroup.procs", "0");
+	if (load->cpu >= 0)
+		pin_to(load->cpu);
+	set_policy(0, load->policy, load->prio);
+	if (write(ready, "", 1) != 1)
+		psi_die("load: %s", strerror(errno));
+	close(ready);
+	load->fn(load->arg);
+	_exit(KSFT_PASS);
+}
+
+pid_t load_start(const struct load *load)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	if (pipe2(ready, O_CLOEXEC))
+		psi_die("pipe: %s", strerror(errno));
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		close(ready[0]);
+		load_child(load, ready[1]);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		psi_die("a load failed to start");
+	close(ready[0]);
+	return pid;
+}
+
+void load_stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	if (waitpid(pid, NULL, 0) != pid)
+		psi_die("waitpid %d: %s", pid, strerror(errno));
+}
+
+void load_wait(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		psi_die("waitpid %d: %s", pid, strerror(errno));
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		psi_die("a load failed: wait status %#x", status);
+}
+
+void spin(void *arg)
+{
+	for (;;)
+		asm volatile("" ::: "memory");
+}
+
+pid_t spin_on(int cpu)
+{
+	const struct load load = { .cpu = cpu, .fn = spin };
+
+	return load_start(&load);
+}
+
+pid_t spin_idle_on(int cpu)
+{
+	const struct load load = { .cpu = cpu, .policy = SCHED_IDLE, .fn = spin };
+
+	return load_start(&load);
+}
+
+void spin_until(__u64 ns)
+{
+	while (now_ns() < ns)
+		;
+}
+
+/* ---- The machine ---- */
+
+void write_file(const char *path, const char *text)
+{
+	ssize_t len = strlen(text);
+	int fd;
+
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	if (write(fd, text, len) != len)
+		psi_die("%s: cannot write \"%s\": %s", path, text, strerror(errno));
+	close(fd);
+}
+
+ssize_t read_file(const char *path, char *buf, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while ((got = read(fd, buf + len, size - 1 - len)) > 0)
+		len += got;
+	close(fd);
+	if (got < 0)
+		return -1;
+	buf[len] = '\0';
+	return len;
+}
+
+void pin_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		psi_die("cannot run on CPU %d: %s", cpu, strerror(errno));
+}
+
+void set_policy(pid_t pid, int policy, int prio)
+{
+	bool rt = policy == SCHED_FIFO || policy == SCHED_RR;
+	struct sched_param param = { .sched_priority = rt ? prio : 0 };
+
+	if (sched_setscheduler(pid, policy, &param))
+		psi_die("sched_setscheduler: %s", strerror(errno));
+	if (!rt && setpriority(PRIO_PROCESS, pid, prio))
+		psi_die("setpriority: %s", strerror(errno));
+}
+
+int cpus_possible(void)
+{
+	return sysconf(_SC_NPROCESSORS_CONF);
+}
+
+static int cpus_used(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void cpu_online(int cpu, bool on)
+{
+	char path[64], state[8];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	if (read_file(path, state, sizeof(state)) < 0) {
+		/* The boot CPU has no such file. */
+		if (on && errno == ENOENT)
+			return;
+		psi_die("%s: %s (needs CONFIG_HOTPLUG_CPU)", path, strerror(errno));
+	}
+	if ((state[0] == '1') != on)
+		write_file(path, on ? "1" : "0");
+}
+
+void cpus_use(int nr)
+{
+	int possible = cpus_possible();
+
+	if (nr > possible)
+		psi_die("the test wants %d CPUs, the machine has %d", nr, possible);
+	for (int cpu = 0; cpu < possible; cpu++)
+		cpu_online(cpu, cpu < nr);
+}
+
+void cgroup_write(const char *path, const char *file, const char *text)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/%s", path, file);
+	write_file(name, text);
+}
+
+void cgroup_create(const char *path, const char *controllers)
+{
+	write_file("/sys/fs/cgroup/cgroup.subtree_control", controllers);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		psi_die("%s: %s", path, strerror(errno));
+}
+
+static bool cgroup_populated(const char *path)
+{
+	char name[256], buf[256];
+
+	snprintf(name, sizeof(name), "%s/cgroup.events", path);
+	if (read_file(name, buf, sizeof(buf)) < 0)
+		psi_die("%s: %s", name, strerror(errno));
+	return strstr(buf, "populated 1");
+}
+
+void cgroup_remove(const char *path)
+{
+	cgroup_write(path, "cgroup.kill", "1");
+	while (cgroup_populated(path))
+		sleep_for(NSEC_PER_MSEC);
+	if (rmdir(path))
+		psi_die("%s: %s", path, strerror(errno));
+}
+
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+#define FAIR_SERVER	"/sys/kernel/debug/sched/fair_server"
+
+static void fair_server_path(char *path, size_t size, int cpu)
+{
+	snprintf(path, size, FAIR_SERVER "/cpu%d/runtime", cpu);
+}
+
+void rt_free_begin(struct rt_free *rt)
+{
+	int cpus = cpus_used();
+	char path[128];
+
+	if (read_file(RT_RUNTIME, rt->runtime, sizeof(rt->runtime)) < 0)
+		psi_die(RT_RUNTIME ": %s", strerror(errno));
+	write_file(RT_RUNTIME, "-1");
+	for (int cpu = 0; cpu < cpus && cpu < (int)ARRAY_SIZE(rt->fair_server); cpu++) {
+		fair_server_path(path, sizeof(path), cpu);
+		if (read_file(path, rt->fair_server[cpu], sizeof(rt->fair_server[cpu])) < 0)
+			psi_die("%s: %s (needs debugfs)", path, strerror(errno));
+		write_file(path, "0");
+	}
+}
+
+void rt_free_end(const struct rt_free *rt)
+{
+	int cpus = cpus_used();
+	char path[128];
+
+	for (int cpu = 0; cpu < cpus && cpu < (int)ARRAY_SIZE(rt->fair_server); cpu++) {
+		fair_server_path(path, sizeof(path), cpu);
+		write_file(path, rt->fair_server[cpu]);
+	}
+	write_file(RT_RUNTIME, rt->runtime);
+}
+
+#define CONFIGFS	"/sys/kernel/config"
+
+static void slow_disk_set(const struct slow_disk *disk, const char *key, unsigned long long value)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "%s/%s", disk->config, key);
+	snprintf(text, sizeof(text), "%llu", value);
+	write_file(path, text);
+}
+
+void slow_disk_remove(const struct slow_disk *disk)
+{
+	slow_disk_set(disk, "power", 0);
+	if (rmdir(disk->config))
+		psi_die("%s: %s", disk->config, strerror(errno));
+}
+
+void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, int size_mb)
+{
+	if (access(CONFIGFS "/nullb", F_OK) && mount("none", CONFIGFS, "configfs", 0, NULL))
+		psi_die(CONFIGFS ": %s", strerror(errno));
+	snprintf(disk->config, sizeof(disk->config), CONFIGFS "/nullb/%s", name);
+	snprintf(disk->node, sizeof(disk->node), "/dev/%s", name);
+	/* A test that was killed may have left its device. */
+	if (!access(disk->config, F_OK))
+		slow_disk_remove(disk);
+	if (mkdir(disk->config, 0755))
+		psi_die("%s: %s (needs CONFIG_BLK_DEV_NULL_BLK)", disk->config, strerror(errno));
+	slow_disk_set(disk, "size", size_mb);
+	slow_disk_set(disk, "memory_backed", 1);
+	slow_disk_set(disk, "irqmode", 2);
+	slow_disk_set(disk, "completion_nsec", latency);
+	slow_disk_set(disk, "power", 1);
+	if (access(disk->node, R_OK | W_OK))
+		psi_die("%s: %s (needs devtmpfs)", disk->node, strerror(errno));
+}
+
+/* ---- Nothing leaked ---- */
+
+void quiet_measure(struct quiet *quiet, __u64 ns)
+{
+	__u64 cpu = psi_some_ns(PSI_CPU);
+	__u64 io = psi_some_ns(PSI_IO);
+	__u64 memory = psi_some_ns(PSI_MEMORY);
+	struct cpu_clock before, after;
+
+	cpu_clock_read(-1, &before);
+	sleep_for(ns);
+	cpu_clock_read(-1, &after);
+	quiet->cpu_wait = after.wait - before.wait;
+	quiet->memory = psi_some_ns(PSI_MEMORY) - memory;
+	quiet->io = psi_some_ns(PSI_IO) - io;
+	quiet->cpu = psi_some_ns(PSI_CPU) - cpu;
+}
