@@ -26,11 +26,13 @@ Git wraps the repository of build/tree, where these commits live:
                        if it was interrupted
 """
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -59,6 +61,7 @@ def note(text):
 
 def run_program(main):
     """Run MAIN; errors end as one line on stderr and status 1."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"{PROGRAM}: terminated"))
     try:
         main()
     except Error as error:
@@ -66,6 +69,8 @@ def run_program(main):
     except KeyboardInterrupt:
         sys.exit(f"{PROGRAM}: interrupted")
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            sys.exit(f"{PROGRAM}: the disk is full: make room for {error.filename or ROOT / 'build'}, then run this again")
         sys.exit(f"{PROGRAM}: {error.filename or 'output'}: {error.strerror}")
 
 

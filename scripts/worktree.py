@@ -159,8 +159,8 @@ def make_tree():
     git = Git(TREE)
     if not held:
         held.append(patchset.lock(TREE.with_name("tree.lock")))
-    for stale in ("index.lock", "HEAD.lock"):
-        (git.git_dir / stale).unlink(missing_ok=True)
+    for stale in [*git.git_dir.glob("*.lock"), *git.git_dir.glob("psi-index.*")]:
+        stale.unlink()      # of a run that was killed; the others wait for our lock
     known = git.resolve("refs/psi/base") if git.git_dir.is_dir() else None
     if known != base_commit:
         if known and (edits(git) or git.resolve("HEAD") != git.resolve("refs/psi/tip")):
