@@ -7,6 +7,7 @@ once.  Rows in real time run alone, after them.
 """
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -19,6 +20,7 @@ LOGS = ROOT / "build" / "check"
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 
+@functools.cache
 def image(flavour="psi", config="default"):
     """Path of the kernel to boot; built if need be."""
     done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config],
