@@ -2,10 +2,16 @@
 """Owns the command-line options that every way to boot has in common."""
 
 import argparse
+import os
+import subprocess
 
 from disk import Disk
 from machine import Machine
 from misuse import Misuse
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, "scripts", "kernel")
 
 
 class Parser(argparse.ArgumentParser):
@@ -18,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 def add_machine(parser):
     """Options that describe the machine."""
     add = parser.add_argument
-    add("--kernel", required=True, metavar="BZIMAGE")
+    add("--kernel", metavar="BZIMAGE", help="default: build the one of FLAVOUR and CONFIG")
     add("--smp", type=positive, default=1, metavar="N")
     add("--mem", type=positive, default=512, metavar="MB")
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
@@ -26,6 +32,15 @@ def add_machine(parser):
         metavar="MB[:iops=N][:bps=N][:err=KIND]",
         help="an empty virtio disk; err: read, write or flush fails")
     add("--swap", type=disk, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
+
+
+def built_kernel():
+    """The kernel of this project, built when need be."""
+    build = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=False)
+    path = build.stdout.strip()
+    if build.returncode or not path:
+        raise Misuse("the kernel could not be built; --kernel BZIMAGE takes another one")
+    return path
 
 
 def positive(text):
@@ -48,7 +63,7 @@ def machine(args, **more):
         args.swap.serial = "swap"
         disks.append(args.swap)
     box = Machine(
-        kernel=args.kernel,
+        kernel=args.kernel or built_kernel(),
         smp=args.smp,
         megabytes=args.mem,
         append=" ".join(args.append),
