@@ -19,6 +19,17 @@ void __psi_memstall_enter(unsigned long *flags);
 void __psi_memstall_leave(unsigned long *flags);
 
 /**
+ * psi_enabled - whether pressure is measured
+ *
+ * For callers that would do work only to find out whether they stall. Constant
+ * without CONFIG_PSI, a patched branch with it.
+ */
+static inline bool psi_enabled(void)
+{
+	return !static_branch_likely(&psi_disabled);
+}
+
+/**
  * psi_memstall_enter - start a section in which the task waits for memory
  * @flags: room to remember whether the section is nested in another one
  *
@@ -48,6 +59,7 @@ static inline void psi_memstall_leave(unsigned long *flags)
 #else /* CONFIG_PSI */
 
 static inline void psi_init(void) { }
+static inline bool psi_enabled(void) { return false; }
 static inline void psi_memstall_enter(unsigned long *flags) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
 

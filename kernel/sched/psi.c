@@ -67,9 +67,10 @@
  *   not change costs nothing, and 64 bits of ns do not wrap: the sums are
  *   exact modulo 2^64 whatever comes in between.
  *
- *   The clock is rq_clock() for all states but irq full. That one is "oncpu"
- *   measured on another clock, the CPU's own interrupt time, and so needs no
- *   hooks in the interrupt path.
+ *   The clock is rq_clock() for all states but irq full: the time of an event
+ *   is the one the scheduler itself uses for it. Irq full is "oncpu" measured on
+ *   another clock, the CPU's own interrupt time, and so needs no hooks in the
+ *   interrupt path.
  *
  * Tasks
  *
@@ -100,18 +101,22 @@
  *
  *	wake-up on	A sleeping task stays counted on the CPU it last ran on
  *	another CPU	(iowait, memstall). It leaves it before set_task_cpu().
+ *			So does a throttled deadline task whose CPU goes offline.
  *
  *	memory-stall	The task is current, so oncpu.
  *
- *   The invariant, which the model test in psi_test.c checks after each of
- *   many random events: the counts of a group on a CPU equal a recount of its
- *   contributors there, on every level.
+ *   The invariant: the counts of a group on a CPU equal a recount of its
+ *   contributors there, on every level. The model test in psi_test.c checks it,
+ *   and the states and times that follow, after each of many random events.
  *
  * Locking
  *
  *   psi_group.lock
  *     rq->lock		counts, states and times of that CPU, psi_task.attrs
  *       psi_seq	write section, so that readers see one moment of a CPU
+ *
+ *   Nothing is locked inside a write section; what an event may start there
+ *   (the clock of psi_avgs.c) it starts by an irq_work.
  *
  *   Readers of times take no runqueue lock: they retry when psi_seq moved.
  *   All levels of an event change in one write section of the CPU.
@@ -211,16 +216,6 @@ static __init unsigned int psi_states_of(unsigned int attrs)
 /* The same for every set of attributes: the walk looks it up. */
 static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
-/* The CPU's interrupt time in ns; stands still where it is not accounted. */
-static u64 psi_irq_clock(int cpu)
-{
-#ifdef CONFIG_IRQ_TIME_ACCOUNTING
-	return irq_time_read(cpu);
-#else
-	return 0;
-#endif
-}
-
 /*
  * End the states that no longer hold and begin those that do from now on, see
  * "Time" above. Mostly it is one state.
@@ -233,7 +228,7 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 	pc->states = states;
 	while (flips) {
 		unsigned int s = __ffs(flips);
-		u64 t = s == PSI_IRQ_FULL ? psi_irq_clock(cpu) : now;
+		u64 t = s == PSI_IRQ_FULL ? irq_time_read(cpu) : now;
 
 		flips &= flips - 1;
 		pc->times[s] += states & BIT(s) ? -t : t;
@@ -282,12 +277,21 @@ static void psi_walk(struct psi_cpu *pc, struct psi_counts change, int cpu, u64 
  * @cpu: the CPU
  * @now: time of the event in ns
  *
- * Each walks up to the group they share; from there they are one.
+ * Each walks up to the group they share; from there they are one. Where one of
+ * them ends earlier, the other goes on alone.
  */
 static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 			 struct psi_cpu *b, struct psi_counts change_b, int cpu, u64 now)
 {
 	while (a != b) {
+		if (psi_counts_zero(change_a)) {
+			psi_walk(b, change_b, cpu, now);
+			return;
+		}
+		if (psi_counts_zero(change_b)) {
+			psi_walk(a, change_a, cpu, now);
+			return;
+		}
 		if (a->level >= b->level) {
 			change_a = psi_step(a, change_a, cpu, now);
 			a = a->parent;
@@ -409,7 +413,7 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	raw_write_seqcount_end(seq);
 }
 
-/* See psi_wake_migrate(). */
+/* See psi_wake_migrate(). Between sleep and wake-up nobody else writes attrs. */
 void __psi_leave_cpu(struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -425,6 +429,8 @@ static void psi_set_stall(bool stall)
 {
 	struct rq_flags rf;
 	struct rq *rq;
+
+	lockdep_assert_irqs_enabled();
 
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
@@ -461,6 +467,14 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
+/* See psi_exit(). */
+void __psi_exit(void)
+{
+	current->in_iowait = 0;
+	if (current->psi.in_stall)
+		psi_set_stall(false);
+}
+
 /*
  * Reading times
  */
@@ -471,8 +485,8 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  * @cpu: the CPU
  * @times: filled in, per state, ns
  *
- * A state that began on the CPU's clock just after our own reading of it has
- * lasted for no time, not for a negative one.
+ * A clock that we read here may be a little behind the one the CPU read: times
+ * are never negative for that.
  *
  * Context: Any but inside a write section of psi_seq. @pc's group is locked,
  *	    so that no fold takes the times meanwhile.
@@ -488,7 +502,7 @@ static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
 		memcpy(times, pc->times, sizeof(pc->times));
 		states = pc->states;
 		now = sched_clock_cpu(cpu);
-		irq = psi_irq_clock(cpu);
+		irq = irq_time_read(cpu);
 	} while (read_seqcount_retry(seqcount, seq));
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
@@ -524,7 +538,7 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 	rq_lock_irqsave(rq, &rf);
 	update_rq_clock(rq);
 	now = rq_clock(rq);
-	irq = psi_irq_clock(cpu);
+	irq = irq_time_read(cpu);
 
 	raw_write_seqcount_begin(seq);
 	for (s = 0; s < PSI_NR_STATES; s++) {
@@ -550,7 +564,6 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent)
 {
 	int cpu;
 
-	group->parent = parent;
 	spin_lock_init(&group->lock);
 	psi_avgs_init(&group->avgs, local_clock());
 	for_each_possible_cpu(cpu) {

@@ -28,8 +28,8 @@ enum psi_attr {
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
- * that the group shows there. Those that plain scheduling changes come first:
- * their times share a cache line with the counts.
+ * that the group shows there. The first three are what plain scheduling
+ * changes: their times share a cache line with the counts.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -65,7 +65,7 @@ struct psi_counts {
  * @group: the group this is a part of
  * @attrs: attributes with a count above zero: what the group shows to @parent
  * @states: pressure states that hold now, a function of @attrs
- * @listed: the fold visits this CPU of the group
+ * @listed: the fold visits this CPU of the group; not for readers
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
  *	   holds, less the clock at which it began, see psi_enter_states()
@@ -100,7 +100,6 @@ struct psi_avgs {
 
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
- * @parent: the next larger domain, %NULL for the system
  * @cpus: the group on each possible CPU
  * @active: link in the list of groups that the next fold visits
  * @listed: the group is on that list
@@ -112,7 +111,6 @@ struct psi_avgs {
  *	     lock of that CPU's runqueue and cleared with @lock held as well
  */
 struct psi_group {
-	struct psi_group	*parent;
 	struct psi_cpu __percpu	*cpus;
 	struct llist_node	active;
 	atomic_t		listed;
@@ -130,6 +128,7 @@ void __psi_enqueue(struct rq *rq, struct task_struct *p);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
+void __psi_exit(void);
 
 /**
  * psi_enqueue - a task has been put on a runqueue
@@ -195,11 +194,23 @@ static inline void psi_fork(struct task_struct *p)
 
 /**
  * psi_ignore - do not count a task, now or ever
- * @p: an idle thread; never queued
+ * @p: a task that is counted as nothing: never queued, or psi_ignore_current()
  */
 static inline void psi_ignore(struct task_struct *p)
 {
 	p->psi.group = NULL;
+}
+
+/**
+ * psi_exit - the current task is about to be switched out for the last time
+ *
+ * One that dies where it stands (an oops in reclaim) takes its memory stall
+ * and its wait for io with it.
+ */
+static inline void psi_exit(void)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_exit();
 }
 
 #else /* CONFIG_PSI */
@@ -211,6 +222,7 @@ static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
 static inline void psi_wake_migrate(struct task_struct *p) { }
 static inline void psi_fork(struct task_struct *p) { }
 static inline void psi_ignore(struct task_struct *p) { }
+static inline void psi_exit(void) { }
 
 #endif /* CONFIG_PSI */
 

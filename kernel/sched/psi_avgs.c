@@ -46,21 +46,23 @@
  *
  * The clock
  *
- *   One timer and one thread for the machine. The first group on an empty list
- *   starts the timer, from the middle of the scheduler: a timer is as much as
- *   can be armed under a runqueue lock. Its handler wakes the thread that folds. The
- *   timer is not armed again when the list is empty, so a quiet machine
- *   runs nothing. The thread itself is not counted (psi_ignore_current()): otherwise it
- *   would be the activity that keeps it running.
+ *   One thread for the machine. It sleeps until the end of the period, folds,
+ *   and goes on while the list has groups. When there are none it rests, and the
+ *   first group to join wakes it, from the middle of the scheduler: by an
+ *   irq_work, which is as much as can be done under a runqueue lock. So a quiet
+ *   machine runs nothing. The thread itself is not counted, otherwise it would
+ *   be the activity that keeps it running; see psi_ignore_current(). For the
+ *   same reason its timer expires in hard interrupt context on PREEMPT_RT too,
+ *   where other timers need a thread that is counted.
  *
- *   Timer and thread stay on housekeeping CPUs.
+ *   The thread, with its timer, stays on housekeeping CPUs.
  *
  *   While a group is off the list it is idle, and it joins after the last fold
  *   or, if the clock stood still, at or after its start. psi_clock.since is the
  *   later of the two: up to it, a group that has not been folded had no stall.
  */
 
-#define PSI_PERIOD		(2 * NSEC_PER_SEC)
+#define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
 
 /*
  * Averages are fractions of 2^31: a product with a factor of 2^32 stays below
@@ -74,18 +76,18 @@ static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 426642
 
 static LLIST_HEAD(psi_active);
 
-static void psi_clock_tick(struct timer_list *timer);
+static void psi_clock_kick(struct irq_work *work);
 
 static struct {
-	struct timer_list	timer;
 	struct task_struct	*thread;
-	atomic_t		armed;		/* the timer is pending or the thread busy */
+	struct cpumask		cpus;		/* where it may run */
+	struct irq_work		kick;		/* wakes it */
+	atomic_t		awake;		/* no need to wake it */
 	atomic64_t		since;		/* see "The clock" */
-	atomic_t		due;		/* the timer fired, the thread has to fold */
 } psi_clock = {
-	.timer	= __TIMER_INITIALIZER(psi_clock_tick, 0),
-	/* As if busy, until psi_clock_start(): there are no timers yet. */
-	.armed	= ATOMIC_INIT(1),
+	.kick	= IRQ_WORK_INIT_HARD(psi_clock_kick),
+	/* As good as awake, until psi_clock_start(). */
+	.awake	= ATOMIC_INIT(1),
 };
 
 /*
@@ -261,21 +263,9 @@ static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
  * The clock
  */
 
-static void psi_clock_tick(struct timer_list *timer)
+static void psi_clock_kick(struct irq_work *work)
 {
-	atomic_set(&psi_clock.due, 1);
 	wake_up_process(psi_clock.thread);
-}
-
-/* Arm the timer for the next end of a period. */
-static void psi_clock_arm(u64 now)
-{
-	u64 left;
-
-	div64_u64_rem(now, PSI_PERIOD, &left);
-	left = PSI_PERIOD - left;
-	psi_clock.timer.expires = jiffies + nsecs_to_jiffies(left) + 1;
-	add_timer_on(&psi_clock.timer, housekeeping_any_cpu(HK_TYPE_DOMAIN));
 }
 
 /* Have the next fold visit @group. */
@@ -293,15 +283,19 @@ static void psi_clock_join(struct psi_cpu *pc, int cpu)
 {
 	pc->listed = true;
 	cpumask_set_cpu(cpu, pc->group->cpumask);
-	/* Full barrier, pairs with the one in psi_fold(). */
+	/* Has a full barrier, which pairs with the one in psi_fold(). */
 	psi_activate(pc->group);
 
-	/* Full barrier if it succeeds, pairs with the one in psi_clock_rest(). */
-	if (!atomic_read(&psi_clock.armed) && !atomic_xchg(&psi_clock.armed, 1)) {
-		u64 now = local_clock();
+	/* The barrier of psi_activate() pairs with the one in psi_clock_rest(). */
+	if (!atomic_read(&psi_clock.awake) && !atomic_xchg(&psi_clock.awake, 1)) {
+		int where = cpumask_test_cpu(smp_processor_id(), &psi_clock.cpus) ?
+			    smp_processor_id() : cpumask_any_and(&psi_clock.cpus, cpu_online_mask);
 
-		atomic64_set(&psi_clock.since, now);
-		psi_clock_arm(now);
+		atomic64_set(&psi_clock.since, local_clock());
+		if (where < nr_cpu_ids)
+			irq_work_queue_on(&psi_clock.kick, where);
+		else
+			irq_work_queue(&psi_clock.kick);
 	}
 }
 
@@ -324,39 +318,49 @@ static void psi_fold(void)
 	atomic64_set(&psi_clock.since, start);
 }
 
-/* After a fold: go on while there is anything to fold. */
+/* Wait while there is nothing to fold. */
 static void psi_clock_rest(void)
 {
-	if (llist_empty(&psi_active)) {
+	while (llist_empty(&psi_active)) {
+		set_current_state(TASK_IDLE);
 		/*
-		 * Who joins adds to the list, then looks at ->armed; here it
-		 * is the other way round. One of the two arms the timer.
+		 * Who joins adds to the list, then looks at ->awake; here it
+		 * is the other way round. One of the two sees the other.
 		 */
-		atomic_xchg(&psi_clock.armed, 0);
-		if (llist_empty(&psi_active) || atomic_xchg(&psi_clock.armed, 1))
-			return;
+		atomic_xchg(&psi_clock.awake, 0);
+		if (llist_empty(&psi_active))
+			schedule();
+		__set_current_state(TASK_RUNNING);
+		atomic_set(&psi_clock.awake, 1);
 	}
-	psi_clock_arm(local_clock());
+}
+
+/* Wait until the period ends. Being woken early is no harm: see psi_avgs_advance(). */
+static void psi_clock_sleep(void)
+{
+	u64 left;
+	ktime_t timeout;
+
+	div64_u64_rem(local_clock(), PSI_PERIOD, &left);
+	timeout = ns_to_ktime(PSI_PERIOD - left);
+	set_current_state(TASK_IDLE);
+	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 static int psi_clock_run(void *unused)
 {
 	psi_ignore_current();
 	for (;;) {
-		set_current_state(TASK_IDLE);
-		if (!atomic_xchg(&psi_clock.due, 0)) {
-			schedule();
-			continue;
-		}
-		__set_current_state(TASK_RUNNING);
-		psi_fold();
 		psi_clock_rest();
+		psi_clock_sleep();
+		psi_fold();
 	}
 	return 0;
 }
 
 static int __init psi_clock_start(void)
 {
+	const struct cpumask *threads = housekeeping_cpumask(HK_TYPE_KTHREAD);
 	struct task_struct *thread;
 
 	if (static_branch_likely(&psi_disabled))
@@ -367,10 +371,11 @@ static int __init psi_clock_start(void)
 		pr_err("psi: no thread to keep the averages: %ld\n", PTR_ERR(thread));
 		return PTR_ERR(thread);
 	}
-	kthread_bind_mask(thread, housekeeping_cpumask(HK_TYPE_DOMAIN));
+	if (!cpumask_and(&psi_clock.cpus, housekeeping_cpumask(HK_TYPE_DOMAIN), threads))
+		cpumask_copy(&psi_clock.cpus, threads);
+	set_cpus_allowed_ptr(thread, &psi_clock.cpus);
 	psi_clock.thread = thread;
 	wake_up_process(thread);
-	psi_clock_arm(local_clock());
 	return 0;
 }
 subsys_initcall(psi_clock_start);

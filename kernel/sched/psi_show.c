@@ -87,9 +87,16 @@ static int psi_proc_open(struct inode *inode, struct file *file)
 	return single_open(file, psi_proc_show, pde_data(inode));
 }
 
+/* Triggers are armed by writing; there are none yet. */
+static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+{
+	return -EOPNOTSUPP;
+}
+
 static const struct proc_ops psi_proc_ops = {
 	.proc_open	= psi_proc_open,
-	.proc_read	= seq_read,
+	.proc_read_iter	= seq_read_iter,
+	.proc_write	= psi_proc_write,
 	.proc_lseek	= seq_lseek,
 	.proc_release	= single_release,
 };
@@ -103,6 +110,8 @@ static int __init psi_proc_init(void)
 		return 0;
 
 	dir = proc_mkdir("pressure", NULL);
+	if (!dir)
+		return -ENOMEM;
 	for (i = 0; i < ARRAY_SIZE(psi_resources); i++)
 		proc_create_data(psi_resources[i].name, 0666, dir, &psi_proc_ops,
 				 (void *)&psi_resources[i]);

@@ -703,11 +703,36 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	m->states[g][c] = psi_test_states(tasks, nr);
 }
 
+/* The counts of a group, from its own tasks and from what its children show. */
+static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
+{
+	struct psi_counts sum = { };
+	int i;
+
+	for (i = 0; i < PSI_TEST_TASKS; i++)
+		if (m->tasks[i].cpu == c && m->tasks[i].group == g)
+			sum = psi_counts_add(sum, psi_counts_of(psi_test_attrs(&m->tasks[i].is)));
+	for (i = 0; i < PSI_TEST_GROUPS; i++) {
+		struct psi_cpu *pc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
+
+		if (psi_test_parent[i] == g)
+			sum = psi_counts_add(sum, psi_counts_of(pc->attrs));
+	}
+	return sum;
+}
+
 static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, int c)
 {
 	struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_counts counts = psi_test_model_counts(m, g, c);
 	int s;
 
+	if (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, recounted %llx %llx",
+			   event, g, c, pc->counts.sched, pc->counts.stall,
+			   counts.sched, counts.stall);
+		return false;
+	}
 	if (pc->states != m->states[g][c]) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: states %#x, recounted %#x",
 			   event, g, c, pc->states, m->states[g][c]);
