@@ -8,11 +8,13 @@ wants to change the same file, that is an error.
 Owns build/tree and the refs of its repository, see patchset.py.
 """
 import dataclasses
+import glob
 import os
 import pathlib
 import shutil
 import stat
 import subprocess
+import time
 
 import patchset
 from patchset import Error, Git, ROOT, TREE
@@ -50,6 +52,28 @@ def copy_base(base, commit):
     finally:
         for rest in (temp, TREE.with_name("tree.old")):
             shutil.rmtree(rest, ignore_errors=True)
+
+
+def is_open(path):
+    """Whether a process has this file open."""
+    for link in glob.iglob("/proc/[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == str(path):
+                return True
+        except OSError:
+            pass            # the process ended, or is somebody else's
+    return False
+
+
+def drop_stale_locks(git):
+    """Remove what a git that was killed left behind; wait for one that lives."""
+    for lock in [*git.git_dir.glob("*.lock"), *git.git_dir.glob("psi-index.*")]:
+        deadline = time.monotonic() + 60
+        while is_open(lock):
+            if time.monotonic() > deadline:
+                raise Error(f"another git works in build/tree and holds {lock}")
+            time.sleep(0.1)
+        lock.unlink(missing_ok=True)
 
 
 def edits(git):
@@ -132,6 +156,7 @@ def update(git, new):
         git("read-tree", "-m", old, new)
     except patchset.GitError:
         git("read-tree", new)       # an interrupted run left it in between
+        git("update-index", "-q", "--refresh")
     git("update-ref", "refs/psi/tip", new)
     for commit in {*pending, new}:
         git("update-ref", "-d", f"refs/psi/pending/{commit}")
@@ -159,8 +184,7 @@ def make_tree():
     git = Git(TREE)
     if not held:
         held.append(patchset.lock(TREE.with_name("tree.lock")))
-    for stale in [*git.git_dir.glob("*.lock"), *git.git_dir.glob("psi-index.*")]:
-        stale.unlink()      # of a run that was killed; the others wait for our lock
+    drop_stale_locks(git)
     known = git.resolve("refs/psi/base") if git.git_dir.is_dir() else None
     if known != base_commit:
         if known and (edits(git) or git.resolve("HEAD") != git.resolve("refs/psi/tip")):
