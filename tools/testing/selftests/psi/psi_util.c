@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -343,6 +344,15 @@ void spin_until(__u64 ns)
 		;
 }
 
+void *shared_memory(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	return mem;
+}
+
 /* ---- The machine ---- */
 
 void write_file(const char *path, const char *text)
@@ -422,10 +432,22 @@ void cpu_online(int cpu, bool on)
 		write_file(path, on ? "1" : "0");
 }
 
+/*
+ * Two housekeepers wake up all the time, and each wake-up waits for its CPU a little:
+ * kcompactd every 500 ms for proactive compaction, and the statistics of memory every
+ * second. In virtual time, where instructions are slow, that is 0.05 % cpu some.
+ */
+static void calm_down(void)
+{
+	write_file("/proc/sys/vm/compaction_proactiveness", "0");
+	write_file("/proc/sys/vm/stat_interval", "3600");
+}
+
 void cpus_use(int nr)
 {
 	int possible = cpus_possible();
 
+	calm_down();
 	if (nr > possible)
 		psi_die("the test wants %d CPUs, the machine has %d", nr, possible);
 	for (int cpu = 0; cpu < possible; cpu++)
@@ -538,6 +560,55 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 	slow_disk_set(disk, "power", 1);
 	if (access(disk->node, R_OK | W_OK))
 		psi_die("%s: %s (needs devtmpfs)", disk->node, strerror(errno));
+}
+
+#define BLOCK		4096
+#define READ_SPAN	(32 << 20)
+
+/* What the current task spent awake so far. */
+static __u64 awake_ns(void)
+{
+	struct task_clock tc;
+
+	task_clock_read(getpid(), &tc);
+	return tc.run + tc.irq + tc.wait;
+}
+
+/* Each block is far from the last one: there is no readahead. */
+static void read_until(const struct reader *reader, int fd, void *buf, __u64 end)
+{
+	static off_t pos;
+
+	while (now_ns() < end) {
+		if (pread(fd, buf, BLOCK, pos) != BLOCK)
+			psi_die("%s: %s", reader->node, strerror(errno));
+		pos = (pos + 16 * BLOCK) % READ_SPAN;
+	}
+}
+
+void read_blocks(void *arg)
+{
+	struct reader *reader = arg;
+	struct psi before, after;
+	__u64 start, awake;
+	void *buf;
+	int fd;
+
+	buf = aligned_alloc(BLOCK, BLOCK);
+	fd = open(reader->node, O_RDONLY | O_CLOEXEC | reader->flags);
+	if (!buf || fd < 0)
+		psi_die("%s: %s", reader->node, strerror(errno));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	read_until(reader, fd, buf, reader->begin);
+	start = now_ns();
+	awake = awake_ns();
+	psi_read(PSI_IO, &before);
+	read_until(reader, fd, buf, reader->end);
+	psi_read(PSI_IO, &after);
+	reader->elapsed = now_ns() - start;
+	reader->asleep = reader->elapsed - (awake_ns() - awake);
+	reader->some = (after.some.total - before.some.total) * NSEC_PER_USEC;
+	reader->full = (after.full.total - before.full.total) * NSEC_PER_USEC;
 }
 
 /* ---- Nothing leaked ---- */

@@ -144,6 +144,9 @@ pid_t spin_on(int cpu);
 pid_t spin_idle_on(int cpu);
 void spin_until(__u64 ns);
 
+/* Zeroed memory that a test has in common with its loads. */
+void *shared_memory(size_t size);
+
 /* ---- The machine ---- */
 
 void write_file(const char *path, const char *text);
@@ -155,7 +158,7 @@ void set_policy(pid_t pid, int policy, int prio);
 
 /* How many CPUs there are, on and offline. */
 int cpus_possible(void);
-/* Keeps the first @nr CPUs online, and no others. */
+/* Keeps the first @nr CPUs online and no others, and the kernel's housekeepers quiet. */
 void cpus_use(int nr);
 void cpu_online(int cpu, bool on);
 
@@ -191,6 +194,36 @@ struct slow_disk {
 
 void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, int size_mb);
 void slow_disk_remove(const struct slow_disk *disk);
+
+/**
+ * struct reader - a load that reads from a device, and what it says about itself
+ * @node: the device
+ * @flags: how it is opened, O_DIRECT or nothing
+ * @begin: when it begins to measure, by default at once
+ * @end: when it stops
+ * @elapsed: from begin to end; what is below is of that time, in ns
+ * @asleep: the reader was asleep
+ * @some: growth of io some
+ * @full: growth of io full
+ *
+ * It does nothing else, so whenever it is asleep it is in iowait. The oracle is what is
+ * left of its life after the time it ran, was interrupted, or waited for the CPU. (The
+ * blkio delay of taskstats is none: it is taken from whichever task is current when a
+ * delayed dequeue is completed.)
+ */
+struct reader {
+	const char *node;
+	int flags;
+	__u64 begin;
+	__u64 end;
+	__u64 elapsed;
+	__u64 asleep;
+	__u64 some;
+	__u64 full;
+};
+
+/* What a load does: @arg is a struct reader in shared memory. */
+void read_blocks(void *arg);
 
 /* ---- Nothing leaked ---- */
 
