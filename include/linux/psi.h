@@ -23,6 +23,8 @@ void __psi_memstall_leave(unsigned long *flags);
  *
  * For callers that would do work only to find out whether they stall. Constant
  * without CONFIG_PSI, a patched branch with it.
+ *
+ * Return: false where psi_memstall_enter() would do nothing.
  */
 static inline bool psi_enabled(void)
 {

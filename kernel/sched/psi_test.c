@@ -728,7 +728,7 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	int s;
 
 	if (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, recounted %llx %llx",
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
 			   event, g, c, pc->counts.sched, pc->counts.stall,
 			   counts.sched, counts.stall);
 		return false;
