@@ -48,7 +48,7 @@
  * @full: growth of memory full in that time
  * @elapsed: the time it really took
  * @clock: where its time went
- * @others: what other tasks ran on its CPU in that time
+ * @others: what other tasks ran on its CPU, or waited for it, in that time
  *
  * The time in which the working set is built up is not measured.
  */
@@ -68,7 +68,7 @@ static void worker_begin(struct worker *w)
 	struct cpu_clock cc;
 
 	cpu_clock_read(0, &cc);
-	w->others = cc.run;
+	w->others = cc.run + cc.wait;
 	task_clock_read(getpid(), &w->clock);
 	w->elapsed = now_ns();
 	w->some = psi_some_ns(PSI_MEMORY);
@@ -89,7 +89,7 @@ static void worker_end(struct worker *w)
 	w->clock.reclaim = now.reclaim - w->clock.reclaim;
 	w->clock.thrash = now.thrash - w->clock.thrash;
 	cpu_clock_read(0, &cc);
-	w->others = cc.run - w->others - w->clock.run;
+	w->others = cc.run + cc.wait - w->others - w->clock.run - w->clock.wait;
 }
 
 /*
@@ -241,7 +241,7 @@ static double delays(const struct worker *w)
 
 static void say(const struct worker *w)
 {
-	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others ran %.3f s\n", w->some / 1e9,
+	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others runnable %.3f s\n", w->some / 1e9,
 		       w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
 	ksft_print_msg("reclaimed %.3f s, thrashed %.3f s, ran %.3f s, waited %.3f s\n",
 		       w->clock.reclaim / 1e9, w->clock.thrash / 1e9, w->clock.run / 1e9,
@@ -255,7 +255,10 @@ static void expect_some(struct __test_metadata *_metadata, const struct worker *
 	EXPECT_GE(delays(w) * (1 + TOLERANCE) + extra, w->some);
 }
 
-/* Full is some, but for the time in which somebody else ran. */
+/*
+ * Full is some, but for the time in which somebody else could run: from its
+ * wake-up on, there is a productive task.
+ */
 static void expect_full(struct __test_metadata *_metadata, const struct worker *w)
 {
 	EXPECT_GE(w->some, w->full);
