@@ -2,10 +2,9 @@
 /*
  * Pressure files: their bytes, modes, and what reading does
  *
- * Invariant: a pressure file is the lines "some" and "full" and nothing else,
+ * Invariant: a pressure file is a line "some", a line "full" like it, and nothing else,
  *
- *     some avg10=0.00 avg60=0.00 avg300=0.00 total=0
- *     full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+ *     some avg10=12.34 avg60=5.67 avg300=0.89 total=1234567
  *
  * whatever the way it is read; the file of interrupts has only "full", because a
  * CPU in an interrupt runs nobody. Dozens of programs parse these bytes, most of

@@ -49,8 +49,11 @@
  * @elapsed: the time it really took
  * @clock: where its time went
  * @others: what other tasks ran on its CPU, or waited for it, in that time
+ * @least: delays between the inner two of its four readings of its clock
  *
- * The time in which the working set is built up is not measured.
+ * The time in which the working set is built up is not measured. To read a file is to
+ * charge memory, which at the limit means to reclaim; so the clock is read before and
+ * after the pressure at both ends.
  */
 struct worker {
 	size_t size;
@@ -61,7 +64,16 @@ struct worker {
 	__u64 elapsed;
 	struct task_clock clock;
 	__u64 others;
+	__u64 least;
 };
+
+static __u64 own_delays(void)
+{
+	struct task_clock tc;
+
+	task_clock_read(getpid(), &tc);
+	return tc.reclaim + tc.thrash;
+}
 
 static void worker_begin(struct worker *w)
 {
@@ -73,6 +85,7 @@ static void worker_begin(struct worker *w)
 	w->elapsed = now_ns();
 	w->some = psi_some_ns(PSI_MEMORY);
 	w->full = psi_full_ns(PSI_MEMORY);
+	w->least = own_delays();
 }
 
 static void worker_end(struct worker *w)
@@ -80,6 +93,7 @@ static void worker_end(struct worker *w)
 	struct task_clock now;
 	struct cpu_clock cc;
 
+	w->least = own_delays() - w->least;
 	w->full = psi_full_ns(PSI_MEMORY) - w->full;
 	w->some = psi_some_ns(PSI_MEMORY) - w->some;
 	w->elapsed = now_ns() - w->elapsed;
@@ -241,8 +255,8 @@ static double delays(const struct worker *w)
 
 static void say(const struct worker *w)
 {
-	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others runnable %.3f s\n", w->some / 1e9,
-		       w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
+	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others runnable %.3f s\n",
+		       w->some / 1e9, w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
 	ksft_print_msg("reclaimed %.3f s, thrashed %.3f s, ran %.3f s, waited %.3f s\n",
 		       w->clock.reclaim / 1e9, w->clock.thrash / 1e9, w->clock.run / 1e9,
 		       w->clock.wait / 1e9);
@@ -251,7 +265,7 @@ static void say(const struct worker *w)
 /* Some is the delays of the task; @extra is what may come on top. */
 static void expect_some(struct __test_metadata *_metadata, const struct worker *w, double extra)
 {
-	EXPECT_LE(delays(w) * (1 - TOLERANCE), w->some);
+	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
 	EXPECT_GE(delays(w) * (1 + TOLERANCE) + extra, w->some);
 }
 
