@@ -6,7 +6,7 @@
  *
  *   /proc/pressure/{cpu,memory,io,irq}, a line for "some" and one for "full":
  *
- *	some avg10=0.00 avg60=0.00 avg300=0.00 total=0
+ *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
  *   Averages in percent, total in microseconds. Programs parse this byte for
  *   byte; nothing may be added. irq has only "full": a task that an interrupt
