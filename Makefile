@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests series refresh prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness series refresh prefixes clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -19,6 +19,7 @@ help:
 	@echo 'make lint       checkpatch, sparse, W=1, kernel-doc, shellcheck'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
+	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
@@ -66,6 +67,9 @@ series: deps
 
 refresh: deps
 	@scripts/refresh
+
+exactness: deps
+	@ci/exactness
 
 prefixes: deps
 	@ci/prefixes
