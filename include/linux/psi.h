@@ -2,8 +2,18 @@
 #ifndef _LINUX_PSI_H
 #define _LINUX_PSI_H
 
+#include <linux/cgroup-defs.h>
 #include <linux/jump_label.h>
+#include <linux/poll.h>
 #include <linux/psi_types.h>
+#include <linux/types.h>
+
+struct css_set;
+struct file;
+struct kernfs_node;
+struct psi_trigger;
+struct seq_file;
+struct task_struct;
 
 /*
  * Pressure stall information: what the rest of the kernel calls. The
@@ -13,6 +23,8 @@
 #ifdef CONFIG_PSI
 
 DECLARE_STATIC_KEY_FALSE(psi_disabled);
+
+extern struct psi_group psi_system;
 
 void __init psi_init(void);
 void __psi_memstall_enter(unsigned long *flags);
@@ -58,12 +70,59 @@ static inline void psi_memstall_leave(unsigned long *flags)
 		__psi_memstall_leave(flags);
 }
 
+/**
+ * enum psi_file_id - which pressure file
+ * @PSI_CPU: cpu.pressure, /proc/pressure/cpu
+ * @PSI_MEMORY: memory.pressure, /proc/pressure/memory
+ * @PSI_IO: io.pressure, /proc/pressure/io
+ * @PSI_IRQ: irq.pressure, /proc/pressure/irq
+ * @PSI_NR_FILES: how many there are
+ */
+enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_NR_FILES };
+
+int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
+
+int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
+	    const char *text, size_t len, struct file *file, struct kernfs_node *kn);
+void psi_disarm(struct psi_trigger *trigger);
+bool psi_collect(struct psi_trigger *trigger);
+
+#ifdef CONFIG_CGROUPS
+bool cgroup_psi_enabled(void);
+int psi_cgroup_alloc(struct cgroup *cgrp);
+void psi_cgroup_free(struct cgroup *cgrp);
+void psi_cgroup_enable(struct cgroup *cgrp, bool on);
+void cgroup_move_task(struct task_struct *p, struct css_set *to);
+
+/**
+ * cgroup_psi - the group that a cgroup's tasks are counted in
+ * @cgrp: the cgroup
+ *
+ * Return: its own, or that of the system for a root, on cgroup v1, and where
+ *	   cgroups have no pressure files.
+ */
+static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
+{
+	return cgrp->psi ?: &psi_system;
+}
+#endif /* CONFIG_CGROUPS */
+
 #else /* CONFIG_PSI */
 
 static inline void psi_init(void) { }
 static inline bool psi_enabled(void) { return false; }
 static inline void psi_memstall_enter(unsigned long *flags) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
+
+#ifdef CONFIG_CGROUPS
+static inline bool cgroup_psi_enabled(void) { return false; }
+static inline int psi_cgroup_alloc(struct cgroup *cgrp) { return 0; }
+static inline void psi_cgroup_free(struct cgroup *cgrp) { }
+static inline void cgroup_move_task(struct task_struct *p, struct css_set *to)
+{
+	rcu_assign_pointer(p->cgroups, to);
+}
+#endif /* CONFIG_CGROUPS */
 
 #endif /* CONFIG_PSI */
 

@@ -105,6 +105,15 @@
  *
  *	memory-stall	The task is current, so oncpu.
  *
+ *	change of	What the task is counted as moves from one group to the
+ *	cgroup		other, as it is. Where they meet, it cancels.
+ *
+ *   PSI's own threads, which keep the averages and serve triggers, are not counted,
+ *   and take the CPU from nobody: a task that is preempted by one stays oncpu
+ *   until another task runs (psi_held). Like an interrupt they take time,
+ *   but looking at pressure makes none; otherwise a monitor would see stall
+ *   for ever, its own.
+ *
  *   The invariant: the counts of a group on a CPU equal a recount of its
  *   contributors there, on every level. The model test in psi_test.c checks it,
  *   and the states and times that follow, after each of many random events.
@@ -135,7 +144,11 @@ struct psi_group psi_system = {
 /* Bumped around every change of any group on that CPU. */
 static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
 
-static void psi_clock_join(struct psi_cpu *pc, int cpu);
+/* The task that one of PSI's own threads keeps from the CPU, see "Tasks". */
+static DEFINE_PER_CPU(struct task_struct *, psi_held);
+
+static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now);
+static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
 static void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 
 /*
@@ -217,6 +230,26 @@ static __init unsigned int psi_states_of(unsigned int attrs)
 static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
 /*
+ * Somebody waits for what just happened on this CPU: the clock for any activity
+ * after an idle window, monitors for states that their triggers watch. They are
+ * told once; who was told asks again when he wants to be told again.
+ */
+static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
+{
+	unsigned int begun;
+
+	if (!pc->listed) {
+		psi_clock_join(pc, cpu, now);
+		pc->tell = pc->watched;
+	}
+	begun = pc->states & pc->tell;
+	if (begun) {
+		pc->tell &= ~begun;
+		psi_raise_alarms(pc->group, begun, now);
+	}
+}
+
+/*
  * End the states that no longer hold and begin those that do from now on, see
  * "Time" above. Mostly it is one state.
  */
@@ -233,8 +266,8 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 		flips &= flips - 1;
 		pc->times[s] += states & BIT(s) ? -t : t;
 	}
-	if (unlikely(!pc->listed) && states)
-		psi_clock_join(pc, cpu);
+	if (unlikely(states & pc->tell))
+		psi_tell(pc, cpu, now);
 }
 
 /* Apply @change to one level; return what that changes for the next. */
@@ -249,7 +282,7 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 		return (struct psi_counts){ };
 
 	pc->attrs = new;
-	psi_enter_states(pc, psi_states[new], cpu, now);
+	psi_enter_states(pc, psi_states[new] & pc->kept, cpu, now);
 	return psi_counts_diff(old, new);
 }
 
@@ -393,24 +426,92 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 {
 	if (flags & DEQUEUE_SAVE)
 		return;
-	if (!(flags & DEQUEUE_SLEEP))
-		psi_task_set(rq, p, 0);
-	else if (!task_current(rq, p))
-		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
+	if ((flags & DEQUEUE_SLEEP) && task_current(rq, p))
+		return;
+
+	if (unlikely(per_cpu(psi_held, cpu_of(rq)) == p))
+		per_cpu(psi_held, cpu_of(rq)) = NULL;
+	psi_task_set(rq, p, flags & DEQUEUE_SLEEP ? psi_task_attrs(p, PSI_ASLEEP) : 0);
+}
+
+/* Whether @p is one of PSI's own threads. */
+static __always_inline bool psi_is_own(struct task_struct *p)
+{
+	return !p->psi.group && !is_idle_task(p);
+}
+
+static __always_inline void psi_switch(struct task_struct *prev, struct task_struct *next,
+				       int cpu, u64 now)
+{
+	bool queued;
+
+	/* As far as counting goes, who stops now is the task held so far. */
+	if (unlikely(psi_is_own(prev)))
+		prev = xchg(per_cpu_ptr(&psi_held, cpu), NULL);
+	if (unlikely(!prev || prev == next)) {
+		if (next->psi.group)
+			psi_change(&next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
+		return;
+	}
+
+	queued = task_on_rq_queued(prev) && !prev->se.sched_delayed;
+	if (unlikely(psi_is_own(next)) && queued && prev->psi.group) {
+		per_cpu(psi_held, cpu) = prev;
+		return;
+	}
+	psi_change_two(&prev->psi, psi_task_attrs(prev, queued ? PSI_QUEUED : PSI_ASLEEP),
+		       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
 }
 
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next)
 {
-	bool queued = task_on_rq_queued(prev) && !prev->se.sched_delayed;
 	int cpu = cpu_of(rq);
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
 	lockdep_assert_rq_held(rq);
 
 	raw_write_seqcount_begin(seq);
-	psi_change_two(&prev->psi, psi_task_attrs(prev, queued ? PSI_QUEUED : PSI_ASLEEP),
-		       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
+	psi_switch(prev, next, cpu, rq_clock(rq));
 	raw_write_seqcount_end(seq);
+}
+
+/**
+ * psi_move_task - count a task in another group from now on
+ * @p: the task
+ * @to: the group
+ *
+ * What the task shows leaves the one and enters the other in one write section.
+ *
+ * Context: Takes the lock of the task's runqueue. The caller keeps @p from
+ *	    being moved by anybody else.
+ */
+static void psi_move_task(struct task_struct *p, struct psi_group *to)
+{
+	struct psi_counts change;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	/* A child that does not run yet is counted nowhere. */
+	if (READ_ONCE(p->__state) == TASK_NEW) {
+		p->psi.group = to;
+		return;
+	}
+
+	rq = task_rq_lock(p, &rf);
+	update_rq_clock(rq);
+	if (p->psi.group && p->psi.group != to) {
+		int cpu = cpu_of(rq);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+		change = psi_counts_of(p->psi.attrs);
+		raw_write_seqcount_begin(seq);
+		psi_walk_two(per_cpu_ptr(p->psi.group->cpus, cpu),
+			     (struct psi_counts){ -change.sched, -change.stall },
+			     per_cpu_ptr(to->cpus, cpu), change, cpu, rq_clock(rq));
+		raw_write_seqcount_end(seq);
+		p->psi.group = to;
+	}
+	task_rq_unlock(rq, p, &rf);
 }
 
 /* See psi_wake_migrate(). Between sleep and wake-up nobody else writes attrs. */
@@ -551,6 +652,7 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 
 	if (!pc->states && !times[PSI_NONIDLE]) {
 		pc->listed = false;
+		pc->tell = PSI_ALL_STATES;
 		cpumask_clear_cpu(cpu, group->cpumask);
 	}
 	rq_unlock_irqrestore(rq, &rf);
@@ -560,22 +662,152 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
  * Groups and setup
  */
 
+/*
+ * Have psi_tell() called when one of @states begins on a CPU. Return those that
+ * hold somewhere: nobody will tell of these.
+ */
+static unsigned int psi_watch(struct psi_group *group, unsigned int states)
+{
+	unsigned int hold = 0;
+	int cpu;
+
+	lockdep_assert_held(&group->lock);
+
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
+		struct rq_flags rf;
+
+		/* Watched, and nothing began since: what begins now will be told. */
+		if (READ_ONCE(pc->watched) == states && !(states & ~READ_ONCE(pc->tell)) &&
+		    !(READ_ONCE(pc->states) & states))
+			continue;
+
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		pc->watched = states;
+		if (pc->listed)
+			pc->tell = states;
+		hold |= pc->states & states;
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+	return hold;
+}
+
 static void psi_group_init(struct psi_group *group, struct psi_group *parent)
 {
 	int cpu;
 
+	refcount_set(&group->refs, 1);
 	spin_lock_init(&group->lock);
+	INIT_LIST_HEAD(&group->samplers);
 	psi_avgs_init(&group->avgs, local_clock());
 	for_each_possible_cpu(cpu) {
 		struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
 
 		pc->group = group;
+		pc->kept = PSI_ALL_STATES;
+		pc->tell = PSI_ALL_STATES;
 		if (parent) {
 			pc->parent = per_cpu_ptr(parent->cpus, cpu);
 			pc->level = pc->parent->level + 1;
 		}
 	}
 }
+
+static void psi_group_put(struct psi_group *group)
+{
+	if (!refcount_dec_and_test(&group->refs))
+		return;
+	free_percpu(group->cpus);
+	free_cpumask_var(group->cpumask);
+	kfree(group);
+}
+
+#ifdef CONFIG_CGROUPS
+/**
+ * psi_cgroup_alloc - give a new cgroup a group of its own
+ * @cgrp: the cgroup, linked to its parent, without tasks
+ *
+ * Context: Process context, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int psi_cgroup_alloc(struct cgroup *cgrp)
+{
+	struct psi_group *group;
+
+	if (static_branch_likely(&psi_disabled) || !cgroup_psi_enabled())
+		return 0;
+
+	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	if (!group)
+		return -ENOMEM;
+	group->cpus = alloc_percpu(struct psi_cpu);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
+		free_percpu(group->cpus);
+		kfree(group);
+		return -ENOMEM;
+	}
+	psi_group_init(group, cgroup_psi(cgroup_parent(cgrp)));
+	cgrp->psi = group;
+	return 0;
+}
+
+/**
+ * psi_cgroup_free - let go of the group of a cgroup
+ * @cgrp: the cgroup; no task is counted in it any more
+ *
+ * The clock or a monitor may still hold a reference for a moment. They look at
+ * the group alone, never at its parent.
+ */
+void psi_cgroup_free(struct cgroup *cgrp)
+{
+	if (cgrp->psi)
+		psi_group_put(cgrp->psi);
+}
+
+/**
+ * psi_cgroup_enable - keep the times of a cgroup, or do not
+ * @cgrp: a cgroup with a group of its own
+ * @on: whether to
+ *
+ * What the cgroup shows to its parent does not depend on it. While times are not
+ * kept no state holds in the cgroup; when they are again, what is true begins.
+ *
+ * Context: Process context.
+ */
+void psi_cgroup_enable(struct cgroup *cgrp, bool on)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
+
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		raw_write_seqcount_begin(seq);
+		pc->kept = on ? PSI_ALL_STATES : 0;
+		psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, cpu, rq_clock(rq));
+		raw_write_seqcount_end(seq);
+		rq_unlock_irqrestore(rq, &rf);
+	}
+}
+
+/**
+ * cgroup_move_task - make a task a member of a css_set
+ * @p: the task
+ * @to: the css_set
+ *
+ * Context: css_set_lock held.
+ */
+void cgroup_move_task(struct task_struct *p, struct css_set *to)
+{
+	if (!static_branch_likely(&psi_disabled))
+		psi_move_task(p, cgroup_psi(to->dfl_cgrp));
+	rcu_assign_pointer(p->cgroups, to);
+}
+#endif /* CONFIG_CGROUPS */
 
 static int __init psi_setup(char *str)
 {

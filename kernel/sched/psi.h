@@ -10,6 +10,7 @@
 
 #include <linux/llist.h>
 #include <linux/psi.h>
+#include <linux/refcount.h>
 
 /*
  * What a contributor (a task in its group, a group in its parent) shows.
@@ -43,6 +44,8 @@ enum psi_state {
 	PSI_NR_STATES,
 };
 
+#define PSI_ALL_STATES		((1 << PSI_NR_STATES) - 1)
+
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
 /**
@@ -65,7 +68,10 @@ struct psi_counts {
  * @group: the group this is a part of
  * @attrs: attributes with a count above zero: what the group shows to @parent
  * @states: pressure states that hold now, a function of @attrs
- * @listed: the fold visits this CPU of the group; not for readers
+ * @kept: the states whose time is kept: all, or none in a group switched off
+ * @tell: psi_tell() is called when one of these states holds after a change
+ * @watched: the states that a trigger waits for
+ * @listed: the fold visits this CPU of the group
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
  *	   holds, less the clock at which it began, see psi_enter_states()
@@ -79,8 +85,11 @@ struct psi_cpu {
 	struct psi_group	*group;
 	u8			attrs;
 	u8			states;
+	u8			kept;
+	u8			tell;
+	u8			watched;
 	bool			listed;
-	u32			level;
+	u16			level;
 	u64			times[PSI_NR_STATES];
 } ____cacheline_aligned;
 
@@ -98,31 +107,60 @@ struct psi_avgs {
 	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
 };
 
+/* Who serves a trigger: an ordinary thread, or one of real-time priority. */
+enum psi_class { PSI_ORDINARY, PSI_REALTIME, PSI_NR_CLASSES };
+
+/**
+ * struct psi_alarm - tells a monitor that a watched state began in a group
+ * @link: in the list of the monitor's worker
+ * @queued: the alarm is on that list, and holds a reference to the group
+ * @since: time of the first state that began since @queued was clear
+ * @begun: states that began, a bit mask
+ * @states: states that the monitor waits for, a bit mask
+ *
+ * Raised under the lock of a CPU's runqueue. @states changes under the lock of
+ * the group.
+ */
+struct psi_alarm {
+	struct llist_node	link;
+	atomic_t		queued;
+	atomic_t		begun;
+	u64			since;
+	u8			states;
+};
+
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
  * @cpus: the group on each possible CPU
+ * @refs: the cgroup has a reference, and so has each list or sampler it is in
+ * @listed: the group is on the list of the clock
  * @active: link in the list of groups that the next fold visits
- * @listed: the group is on that list
- * @lock: serialises folds and readers, protects what follows
+ * @joined: when the group last got on that list with nothing stalled before,
+ *	    ns of local_clock()
+ * @lock: serialises folds, readers and triggers, protects what follows
  * @total: per state, pressure folded so far, in ns
  * @shown: per state, the largest total a reader has seen, in ns
  * @avgs: the averages
+ * @samplers: what the triggers of the group look at
+ * @alarms: how monitors are told
  * @cpumask: CPUs with activity since the last fold; bits are set under the
  *	     lock of that CPU's runqueue and cleared with @lock held as well
  */
 struct psi_group {
 	struct psi_cpu __percpu	*cpus;
-	struct llist_node	active;
+	refcount_t		refs;
 	atomic_t		listed;
-	/* between folds and readers */
+	struct llist_node	active;
+	atomic64_t		joined;
+	/* between folds, readers and triggers */
 	spinlock_t		lock;
 	u64			total[PSI_NR_STATES];
 	u64			shown[PSI_NR_STATES];
 	struct psi_avgs		avgs;
+	struct list_head	samplers;
+	struct psi_alarm	alarms[PSI_NR_CLASSES];
 	cpumask_var_t		cpumask;
 };
-
-extern struct psi_group psi_system;
 
 void __psi_enqueue(struct rq *rq, struct task_struct *p);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);

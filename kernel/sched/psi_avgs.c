@@ -46,20 +46,11 @@
  *
  * The clock
  *
- *   One thread for the machine. It sleeps until the end of the period, folds,
- *   and goes on while the list has groups. When there are none it rests, and the
- *   first group to join wakes it, from the middle of the scheduler: by an
- *   irq_work, which is as much as can be done under a runqueue lock. So a quiet
- *   machine runs nothing. The thread itself is not counted, otherwise it would
- *   be the activity that keeps it running; see psi_ignore_current(). For the
- *   same reason its timer expires in hard interrupt context on PREEMPT_RT too,
- *   where other timers need a thread that is counted.
+ *   A worker folds at the end of each period, and goes on while the list has
+ *   groups. When there are none it rests, and the first group to join kicks it.
  *
- *   The thread, with its timer, stays on housekeeping CPUs.
- *
- *   While a group is off the list it is idle, and it joins after the last fold
- *   or, if the clock stood still, at or after its start. psi_clock.since is the
- *   later of the two: up to it, a group that has not been folded had no stall.
+ *   While a group is off the list it is idle; psi_group.joined is when it got
+ *   back on. Up to it, a group that has not been folded since had no stall.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -74,21 +65,10 @@
 /* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
 static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
 
-static LLIST_HEAD(psi_active);
+static u64 psi_clock_work(struct psi_worker *worker);
 
-static void psi_clock_kick(struct irq_work *work);
-
-static struct {
-	struct task_struct	*thread;
-	struct cpumask		cpus;		/* where it may run */
-	struct irq_work		kick;		/* wakes it */
-	atomic_t		awake;		/* no need to wake it */
-	atomic64_t		since;		/* see "The clock" */
-} psi_clock = {
-	.kick	= IRQ_WORK_INIT_HARD(psi_clock_kick),
-	/* As good as awake, until psi_clock_start(). */
-	.awake	= ATOMIC_INIT(1),
-};
+/* Its inbox has the groups that the next fold visits. */
+static struct psi_worker psi_clock = { .name = "psi", .work = psi_clock_work };
 
 /*
  * Arithmetic: no clock, no locks, all inputs are arguments
@@ -202,15 +182,18 @@ static unsigned int psi_avg_basis_points(u32 avg)
  */
 
 /*
- * Bring averages to @now, given the stall of the running window. Up to @since
- * (psi_clock.since) a group that was not folded had none.
+ * Bring averages to @now, given the stall of the running window. Up to @joined
+ * a group that was not folded had none.
  */
-static void psi_avgs_update(struct psi_avgs *avgs, u64 since, u64 now, const u64 *stall)
+static void psi_avgs_update(struct psi_avgs *avgs, u64 joined, u64 now, const u64 *stall)
 {
-	if (avgs->at < since)
-		psi_avgs_advance(avgs, since, NULL);
+	if (avgs->at < joined)
+		psi_avgs_advance(avgs, joined, NULL);
 	psi_avgs_advance(avgs, now, stall);
 }
+
+static void psi_samplers_fold_cpu(struct psi_group *group, int cpu, const u64 *times);
+static void psi_samplers_fold(struct psi_group *group);
 
 /* End the running window of a group. */
 static void psi_fold_group(struct psi_group *group)
@@ -223,10 +206,12 @@ static void psi_fold_group(struct psi_group *group)
 	for_each_cpu(cpu, group->cpumask) {
 		psi_take_cpu(group, cpu, times);
 		psi_add_cpu(stall, &weight, times);
+		psi_samplers_fold_cpu(group, cpu, times);
 	}
+	psi_samplers_fold(group);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		group->total[s] += stall[s];
-	psi_avgs_update(&group->avgs, atomic64_read(&psi_clock.since), now, stall);
+	psi_avgs_update(&group->avgs, atomic64_read(&group->joined), now, stall);
 	spin_unlock(&group->lock);
 }
 
@@ -255,7 +240,7 @@ static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
 		total[s] = group->shown[s];
 	}
 	*avgs = group->avgs;
-	psi_avgs_update(avgs, atomic64_read(&psi_clock.since), now, stall);
+	psi_avgs_update(avgs, atomic64_read(&group->joined), now, stall);
 	spin_unlock(&group->lock);
 }
 
@@ -263,46 +248,28 @@ static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
  * The clock
  */
 
-static void psi_clock_kick(struct irq_work *work)
-{
-	wake_up_process(psi_clock.thread);
-}
-
-/* Have the next fold visit @group. */
-static void psi_activate(struct psi_group *group)
-{
-	if (!atomic_xchg(&group->listed, 1))
-		llist_add(&group->active, &psi_active);
-}
-
 /*
  * The group of @pc becomes active on a CPU that the last fold found it idle on.
  * Called from psi_walk(), under the lock of that CPU's runqueue.
  */
-static void psi_clock_join(struct psi_cpu *pc, int cpu)
+static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now)
 {
+	struct psi_group *group = pc->group;
+
 	pc->listed = true;
-	cpumask_set_cpu(cpu, pc->group->cpumask);
-	/* Has a full barrier, which pairs with the one in psi_fold(). */
-	psi_activate(pc->group);
-
-	/* The barrier of psi_activate() pairs with the one in psi_clock_rest(). */
-	if (!atomic_read(&psi_clock.awake) && !atomic_xchg(&psi_clock.awake, 1)) {
-		int where = cpumask_test_cpu(smp_processor_id(), &psi_clock.cpus) ?
-			    smp_processor_id() : cpumask_any_and(&psi_clock.cpus, cpu_online_mask);
-
-		atomic64_set(&psi_clock.since, local_clock());
-		if (where < nr_cpu_ids)
-			irq_work_queue_on(&psi_clock.kick, where);
-		else
-			irq_work_queue(&psi_clock.kick);
-	}
+	cpumask_set_cpu(cpu, group->cpumask);
+	/* A full barrier, which pairs with the one in psi_fold(). */
+	if (atomic_xchg(&group->listed, 1))
+		return;
+	refcount_inc(&group->refs);
+	atomic64_set(&group->joined, now);
+	llist_add(&group->active, &psi_clock.inbox);
+	psi_kick(&psi_clock);
 }
 
 static void psi_fold(void)
 {
-	u64 start = local_clock();
-	struct llist_node *list = llist_del_all(&psi_active);
+	struct llist_node *list = llist_del_all(&psi_clock.inbox);
 	struct psi_group *group, *next;
 
 	llist_for_each_entry_safe(group, next, list, active) {
@@ -312,70 +279,32 @@ static void psi_fold(void)
 		 * it is the other way round. One of the two sees the other.
 		 */
 		atomic_xchg(&group->listed, 0);
-		if (!cpumask_empty(group->cpumask))
-			psi_activate(group);
-	}
-	atomic64_set(&psi_clock.since, start);
-}
-
-/* Wait while there is nothing to fold. */
-static void psi_clock_rest(void)
-{
-	while (llist_empty(&psi_active)) {
-		set_current_state(TASK_IDLE);
-		/*
-		 * Who joins adds to the list, then looks at ->awake; here it
-		 * is the other way round. One of the two sees the other.
-		 */
-		atomic_xchg(&psi_clock.awake, 0);
-		if (llist_empty(&psi_active))
-			schedule();
-		__set_current_state(TASK_RUNNING);
-		atomic_set(&psi_clock.awake, 1);
+		if (!cpumask_empty(group->cpumask) && !atomic_xchg(&group->listed, 1))
+			llist_add(&group->active, &psi_clock.inbox);
+		else
+			psi_group_put(group);
+		cond_resched();
 	}
 }
 
-/* Wait until the period ends. Being woken early is no harm: see psi_avgs_advance(). */
-static void psi_clock_sleep(void)
+static u64 psi_clock_work(struct psi_worker *worker)
 {
-	u64 left;
-	ktime_t timeout;
+	static u64 mark;	/* end of the running period, 0 while at rest */
+	u64 now = local_clock();
 
-	div64_u64_rem(local_clock(), PSI_PERIOD, &left);
-	timeout = ns_to_ktime(PSI_PERIOD - left);
-	set_current_state(TASK_IDLE);
-	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);
-}
-
-static int psi_clock_run(void *unused)
-{
-	psi_ignore_current();
-	for (;;) {
-		psi_clock_rest();
-		psi_clock_sleep();
+	if (mark && now >= mark)
 		psi_fold();
-	}
-	return 0;
+	if (llist_empty(&worker->inbox))
+		mark = 0;
+	else if (now >= mark)
+		mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
+	return mark ?: PSI_NEVER;
 }
 
 static int __init psi_clock_start(void)
 {
-	const struct cpumask *threads = housekeeping_cpumask(HK_TYPE_KTHREAD);
-	struct task_struct *thread;
-
-	if (static_branch_likely(&psi_disabled))
-		return 0;
-
-	thread = kthread_create(psi_clock_run, NULL, "psi");
-	if (IS_ERR(thread)) {
-		pr_err("psi: no thread to keep the averages: %ld\n", PTR_ERR(thread));
-		return PTR_ERR(thread);
-	}
-	if (!cpumask_and(&psi_clock.cpus, housekeeping_cpumask(HK_TYPE_DOMAIN), threads))
-		cpumask_copy(&psi_clock.cpus, threads);
-	set_cpus_allowed_ptr(thread, &psi_clock.cpus);
-	psi_clock.thread = thread;
-	wake_up_process(thread);
+	if (!static_branch_likely(&psi_disabled))
+		psi_worker_start(&psi_clock);
 	return 0;
 }
 subsys_initcall(psi_clock_start);

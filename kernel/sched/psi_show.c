@@ -17,27 +17,6 @@
  *   the system.
  */
 
-/**
- * struct psi_resource - one kind of file
- * @name: its name below /proc/pressure
- * @some: the state its first line shows, or %PSI_NR_STATES for no such line
- * @full: the state its second line shows
- */
-struct psi_resource {
-	const char		*name;
-	enum psi_state		some;
-	enum psi_state		full;
-};
-
-static const struct psi_resource psi_resources[] = {
-	{ "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
-	{ "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
-	{ "io",		PSI_IO_SOME,	PSI_IO_FULL },
-#ifdef CONFIG_IRQ_TIME_ACCOUNTING
-	{ "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
-#endif
-};
-
 static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, u64 total)
 {
 	static const char * const horizons[PSI_NR_HORIZONS] = { "avg10", "avg60", "avg300" };
@@ -52,18 +31,22 @@ static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, 
 	seq_printf(m, " total=%llu\n", div_u64(total, NSEC_PER_USEC));
 }
 
-/* Whether this machine can tell interrupt time from the rest. */
-static bool psi_resource_available(const struct psi_resource *res)
+/**
+ * psi_show - print a pressure file
+ * @m: where to
+ * @group: whose
+ * @id: which
+ *
+ * Context: Process context.
+ * Return: 0, or -EOPNOTSUPP for irq on a machine that cannot tell its time.
+ */
+int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
-	return res->full != PSI_IRQ_FULL || irqtime_accounted();
-}
-
-static int psi_show(struct seq_file *m, struct psi_group *group, const struct psi_resource *res)
-{
+	const struct psi_file *kind = &psi_files[id];
 	u64 total[PSI_NR_STATES];
 	struct psi_avgs avgs;
 
-	if (!psi_resource_available(res))
+	if (!psi_file_available(kind))
 		return -EOPNOTSUPP;
 
 	psi_read(group, total, &avgs);
@@ -71,40 +54,97 @@ static int psi_show(struct seq_file *m, struct psi_group *group, const struct ps
 		total[PSI_CPU_FULL] = 0;
 		memset(avgs.avg[PSI_CPU_FULL], 0, sizeof(avgs.avg[PSI_CPU_FULL]));
 	}
-	if (res->some != PSI_NR_STATES)
-		psi_show_line(m, "some", avgs.avg[res->some], total[res->some]);
-	psi_show_line(m, "full", avgs.avg[res->full], total[res->full]);
+	if (kind->some != PSI_NR_STATES)
+		psi_show_line(m, "some", avgs.avg[kind->some], total[kind->some]);
+	psi_show_line(m, "full", avgs.avg[kind->full], total[kind->full]);
 	return 0;
+}
+
+/**
+ * struct psi_open - an open file of /proc/pressure
+ * @id: which
+ * @trigger: what a write armed, %NULL before
+ */
+struct psi_open {
+	enum psi_file_id	id;
+	struct psi_trigger	*trigger;
+};
+
+static struct psi_open *psi_open_of(struct file *file)
+{
+	return ((struct seq_file *)file->private_data)->private;
 }
 
 static int psi_proc_show(struct seq_file *m, void *v)
 {
-	return psi_show(m, &psi_system, m->private);
+	struct psi_open *open = m->private;
+
+	return psi_show(m, &psi_system, open->id);
 }
 
 static int psi_proc_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, psi_proc_show, pde_data(inode));
+	struct psi_open *open = kzalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!open)
+		return -ENOMEM;
+	open->id = (uintptr_t)pde_data(inode);
+	ret = single_open(file, psi_proc_show, open);
+	if (ret)
+		kfree(open);
+	return ret;
 }
 
-/* Triggers are armed by writing; there are none yet. */
+static int psi_proc_release(struct inode *inode, struct file *file)
+{
+	struct psi_open *open = psi_open_of(file);
+
+	if (open->trigger)
+		psi_disarm(open->trigger);
+	kfree(open);
+	return single_release(inode, file);
+}
+
 static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
-	return -EOPNOTSUPP;
+	struct psi_open *open = psi_open_of(file);
+	char *text;
+	int ret;
+
+	if (len > PAGE_SIZE)
+		return -EINVAL;
+	text = memdup_user_nul(buf, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	ret = psi_arm(&open->trigger, &psi_system, open->id, text, len, file, NULL);
+	kfree(text);
+	return ret ?: len;
+}
+
+static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
+{
+	struct psi_trigger *trigger = smp_load_acquire(&psi_open_of(file)->trigger);
+
+	if (!trigger)
+		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
+	poll_wait(file, &trigger->wait, wait);
+	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
 }
 
 static const struct proc_ops psi_proc_ops = {
 	.proc_open	= psi_proc_open,
 	.proc_read_iter	= seq_read_iter,
 	.proc_write	= psi_proc_write,
+	.proc_poll	= psi_proc_poll,
 	.proc_lseek	= seq_lseek,
-	.proc_release	= single_release,
+	.proc_release	= psi_proc_release,
 };
 
 static int __init psi_proc_init(void)
 {
 	struct proc_dir_entry *dir;
-	int i;
+	uintptr_t id;
 
 	if (static_branch_likely(&psi_disabled))
 		return 0;
@@ -112,9 +152,10 @@ static int __init psi_proc_init(void)
 	dir = proc_mkdir("pressure", NULL);
 	if (!dir)
 		return -ENOMEM;
-	for (i = 0; i < ARRAY_SIZE(psi_resources); i++)
-		proc_create_data(psi_resources[i].name, 0666, dir, &psi_proc_ops,
-				 (void *)&psi_resources[i]);
+	for (id = 0; id < PSI_NR_FILES; id++) {
+		if (psi_files[id].name)
+			proc_create_data(psi_files[id].name, 0666, dir, &psi_proc_ops, (void *)id);
+	}
 	return 0;
 }
 module_init(psi_proc_init);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure files of cgroups: cpu.pressure, memory.pressure, io.pressure and
+ * irq.pressure show and watch a cgroup with all below it; cgroup.pressure
+ * switches them on and off. What they mean is in kernel/sched/psi*.c.
+ *
+ * The root cgroup is the system. It has no group of its own, so its
+ * cgroup.pressure hides files and stops no accounting: /proc/pressure shows
+ * the same numbers.
+ */
+#include <linux/poll.h>
+#include <linux/psi.h>
+
+#include "cgroup-internal.h"
+
+static enum psi_file_id pressure_id(struct cftype *cft)
+{
+	return cft->private;
+}
+
+static int pressure_show(struct seq_file *m, void *v)
+{
+	return psi_show(m, cgroup_psi(seq_css(m)->cgroup), pressure_id(seq_cft(m)));
+}
+
+static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
+{
+	struct cgroup_file_ctx *ctx = of->priv;
+	int ret;
+
+	/* Files are drained before the cgroup goes, so neither goes meanwhile. */
+	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
+		      buf, nbytes, of->file, of->kn);
+	return ret ?: nbytes;
+}
+
+static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
+{
+	struct cgroup_file_ctx *ctx = of->priv;
+	struct psi_trigger *trigger = smp_load_acquire(&ctx->trigger);
+
+	if (!trigger)
+		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
+	/*
+	 * Wait on kernfs' queue: unlike the trigger it lives as long as the open
+	 * file. What kernfs would report is about reading, not about triggers.
+	 */
+	kernfs_generic_poll(of, wait);
+	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
+}
+
+static void pressure_release(struct kernfs_open_file *of)
+{
+	struct cgroup_file_ctx *ctx = of->priv;
+
+	if (ctx->trigger)
+		psi_disarm(ctx->trigger);
+}
+
+/* Show or hide the files of a cgroup. Those that are open go dead when hidden. */
+static void pressure_show_files(struct cgroup *cgrp, bool show)
+{
+	struct kernfs_node *kn;
+	struct cftype *cft;
+
+	for (cft = cgroup_pressure_files; cft->name[0]; cft++) {
+		if (cft->seq_show != pressure_show)
+			continue;
+		kn = kernfs_find_and_get(cgrp->kn, cft->name);
+		if (kn) {
+			kernfs_show(kn, show);
+			kernfs_put(kn);
+		}
+	}
+}
+
+static int pressure_switch_show(struct seq_file *m, void *v)
+{
+	seq_printf(m, "%d\n", !test_bit(CGRP_NO_PRESSURE, &seq_css(m)->cgroup->flags));
+	return 0;
+}
+
+static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
+				     loff_t off)
+{
+	struct cgroup *cgrp;
+	int ret, on;
+
+	ret = kstrtoint(strstrip(buf), 0, &on);
+	if (ret)
+		return ret;
+	if (on < 0 || on > 1)
+		return -ERANGE;
+
+	cgrp = cgroup_kn_lock_live(of->kn, false);
+	if (!cgrp)
+		return -ENOENT;
+	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
+		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
+		if (!on)
+			pressure_show_files(cgrp, false);
+		if (cgrp->psi)
+			psi_cgroup_enable(cgrp, on);
+		if (on)
+			pressure_show_files(cgrp, true);
+	}
+	cgroup_kn_unlock(of->kn);
+	return nbytes;
+}
+
+#define PRESSURE_FILE(_name, _id) {		\
+	.name		= _name,		\
+	.private	= _id,			\
+	.seq_show	= pressure_show,	\
+	.write		= pressure_write,	\
+	.poll		= pressure_poll,	\
+	.release	= pressure_release,	\
+}
+
+struct cftype cgroup_pressure_files[] = {
+	PRESSURE_FILE("cpu.pressure", PSI_CPU),
+	PRESSURE_FILE("memory.pressure", PSI_MEMORY),
+	PRESSURE_FILE("io.pressure", PSI_IO),
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	PRESSURE_FILE("irq.pressure", PSI_IRQ),
+#endif
+	{
+		.name		= "cgroup.pressure",
+		.seq_show	= pressure_switch_show,
+		.write		= pressure_switch_write,
+	},
+	{ }
+};

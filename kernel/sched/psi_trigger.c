@@ -1,0 +1,860 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: triggers
+ *
+ * Contract
+ *
+ *   Who writes "<some|full> <stall us> <window us>" to a pressure file arms a
+ *   trigger: poll() on that descriptor reports POLLPRI when the stall within any
+ *   window of that length reaches the threshold. At most one event per window:
+ *   what reaches the threshold sooner is reported when a window has passed.
+ *   Stall from before arming, or that made an event, never counts again.
+ *
+ * Samplers
+ *
+ *   Triggers with the same window in a group look at the same numbers. A sampler
+ *   takes them, PSI_STEPS times per window, at multiples of the step on
+ *   local_clock(): when it looks does not depend on which triggers there are.
+ *   At a sample it adds up, for the step that ends, the weighted mean of per-CPU
+ *   times that psi_avgs.c explains. It does so for itself, from what it has
+ *   seen of each CPU; the estimate that readers get of a window of the fold may
+ *   move with the weights of CPUs while nothing stalls. Where the fold takes the
+ *   times away, a step is split.
+ *
+ * The window slides
+ *
+ *   A sampler keeps the samples of a window in a ring. At a sample at t, the
+ *   stall in the window that ends there is at least
+ *
+ *	total(t) - total(t_i) - max(0, (t - window) - t_i)
+ *
+ *   for any earlier sample t_i: the stall since, less what of it can have been
+ *   before the window. So a trigger does not fire on less, however late samples
+ *   are or how long a pause is; on time, it misses no more than one step.
+ *
+ * Monitors
+ *
+ *   While nothing stalls in the states its triggers wait for, a sampler rests: it
+ *   is nowhere but in its group, and psi_cpu.watched has the states. When one of
+ *   them begins, the walk raises an alarm of the group, with the time, and kicks
+ *   the monitor: a worker that looks at the samplers which are due. A sampler rests
+ *   again after a window without any such stall. Nothing is forgotten by that: its
+ *   samples stay true.
+ *
+ *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
+ *   priority, so that they fire when the CPUs are contended. The others have one
+ *   of their own, of ordinary priority, and samplers of their own: nobody can buy
+ *   real-time work by opening many files.
+ *
+ * Lifetime
+ *
+ *   An open file owns its trigger: the slot is filled once, under a cmpxchg, and the
+ *   trigger goes with the file (or with the files of the cgroup, when the kernel
+ *   drains them; its pollers are woken then). A group has samplers while these have
+ *   triggers. The monitor owns the queue of samplers at work, so it alone frees
+ *   one that is there.
+ *
+ * Locking
+ *
+ *   psi_group.lock protects the samplers of a group, and their triggers. It may be
+ *   dropped between triggers, so that it is held for a bounded time however many
+ *   there are.
+ */
+
+#define PSI_STEPS		10
+#define PSI_WINDOW_MIN_US	500000
+#define PSI_WINDOW_MAX_US	10000000
+/* Whole periods of the clock, for who may not ask for more. */
+#define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
+
+/* A window and one sample: the oldest has to be from before the window begins. */
+#define PSI_RING		(PSI_STEPS + 2)
+
+/*
+ * A stall that lasts for all of the window may come out shorter by what is
+ * rounded off and by the time it takes to read a few CPUs' clocks.
+ */
+#define PSI_SLACK_NS		NSEC_PER_USEC
+
+/**
+ * struct psi_file - one kind of file
+ * @name: its name below /proc/pressure
+ * @some: the state its first line shows, or %PSI_NR_STATES for no such line
+ * @full: the state its second line shows
+ */
+struct psi_file {
+	const char		*name;
+	enum psi_state		some;
+	enum psi_state		full;
+};
+
+static const struct psi_file psi_files[PSI_NR_FILES] = {
+	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
+	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
+	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
+#endif
+};
+
+/* Whether this machine can tell interrupt time from the rest. */
+static bool psi_file_available(const struct psi_file *kind)
+{
+	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
+}
+
+/**
+ * struct psi_sample - what had stalled until when
+ * @at: ns of local_clock()
+ * @total: per state, ns
+ */
+struct psi_sample {
+	u64			at;
+	u64			total[PSI_NR_STATES];
+};
+
+/**
+ * struct psi_sampler - slides windows of one length over a group
+ * @group: the group, one reference
+ * @node: in psi_group.samplers
+ * @class: the monitor that serves it
+ * @window: length in ns
+ * @mark: when the running step ends
+ * @quiet: steps in a row without a stall that a trigger waits for, up to now
+ * @resting: not in the queue of the monitor
+ * @states: states that triggers wait for, a bit mask
+ * @waiting: per state, how many triggers wait for it
+ * @triggers: the triggers
+ * @nr: how many
+ * @last: the last sample
+ * @ring: the samples before, the newest at @head
+ * @head: see @ring
+ * @queued: in the queue of the monitor
+ * @stall: per state, weighted mean over the CPUs added so far, in ns
+ * @weight: sum of their weights, in ns
+ * @seen: per CPU, what is already in @last of the times since the last fold
+ */
+struct psi_sampler {
+	struct psi_group	*group;
+	struct list_head	node;
+	enum psi_class		class;
+	u64			window;
+	u64			mark;
+	unsigned int		quiet;
+	bool			resting;
+	unsigned int		states;
+	unsigned int		waiting[PSI_NR_STATES];
+	struct list_head	triggers;
+	unsigned int		nr;
+	struct psi_sample	last;
+	struct psi_sample	ring[PSI_RING];
+	unsigned int		head;
+	struct timerqueue_node	queued;
+	u64			stall[PSI_NR_STATES];
+	u64			weight;
+	u64			seen[][PSI_NR_STATES];
+};
+
+/**
+ * struct psi_trigger - what one open file waits for
+ * @node: in psi_sampler.triggers
+ * @sampler: where it looks
+ * @threshold: ns
+ * @state: the state it waits for, %PSI_NR_STATES for one that never holds
+ * @file: the kind of file it was armed by
+ * @owed: the threshold was reached, and the event waits for @quiet
+ * @event: to be collected by poll()
+ * @since: begin of what counts, 0 for the next sample
+ * @base: total at @since
+ * @quiet: no event before, ns of local_clock()
+ * @kn: the file of a cgroup, %NULL for one of /proc
+ * @wait: pollers of a file of /proc
+ */
+struct psi_trigger {
+	struct list_head	node;
+	struct psi_sampler	*sampler;
+	u64			threshold;
+	u8			state;
+	u8			file;
+	bool			owed;
+	atomic_t		event;
+	u64			since;
+	u64			base;
+	u64			quiet;
+	struct kernfs_node	*kn;
+	wait_queue_head_t	wait;
+};
+
+/**
+ * struct psi_monitor - serves the samplers of one class
+ * @worker: its thread; the inbox has alarms
+ * @queue: samplers at work, by the time they are due; the thread's alone
+ */
+struct psi_monitor {
+	struct psi_worker	worker;
+	struct timerqueue_head	queue;
+};
+
+static u64 psi_monitor_work(struct psi_worker *worker);
+
+static struct psi_monitor psi_monitors[PSI_NR_CLASSES] = {
+	[PSI_ORDINARY] = {
+		.worker = { .name = "psi_watch", .work = psi_monitor_work, .prompt = true },
+	},
+	[PSI_REALTIME] = {
+		.worker = { .name = "psi_watch_rt", .work = psi_monitor_work, .prompt = true,
+			    .realtime = true },
+	},
+};
+
+/*
+ * Parsing and windows: no clock, no locks, all inputs are arguments
+ */
+
+/* Whether one or more blanks are at @p; go past them. */
+static bool psi_skip_blanks(const char **p, const char *end)
+{
+	const char *begin = *p;
+
+	while (*p < end && (**p == ' ' || **p == '\t'))
+		++*p;
+	return *p > begin;
+}
+
+/* Whether digits are at @p, of a number below 2^32; go past them. */
+static bool psi_parse_number(const char **p, const char *end, u32 *number)
+{
+	const char *begin = *p;
+	u64 n = 0;
+
+	for (; *p < end && isdigit(**p); ++*p) {
+		n = n * 10 + **p - '0';
+		if (n > U32_MAX)
+			return false;
+	}
+	*number = n;
+	return *p > begin;
+}
+
+/**
+ * psi_parse - understand what is written to a pressure file
+ * @text: what is written, any bytes
+ * @len: how many
+ * @full: filled in, whether the trigger waits for "full"
+ * @stall: filled in, the threshold in us
+ * @window: filled in, the window in us
+ *
+ * Return: whether @text is a trigger that can be.
+ */
+static bool psi_parse(const char *text, size_t len, bool *full, u32 *stall, u32 *window)
+{
+	const char *p = text, *end = text + len;
+
+	if (len < 4)
+		return false;
+	*full = !memcmp(p, "full", 4);
+	if (!*full && memcmp(p, "some", 4))
+		return false;
+	p += 4;
+	if (!psi_skip_blanks(&p, end) || !psi_parse_number(&p, end, stall) ||
+	    !psi_skip_blanks(&p, end) || !psi_parse_number(&p, end, window))
+		return false;
+
+	if (p < end && *p == '\n')
+		p++;
+	if (p < end && *p == '\0')
+		p++;
+	return p == end && *window >= PSI_WINDOW_MIN_US && *window <= PSI_WINDOW_MAX_US &&
+	       *stall && *stall <= *window;
+}
+
+/*
+ * The least stall that was in the window which ends at @now, where @grown is the
+ * growth of the total since @since.
+ */
+static u64 psi_window_stall(u64 since, u64 grown, u64 now, u64 window)
+{
+	u64 elapsed = now - since;
+	u64 outside = elapsed > window ? elapsed - window : 0;
+
+	return grown > outside ? grown - outside : 0;
+}
+
+/* Whether the window that ends with the last sample has enough stall for @t. */
+static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sampler *sampler,
+				const struct psi_sample *now)
+{
+	u64 total = now->total[t->state];
+	u64 stall = psi_window_stall(t->since, total - t->base, now->at, sampler->window);
+	int i;
+
+	for (i = 0; i < PSI_RING; i++) {
+		const struct psi_sample *old = &sampler->ring[i];
+
+		if (old->at > t->since)
+			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
+							    now->at, sampler->window));
+	}
+	return stall + PSI_SLACK_NS > t->threshold;
+}
+
+/* Look at a new sample. What reached the threshold counts no more. */
+static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
+			     const struct psi_sample *now)
+{
+	if (t->since && !t->owed)
+		t->owed = psi_trigger_reached(t, sampler, now);
+	else if (t->since)
+		return;
+
+	if (t->owed || !t->since) {
+		t->since = now->at;
+		t->base = now->total[t->state];
+	}
+}
+
+/* Report what is owed, unless the last event is too young. */
+static bool psi_trigger_report(struct psi_trigger *t, u64 window, u64 now)
+{
+	if (!t->owed || now < t->quiet)
+		return false;
+	t->owed = false;
+	t->quiet = now + window;
+	atomic_set(&t->event, 1);
+	return true;
+}
+
+/*
+ * Samplers
+ */
+
+static struct psi_sampler *psi_sampler_alloc(enum psi_class class, u64 window)
+{
+	struct psi_sampler *sampler;
+
+	sampler = kvzalloc(struct_size(sampler, seen, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
+	if (!sampler)
+		return NULL;
+	sampler->class = class;
+	sampler->window = window;
+	sampler->resting = true;
+	INIT_LIST_HEAD(&sampler->triggers);
+	timerqueue_init(&sampler->queued);
+	return sampler;
+}
+
+static void psi_sampler_free(struct psi_sampler *sampler)
+{
+	psi_group_put(sampler->group);
+	kvfree(sampler);
+}
+
+/*
+ * Unlock the group of a sampler. A sampler without triggers goes; when the monitor
+ * has it in its queue, as soon as it comes by.
+ */
+static void psi_sampler_put_unlock(struct psi_sampler *sampler)
+{
+	struct psi_group *group = sampler->group;
+	bool gone = !sampler->nr && sampler->resting;
+
+	if (!sampler->nr)
+		list_del_init(&sampler->node);
+	spin_unlock(&group->lock);
+	if (gone)
+		psi_sampler_free(sampler);
+}
+
+static struct psi_sampler *psi_sampler_find(struct psi_group *group, enum psi_class class,
+					    u64 window)
+{
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &group->samplers, node) {
+		if (sampler->class == class && sampler->window == window)
+			return sampler;
+	}
+	return NULL;
+}
+
+/* Add one CPU to the step that ends. Clocks of CPUs are read a little apart. */
+static void psi_sampler_add_cpu(struct psi_sampler *sampler, int cpu, const u64 *times)
+{
+	u64 *seen = sampler->seen[cpu], step[PSI_NR_STATES];
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		step[s] = times[s] > seen[s] ? times[s] - seen[s] : 0;
+		seen[s] += step[s];
+	}
+	psi_add_cpu(sampler->stall, &sampler->weight, step);
+}
+
+static void psi_sampler_end_step(struct psi_sampler *sampler)
+{
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		sampler->last.total[s] += sampler->stall[s];
+		sampler->stall[s] = 0;
+	}
+	sampler->weight = 0;
+}
+
+/* The fold takes @times away from a CPU, which begins anew. */
+static void psi_samplers_fold_cpu(struct psi_group *group, int cpu, const u64 *times)
+{
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &group->samplers, node) {
+		psi_sampler_add_cpu(sampler, cpu, times);
+		memset(sampler->seen[cpu], 0, sizeof(sampler->seen[cpu]));
+	}
+}
+
+static void psi_samplers_fold(struct psi_group *group)
+{
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &group->samplers, node)
+		psi_sampler_end_step(sampler);
+}
+
+/* Bring the totals of a sampler to @now. */
+static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
+{
+	struct psi_group *group = sampler->group;
+	u64 times[PSI_NR_STATES];
+	int cpu;
+
+	for_each_cpu(cpu, group->cpumask) {
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_sampler_add_cpu(sampler, cpu, times);
+	}
+	psi_sampler_end_step(sampler);
+	sampler->last.at = now;
+}
+
+static void psi_sampler_push(struct psi_sampler *sampler)
+{
+	sampler->head = (sampler->head + 1) % PSI_RING;
+	sampler->ring[sampler->head] = sampler->last;
+}
+
+static u64 psi_sampler_step(const struct psi_sampler *sampler)
+{
+	return div_u64(sampler->window, PSI_STEPS);
+}
+
+static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
+{
+	u64 step = psi_sampler_step(sampler);
+
+	return (div64_u64(now, step) + 1) * step;
+}
+
+/*
+ * A state began at @since, after a rest. There was no stall up to it, so the last
+ * sample is true of it as well; and the CPUs' weights count from there.
+ */
+static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
+{
+	struct psi_group *group = sampler->group;
+	u64 now = local_clock(), times[PSI_NR_STATES];
+	u64 elapsed = now > since ? now - since : 0;
+	int cpu;
+
+	for_each_cpu(cpu, group->cpumask) {
+		u64 *seen = &sampler->seen[cpu][PSI_NONIDLE];
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		if (times[PSI_NONIDLE] > elapsed)
+			*seen = max(*seen, times[PSI_NONIDLE] - elapsed);
+	}
+	sampler->last.at = max(since, sampler->last.at);
+	sampler->resting = false;
+	sampler->quiet = 0;
+	sampler->mark = psi_sampler_next_mark(sampler, now);
+}
+
+/* The states that somebody in this group waits for. */
+static unsigned int psi_group_watched(struct psi_group *group)
+{
+	return group->alarms[PSI_ORDINARY].states | group->alarms[PSI_REALTIME].states;
+}
+
+/* The triggers of a sampler have changed: have alarms raised for these. */
+static unsigned int psi_group_watch(struct psi_group *group)
+{
+	unsigned int states[PSI_NR_CLASSES] = { };
+	struct psi_sampler *sampler;
+	int class;
+
+	list_for_each_entry(sampler, &group->samplers, node)
+		states[sampler->class] |= sampler->states;
+	for (class = 0; class < PSI_NR_CLASSES; class++)
+		WRITE_ONCE(group->alarms[class].states, states[class]);
+	return psi_watch(group, psi_group_watched(group));
+}
+
+/* Files of a cgroup with an event, and a reference to each. */
+struct psi_notices {
+	struct kernfs_node	*kn[PSI_NR_FILES];
+};
+
+static void psi_notice(struct psi_notices *notices, struct psi_trigger *t)
+{
+	if (!t->kn) {
+		wake_up_interruptible(&t->wait);
+	} else if (!notices->kn[t->file]) {
+		kernfs_get(t->kn);
+		notices->kn[t->file] = t->kn;
+	}
+}
+
+/* One call for all pollers of a file: it wakes them all anyway. */
+static void psi_notify(struct psi_notices *notices)
+{
+	int i;
+
+	for (i = 0; i < PSI_NR_FILES; i++) {
+		if (notices->kn[i]) {
+			kernfs_notify(notices->kn[i]);
+			kernfs_put(notices->kn[i]);
+		}
+	}
+}
+
+/*
+ * Have all triggers look at @sample, if there is a new one, and report what they
+ * owe. Return when the first is owed an event, PSI_NEVER if none is.
+ */
+static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
+			      u64 now, struct psi_notices *notices)
+{
+	u64 next = PSI_NEVER;
+	LIST_HEAD(todo);
+
+	list_splice_init(&sampler->triggers, &todo);
+	while (!list_empty(&todo)) {
+		struct psi_trigger *t = list_first_entry(&todo, struct psi_trigger, node);
+
+		list_move_tail(&t->node, &sampler->triggers);
+		if (sample && t->state != PSI_NR_STATES)
+			psi_trigger_look(t, sampler, sample);
+		if (psi_trigger_report(t, sampler->window, now))
+			psi_notice(notices, t);
+		if (t->owed)
+			next = min(next, t->quiet);
+		/* Files may be closed now, and others armed; those wait for the next step. */
+		cond_resched_lock(&sampler->group->lock);
+	}
+	return next;
+}
+
+/* End a step. Return whether there was stall that a trigger waits for. */
+static bool psi_sampler_sample(struct psi_sampler *sampler, u64 now)
+{
+	struct psi_sample old = sampler->last;
+	bool grown = false;
+	int s;
+
+	psi_sampler_push(sampler);
+	psi_sampler_update(sampler, now);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		grown |= sampler->states & BIT(s) && sampler->last.total[s] != old.total[s];
+	sampler->mark = psi_sampler_next_mark(sampler, now);
+	return grown;
+}
+
+/* A sampler is due. Return when it is again, PSI_NEVER when it rests or is gone. */
+static u64 psi_sampler_check(struct psi_sampler *sampler)
+{
+	struct psi_group *group = sampler->group;
+	struct psi_notices notices = { };
+	struct psi_sample sample;
+	bool step, rest = false;
+	u64 now, owed;
+
+	spin_lock(&group->lock);
+	now = local_clock();
+	step = now >= sampler->mark;
+	if (step) {
+		/* Ask to be told before the last look: stall in between would be lost. */
+		if (sampler->quiet >= PSI_STEPS - 1)
+			rest = !(psi_watch(group, psi_group_watched(group)) & sampler->states);
+		if (psi_sampler_sample(sampler, now)) {
+			sampler->quiet = 0;
+			rest = false;
+		} else {
+			sampler->quiet++;
+		}
+		sample = sampler->last;
+	}
+	owed = psi_sampler_report(sampler, step ? &sample : NULL, now, &notices);
+
+	/* All files may have been closed meanwhile. */
+	if (!sampler->nr) {
+		spin_unlock(&group->lock);
+		psi_notify(&notices);
+		psi_sampler_free(sampler);
+		return PSI_NEVER;
+	}
+	sampler->resting = rest && owed == PSI_NEVER;
+	owed = sampler->resting ? PSI_NEVER : min(owed, sampler->mark);
+	spin_unlock(&group->lock);
+
+	psi_notify(&notices);
+	return owed;
+}
+
+/*
+ * Monitors
+ */
+
+/*
+ * States began in a group, or were found to hold: tell the monitors that wait for
+ * them. Interrupts are disabled.
+ */
+static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
+{
+	int class;
+
+	for (class = 0; class < PSI_NR_CLASSES; class++) {
+		struct psi_alarm *alarm = &group->alarms[class];
+		struct psi_worker *worker = &psi_monitors[class].worker;
+
+		if (!(states & READ_ONCE(alarm->states)))
+			continue;
+		/* Both are full barriers: psi_monitor_answer() has them the other way round. */
+		atomic_fetch_or(states, &alarm->begun);
+		if (atomic_xchg(&alarm->queued, 1))
+			continue;
+		refcount_inc(&group->refs);
+		alarm->since = now;
+		llist_add(&alarm->link, &worker->inbox);
+		psi_kick(worker);
+	}
+}
+
+/* Put the samplers to work that the alarm is for. */
+static void psi_monitor_answer(struct psi_monitor *monitor, struct psi_alarm *alarm)
+{
+	enum psi_class class = monitor - psi_monitors;
+	struct psi_group *group = container_of(alarm - class, struct psi_group, alarms[0]);
+	struct psi_sampler *sampler;
+	u64 since = alarm->since;
+	unsigned int begun;
+
+	atomic_xchg(&alarm->queued, 0);
+	begun = atomic_xchg(&alarm->begun, 0);
+
+	spin_lock(&group->lock);
+	list_for_each_entry(sampler, &group->samplers, node) {
+		if (sampler->class != class || !sampler->resting || !(sampler->states & begun))
+			continue;
+		psi_sampler_resume(sampler, since);
+		sampler->queued.expires = sampler->mark;
+		timerqueue_add(&monitor->queue, &sampler->queued);
+	}
+	spin_unlock(&group->lock);
+	psi_group_put(group);
+}
+
+static u64 psi_monitor_work(struct psi_worker *worker)
+{
+	struct psi_monitor *monitor = container_of(worker, struct psi_monitor, worker);
+	struct psi_alarm *alarm, *next;
+	struct timerqueue_node *node;
+
+	llist_for_each_entry_safe(alarm, next, llist_del_all(&worker->inbox), link)
+		psi_monitor_answer(monitor, alarm);
+
+	while ((node = timerqueue_getnext(&monitor->queue)) && node->expires <= local_clock()) {
+		u64 due;
+
+		timerqueue_del(&monitor->queue, node);
+		due = psi_sampler_check(container_of(node, struct psi_sampler, queued));
+		if (due != PSI_NEVER) {
+			node->expires = due;
+			timerqueue_add(&monitor->queue, node);
+		}
+		cond_resched();
+	}
+	return node ? node->expires : PSI_NEVER;
+}
+
+static int __init psi_monitors_start(void)
+{
+	int class;
+
+	if (static_branch_likely(&psi_disabled))
+		return 0;
+	for (class = 0; class < PSI_NR_CLASSES; class++) {
+		psi_monitors[class].queue.rb_root = RB_ROOT_CACHED;
+		psi_worker_start(&psi_monitors[class].worker);
+	}
+	return 0;
+}
+subsys_initcall(psi_monitors_start);
+
+/*
+ * Triggers
+ */
+
+/* The sampler for a trigger, with the group locked; NULL and unlocked without memory. */
+static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_class class, u64 window)
+{
+	struct psi_sampler *sampler, *new;
+
+	spin_lock(&group->lock);
+	sampler = psi_sampler_find(group, class, window);
+	if (sampler)
+		return sampler;
+	spin_unlock(&group->lock);
+
+	new = psi_sampler_alloc(class, window);
+	if (!new)
+		return NULL;
+
+	spin_lock(&group->lock);
+	sampler = psi_sampler_find(group, class, window);
+	if (sampler) {
+		kvfree(new);
+		return sampler;
+	}
+	refcount_inc(&group->refs);
+	new->group = group;
+	list_add(&new->node, &group->samplers);
+	psi_sampler_update(new, local_clock());
+	return new;
+}
+
+/* Let a trigger see what its sampler sees from now on. Unlocks the group. */
+static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler)
+{
+	struct psi_group *group = sampler->group;
+	unsigned int hold = 0;
+	u64 now = local_clock();
+
+	t->sampler = sampler;
+	list_add_tail(&t->node, &sampler->triggers);
+	sampler->nr++;
+	if (t->state != PSI_NR_STATES) {
+		if (sampler->resting && !atomic_read(&group->alarms[sampler->class].queued)) {
+			psi_sampler_update(sampler, now);
+			t->since = now;
+			t->base = sampler->last.total[t->state];
+		}
+		if (!sampler->waiting[t->state]++)
+			sampler->states |= BIT(t->state);
+		if (sampler->resting)
+			hold = psi_group_watch(group) & sampler->states;
+	}
+	if (hold) {
+		local_irq_disable();
+		psi_raise_alarms(group, hold, now);
+		local_irq_enable();
+	}
+	spin_unlock(&group->lock);
+}
+
+/**
+ * psi_arm - arm a trigger by a write to a pressure file
+ * @slot: the place for the trigger of the open file, %NULL before
+ * @group: the group that the file belongs to
+ * @id: which of its files
+ * @text: what is written
+ * @len: length of @text
+ * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that are
+ *	  no multiple of two seconds
+ * @kn: the file of a cgroup, %NULL for one of /proc
+ *
+ * Context: Process context, may sleep. @kn stays until psi_disarm().
+ * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOMEM, or -EOPNOTSUPP.
+ */
+int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
+	    const char *text, size_t len, struct file *file, struct kernfs_node *kn)
+{
+	const struct psi_file *kind = &psi_files[id];
+	struct psi_sampler *sampler;
+	struct psi_trigger *t;
+	enum psi_class class;
+	u32 stall, window;
+	bool full;
+
+	if (!psi_file_available(kind))
+		return -EOPNOTSUPP;
+	if (!psi_parse(text, len, &full, &stall, &window))
+		return -EINVAL;
+	if (!full && kind->some == PSI_NR_STATES)
+		return -EINVAL;
+	class = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
+		PSI_REALTIME : PSI_ORDINARY;
+	if (class == PSI_ORDINARY && window % PSI_WINDOW_UNIT_US)
+		return -EINVAL;
+
+	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	if (!t)
+		return -ENOMEM;
+	t->state = full ? kind->full : kind->some;
+	if (group == &psi_system && t->state == PSI_CPU_FULL)
+		t->state = PSI_NR_STATES;
+	t->file = id;
+	t->threshold = (u64)stall * NSEC_PER_USEC;
+	t->kn = kn;
+	init_waitqueue_head(&t->wait);
+
+	sampler = psi_sampler_get(group, class, (u64)window * NSEC_PER_USEC);
+	if (!sampler) {
+		kfree(t);
+		return -ENOMEM;
+	}
+	/* From here poll() may look at it. It has no event yet. */
+	if (cmpxchg_release(slot, NULL, t)) {
+		psi_sampler_put_unlock(sampler);
+		kfree(t);
+		return -EBUSY;
+	}
+	psi_trigger_start(t, sampler);
+	return 0;
+}
+
+/**
+ * psi_disarm - free the trigger of an open file
+ * @t: the trigger
+ *
+ * Pollers of the file of a cgroup are woken: it may be the cgroup that goes.
+ *
+ * Context: Process context. Nobody polls for @t any more, or arms in its slot.
+ */
+void psi_disarm(struct psi_trigger *t)
+{
+	struct psi_sampler *sampler = t->sampler;
+	struct psi_group *group = sampler->group;
+
+	spin_lock(&group->lock);
+	list_del(&t->node);
+	sampler->nr--;
+	if (t->state != PSI_NR_STATES && !--sampler->waiting[t->state]) {
+		sampler->states &= ~BIT(t->state);
+		psi_group_watch(group);
+	}
+	psi_sampler_put_unlock(sampler);
+
+	if (t->kn)
+		kernfs_notify(t->kn);
+	kfree(t);
+}
+
+/**
+ * psi_collect - take the event of a trigger
+ * @t: the trigger
+ *
+ * Context: Any. The caller waits on its file already, so that no event is missed.
+ * Return: whether there was one. There is none now.
+ */
+bool psi_collect(struct psi_trigger *t)
+{
+	return atomic_xchg(&t->event, 0);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the threads
+ *
+ *   What PSI has to do once in a while (fold times, look at triggers) is done by
+ *   a few threads for the whole machine, made at boot. A worker has an inbox;
+ *   whoever adds to it kicks the worker, also from the middle of the scheduler:
+ *   by an irq_work, which is as much as can be done under a runqueue lock. The
+ *   worker says itself when it wants to go on. With nothing in the inbox and
+ *   nothing to do it sleeps without a timer: a quiet machine runs nothing.
+ *
+ *   Workers are not counted (see "Tasks" in psi.c), otherwise they would be the
+ *   activity that keeps them running. For the same reason their timers expire in
+ *   hard interrupt context on PREEMPT_RT too, where others need a thread that
+ *   is counted. They stay on housekeeping CPUs, timers and all.
+ */
+
+#define PSI_NEVER		U64_MAX
+
+/**
+ * struct psi_worker - a thread and what it has to do
+ * @name: of the thread
+ * @work: does what is due, returns when to go on, ns of local_clock(), or
+ *	  %PSI_NEVER to wait for the inbox
+ * @realtime: run at real-time priority
+ * @prompt: look into the inbox at once, not only when @work says
+ * @inbox: what others want done
+ * @thread: the thread, %NULL before psi_worker_start()
+ * @idle: asleep such that a kick has to wake it; not so before it runs
+ * @kick: wakes it
+ */
+struct psi_worker {
+	const char		*name;
+	u64			(*work)(struct psi_worker *worker);
+	bool			realtime;
+	bool			prompt;
+	struct llist_head	inbox;
+	struct task_struct	*thread;
+	atomic_t		idle;
+	struct irq_work		kick;
+};
+
+/* Where workers may run. */
+static struct cpumask psi_worker_cpus;
+
+static void psi_worker_wake(struct irq_work *work)
+{
+	wake_up_process(container_of(work, struct psi_worker, kick)->thread);
+}
+
+/**
+ * psi_kick - there is something new in the inbox of a worker
+ * @worker: the worker
+ *
+ * Context: Interrupts disabled; a runqueue lock may be held.
+ */
+static void psi_kick(struct psi_worker *worker)
+{
+	int cpu = smp_processor_id();
+
+	/* Adding to the inbox was a full barrier, see psi_worker_sleep(). */
+	if (!atomic_read(&worker->idle) || !atomic_xchg(&worker->idle, 0))
+		return;
+
+	if (!cpumask_test_cpu(cpu, &psi_worker_cpus))
+		cpu = cpumask_any_and(&psi_worker_cpus, cpu_online_mask);
+	if (cpu < nr_cpu_ids)
+		irq_work_queue_on(&worker->kick, cpu);
+	else
+		irq_work_queue(&worker->kick);
+}
+
+/* Sleep until @next or a kick. Being woken early is no harm. */
+static void psi_worker_sleep(struct psi_worker *worker, u64 next)
+{
+	u64 now = local_clock();
+	ktime_t timeout;
+
+	set_current_state(TASK_IDLE);
+	if (next == PSI_NEVER || worker->prompt) {
+		/*
+		 * Who adds to the inbox then looks at ->idle; here it is the
+		 * other way round. One of the two sees the other.
+		 */
+		atomic_xchg(&worker->idle, 1);
+		if (!llist_empty(&worker->inbox))
+			next = now;
+	}
+	if (next == PSI_NEVER) {
+		schedule();
+	} else if (next > now) {
+		timeout = ns_to_ktime(next - now);
+		schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);
+	}
+	__set_current_state(TASK_RUNNING);
+	atomic_set(&worker->idle, 0);
+}
+
+static int psi_worker_run(void *arg)
+{
+	struct psi_worker *worker = arg;
+
+	psi_ignore_current();
+	for (;;) {
+		psi_worker_sleep(worker, worker->work(worker));
+		cond_resched();
+	}
+	return 0;
+}
+
+static void __init psi_worker_start(struct psi_worker *worker)
+{
+	const struct cpumask *threads = housekeeping_cpumask(HK_TYPE_KTHREAD);
+
+	if (!cpumask_and(&psi_worker_cpus, housekeeping_cpumask(HK_TYPE_DOMAIN), threads))
+		cpumask_copy(&psi_worker_cpus, threads);
+
+	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
+	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
+	if (IS_ERR(worker->thread)) {
+		pr_err("psi: no thread %s: %ld\n", worker->name, PTR_ERR(worker->thread));
+		return;
+	}
+	set_cpus_allowed_ptr(worker->thread, &psi_worker_cpus);
+	if (worker->realtime)
+		sched_set_fifo(worker->thread);
+	wake_up_process(worker->thread);
+}
