@@ -111,6 +111,7 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 #define PRESSURE_FILE(_name, _id) {		\
 	.name		= _name,		\
 	.private	= _id,			\
+	.flags		= CFTYPE_NS_DELEGATABLE, \
 	.seq_show	= pressure_show,	\
 	.write		= pressure_write,	\
 	.poll		= pressure_poll,	\

@@ -475,6 +475,16 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	raw_write_seqcount_end(seq);
 }
 
+/* Count a task in another group from now on, as what it is counted as. */
+static void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now)
+{
+	struct psi_counts all = psi_counts_of(t->attrs);
+
+	psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
+		     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
+	t->group = to;
+}
+
 /**
  * psi_move_task - count a task in another group from now on
  * @p: the task
@@ -487,7 +497,6 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
-	struct psi_counts change;
 	struct rq_flags rf;
 	struct rq *rq;
 
@@ -503,13 +512,9 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 		int cpu = cpu_of(rq);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
-		change = psi_counts_of(p->psi.attrs);
 		raw_write_seqcount_begin(seq);
-		psi_walk_two(per_cpu_ptr(p->psi.group->cpus, cpu),
-			     (struct psi_counts){ -change.sched, -change.stall },
-			     per_cpu_ptr(to->cpus, cpu), change, cpu, rq_clock(rq));
+		psi_regroup(&p->psi, to, cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
-		p->psi.group = to;
 	}
 	task_rq_unlock(rq, p, &rf);
 }
@@ -722,6 +727,13 @@ static void psi_group_put(struct psi_group *group)
 	kfree(group);
 }
 
+/* Keep the times of a group on a CPU, or do not. */
+static __maybe_unused void psi_keep(struct psi_cpu *pc, bool on, int cpu, u64 now)
+{
+	pc->kept = on ? PSI_ALL_STATES : 0;
+	psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, cpu, now);
+}
+
 #ifdef CONFIG_CGROUPS
 /**
  * psi_cgroup_alloc - give a new cgroup a group of its own
@@ -787,8 +799,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(seq);
-		pc->kept = on ? PSI_ALL_STATES : 0;
-		psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, cpu, rq_clock(rq));
+		psi_keep(pc, on, cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}

@@ -302,15 +302,12 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
 			     const struct psi_sample *now)
 {
-	if (t->since && !t->owed)
-		t->owed = psi_trigger_reached(t, sampler, now);
-	else if (t->since)
+	if (t->owed || (t->since && !psi_trigger_reached(t, sampler, now)))
 		return;
 
-	if (t->owed || !t->since) {
-		t->since = now->at;
-		t->base = now->total[t->state];
-	}
+	t->owed = t->since;
+	t->since = now->at;
+	t->base = now->total[t->state];
 }
 
 /* Report what is owed, unless the last event is too young. */
@@ -702,10 +699,14 @@ subsys_initcall(psi_monitors_start);
  * Triggers
  */
 
-/* The sampler for a trigger, with the group locked; NULL and unlocked without memory. */
-static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_class class, u64 window)
+/*
+ * Lock the group and return the sampler for a trigger, NULL and unlocked without
+ * memory. What was allocated in vain is left in @spare, to be freed unlocked.
+ */
+static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_class class,
+					   u64 window, struct psi_sampler **spare)
 {
-	struct psi_sampler *sampler, *new;
+	struct psi_sampler *sampler;
 
 	spin_lock(&group->lock);
 	sampler = psi_sampler_find(group, class, window);
@@ -713,21 +714,21 @@ static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_cla
 		return sampler;
 	spin_unlock(&group->lock);
 
-	new = psi_sampler_alloc(class, window);
-	if (!new)
+	*spare = psi_sampler_alloc(class, window);
+	if (!*spare)
 		return NULL;
 
 	spin_lock(&group->lock);
 	sampler = psi_sampler_find(group, class, window);
-	if (sampler) {
-		kvfree(new);
-		return sampler;
+	if (!sampler) {
+		sampler = *spare;
+		*spare = NULL;
+		refcount_inc(&group->refs);
+		sampler->group = group;
+		list_add(&sampler->node, &group->samplers);
+		psi_sampler_update(sampler, local_clock());
 	}
-	refcount_inc(&group->refs);
-	new->group = group;
-	list_add(&new->node, &group->samplers);
-	psi_sampler_update(new, local_clock());
-	return new;
+	return sampler;
 }
 
 /* Let a trigger see what its sampler sees from now on. Unlocks the group. */
@@ -777,10 +778,11 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	    const char *text, size_t len, struct file *file, struct kernfs_node *kn)
 {
 	const struct psi_file *kind = &psi_files[id];
-	struct psi_sampler *sampler;
+	struct psi_sampler *sampler, *spare = NULL;
 	struct psi_trigger *t;
 	enum psi_class class;
 	u32 stall, window;
+	int ret = 0;
 	bool full;
 
 	if (!psi_file_available(kind))
@@ -805,19 +807,20 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t->kn = kn;
 	init_waitqueue_head(&t->wait);
 
-	sampler = psi_sampler_get(group, class, (u64)window * NSEC_PER_USEC);
+	sampler = psi_sampler_get(group, class, (u64)window * NSEC_PER_USEC, &spare);
 	if (!sampler) {
-		kfree(t);
-		return -ENOMEM;
-	}
-	/* From here poll() may look at it. It has no event yet. */
-	if (cmpxchg_release(slot, NULL, t)) {
+		ret = -ENOMEM;
+	} else if (cmpxchg_release(slot, NULL, t)) {
 		psi_sampler_put_unlock(sampler);
-		kfree(t);
-		return -EBUSY;
+		ret = -EBUSY;
+	} else {
+		/* poll() may look at it by now; it has no event yet. */
+		psi_trigger_start(t, sampler);
 	}
-	psi_trigger_start(t, sampler);
-	return 0;
+	if (ret)
+		kfree(t);
+	kvfree(spare);
+	return ret;
 }
 
 /**
