@@ -37,6 +37,7 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
+	/* Pairs with the release in psi_arm(). */
 	struct psi_trigger *trigger = smp_load_acquire(&ctx->trigger);
 
 	if (!trigger)

@@ -124,6 +124,7 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 
 static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
+	/* Pairs with the release in psi_arm(). */
 	struct psi_trigger *trigger = smp_load_acquire(&psi_open_of(file)->trigger);
 
 	if (!trigger)

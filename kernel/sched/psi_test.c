@@ -1019,7 +1019,8 @@ static void psi_test_trigger(struct kunit *test)
 /* A stall, an hour of silence, a stall: not within one window. */
 static void psi_test_trigger_pause(struct kunit *test)
 {
-	const u64 hour = 3600 * NSEC_PER_SEC, stall = 100 * NSEC_PER_MSEC, window = 2 * NSEC_PER_SEC;
+	const u64 hour = 3600ULL * NSEC_PER_SEC, window = 2ULL * NSEC_PER_SEC;
+	const u64 stall = 100 * NSEC_PER_MSEC;
 
 	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 2 * stall,
 					       PSI_TEST_START + hour, window), 0);
