@@ -985,16 +985,16 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		most = psi_test_most(stalls, since, now);
 		if (t.owed && !was_owed) {
 			KUNIT_ASSERT_GE(test, most + PSI_SLACK_NS, t.threshold);
-			since = now;
 		} else if (!t.owed && !late) {
 			KUNIT_ASSERT_LT(test, most, t.threshold + step);
 		}
 
 		/* At most one per window, and at once when it may be. */
-		if (psi_trigger_report(&t, PSI_TEST_WINDOW, now)) {
+		if (psi_trigger_report(&t, sampler, now)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
 			last = now;
+			since = now;
 		}
 		KUNIT_ASSERT_FALSE(test, t.owed && (!last || now >= last + PSI_TEST_WINDOW));
 		KUNIT_ASSERT_FALSE(test, psi_collect(&t));

@@ -132,6 +132,7 @@ struct psi_sample {
  * @queued: in the queue of the monitor
  * @stall: per state, weighted mean over the CPUs added so far, in ns
  * @weight: sum of their weights, in ns
+ * @folded: per state, what a fold took out of the running step, in ns
  * @seen: per CPU, what is already in @last of the times since the last fold
  */
 struct psi_sampler {
@@ -152,6 +153,7 @@ struct psi_sampler {
 	struct timerqueue_node	queued;
 	u64			stall[PSI_NR_STATES];
 	u64			weight;
+	u64			folded[PSI_NR_STATES];
 	u64			seen[][PSI_NR_STATES];
 };
 
@@ -164,8 +166,8 @@ struct psi_sampler {
  * @file: the kind of file it was armed by
  * @owed: the threshold was reached, and the event waits for @quiet
  * @event: to be collected by poll()
- * @since: begin of what counts, 0 for the next sample
- * @base: total at @since
+ * @since: begin of what counts
+ * @base: total at @since, or more
  * @quiet: no event before, ns of local_clock()
  * @kn: the file of a cgroup, %NULL for one of /proc
  * @wait: pollers of a file of /proc
@@ -270,14 +272,14 @@ static bool psi_parse(const char *text, size_t len, bool *full, u32 *stall, u32 
 
 /*
  * The least stall that was in the window which ends at @now, where @grown is the
- * growth of the total since @since.
+ * growth of the total since @since, or less.
  */
-static u64 psi_window_stall(u64 since, u64 grown, u64 now, u64 window)
+static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
 	u64 elapsed = now - since;
-	u64 outside = elapsed > window ? elapsed - window : 0;
+	s64 outside = elapsed > window ? elapsed - window : 0;
 
-	return grown > outside ? grown - outside : 0;
+	return max(grown - outside, 0);
 }
 
 /* Whether the window that ends with the last sample has enough stall for @t. */
@@ -298,25 +300,28 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 	return stall + PSI_SLACK_NS > t->threshold;
 }
 
-/* Look at a new sample. What reached the threshold counts no more. */
+/* No stall up to @now counts. Since the last sample it can all have been stall. */
+static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sampler *sampler, u64 now)
+{
+	t->since = now;
+	t->base = sampler->last.total[t->state] + now - sampler->last.at;
+}
+
+/* Look at a new sample. */
 static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
 			     const struct psi_sample *now)
 {
-	if (t->owed || (t->since && !psi_trigger_reached(t, sampler, now)))
-		return;
-
-	t->owed = t->since;
-	t->since = now->at;
-	t->base = now->total[t->state];
+	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
 }
 
 /* Report what is owed, unless the last event is too young. */
-static bool psi_trigger_report(struct psi_trigger *t, u64 window, u64 now)
+static bool psi_trigger_report(struct psi_trigger *t, const struct psi_sampler *sampler, u64 now)
 {
 	if (!t->owed || now < t->quiet)
 		return false;
 	t->owed = false;
-	t->quiet = now + window;
+	t->quiet = now + sampler->window;
+	psi_trigger_restart(t, sampler, now);
 	atomic_set(&t->event, 1);
 	return true;
 }
@@ -387,12 +392,13 @@ static void psi_sampler_add_cpu(struct psi_sampler *sampler, int cpu, const u64 
 	psi_add_cpu(sampler->stall, &sampler->weight, step);
 }
 
-static void psi_sampler_end_step(struct psi_sampler *sampler)
+/* All CPUs have been added: add the stall to @sum. */
+static void psi_sampler_add_up(struct psi_sampler *sampler, u64 *sum)
 {
 	int s;
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		sampler->last.total[s] += sampler->stall[s];
+		sum[s] += sampler->stall[s];
 		sampler->stall[s] = 0;
 	}
 	sampler->weight = 0;
@@ -414,7 +420,7 @@ static void psi_samplers_fold(struct psi_group *group)
 	struct psi_sampler *sampler;
 
 	list_for_each_entry(sampler, &group->samplers, node)
-		psi_sampler_end_step(sampler);
+		psi_sampler_add_up(sampler, sampler->folded);
 }
 
 /* Bring the totals of a sampler to @now. */
@@ -422,13 +428,17 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	struct psi_group *group = sampler->group;
 	u64 times[PSI_NR_STATES];
-	int cpu;
+	int cpu, s;
 
 	for_each_cpu(cpu, group->cpumask) {
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
 		psi_sampler_add_cpu(sampler, cpu, times);
 	}
-	psi_sampler_end_step(sampler);
+	psi_sampler_add_up(sampler, sampler->folded);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		sampler->last.total[s] += sampler->folded[s];
+		sampler->folded[s] = 0;
+	}
 	sampler->last.at = now;
 }
 
@@ -539,11 +549,11 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 		list_move_tail(&t->node, &sampler->triggers);
 		if (sample && t->state != PSI_NR_STATES)
 			psi_trigger_look(t, sampler, sample);
-		if (psi_trigger_report(t, sampler->window, now))
+		if (psi_trigger_report(t, sampler, now))
 			psi_notice(notices, t);
 		if (t->owed)
 			next = min(next, t->quiet);
-		/* Files may be closed now, and others armed; those wait for the next step. */
+		/* Files may be closed now, and others armed. */
 		cond_resched_lock(&sampler->group->lock);
 	}
 	return next;
@@ -742,11 +752,10 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	list_add_tail(&t->node, &sampler->triggers);
 	sampler->nr++;
 	if (t->state != PSI_NR_STATES) {
-		if (sampler->resting && !atomic_read(&group->alarms[sampler->class].queued)) {
+		/* A resting one has nothing of the past to tell its other triggers. */
+		if (sampler->resting && !atomic_read(&group->alarms[sampler->class].queued))
 			psi_sampler_update(sampler, now);
-			t->since = now;
-			t->base = sampler->last.total[t->state];
-		}
+		psi_trigger_restart(t, sampler, now);
 		if (!sampler->waiting[t->state]++)
 			sampler->states |= BIT(t->state);
 		if (sampler->resting)
