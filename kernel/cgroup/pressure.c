@@ -4,9 +4,8 @@
  * irq.pressure show and watch a cgroup with all below it; cgroup.pressure
  * switches them on and off. What they mean is in kernel/sched/psi*.c.
  *
- * The root cgroup is the system. It has no group of its own, so its
- * cgroup.pressure hides files and stops no accounting: /proc/pressure shows
- * the same numbers.
+ * The root cgroup is the system: it shows the numbers of /proc/pressure, and its
+ * cgroup.pressure stops them.
  */
 #include <linux/poll.h>
 #include <linux/psi.h>
@@ -100,8 +99,7 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
 		if (!on)
 			pressure_show_files(cgrp, false);
-		if (cgrp->psi)
-			psi_cgroup_enable(cgrp, on);
+		psi_cgroup_enable(cgrp, on);
 		if (on)
 			pressure_show_files(cgrp, true);
 	}

@@ -778,7 +778,7 @@ void psi_cgroup_free(struct cgroup *cgrp)
 
 /**
  * psi_cgroup_enable - keep the times of a cgroup, or do not
- * @cgrp: a cgroup with a group of its own
+ * @cgrp: the cgroup; a root stands for the system
  * @on: whether to
  *
  * What the cgroup shows to its parent does not depend on it. While times are not
@@ -791,7 +791,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		struct psi_cpu *pc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;

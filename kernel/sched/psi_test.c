@@ -990,7 +990,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		}
 
 		/* At most one per window, and at once when it may be. */
-		if (psi_trigger_report(&t, sampler, now)) {
+		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
 			last = now;

@@ -300,11 +300,11 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 	return stall + PSI_SLACK_NS > t->threshold;
 }
 
-/* No stall up to @now counts. Since the last sample it can all have been stall. */
-static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sampler *sampler, u64 now)
+/* No stall up to @now counts, a sample with totals that may be too high. */
+static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *now)
 {
-	t->since = now;
-	t->base = sampler->last.total[t->state] + now - sampler->last.at;
+	t->since = now->at;
+	t->base = now->total[t->state];
 }
 
 /* Look at a new sample. */
@@ -315,13 +315,13 @@ static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sa
 }
 
 /* Report what is owed, unless the last event is too young. */
-static bool psi_trigger_report(struct psi_trigger *t, const struct psi_sampler *sampler, u64 now)
+static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct psi_sample *now)
 {
-	if (!t->owed || now < t->quiet)
+	if (!t->owed || now->at < t->quiet)
 		return false;
 	t->owed = false;
-	t->quiet = now + sampler->window;
-	psi_trigger_restart(t, sampler, now);
+	t->quiet = now->at + window;
+	psi_trigger_restart(t, now);
 	atomic_set(&t->event, 1);
 	return true;
 }
@@ -442,6 +442,30 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	sampler->last.at = now;
 }
 
+/*
+ * A sample in the middle of a step, which changes nothing. What the step will add
+ * for stall up to now depends on how the weights of the CPUs go on, but a mean is
+ * never above the largest of its parts.
+ */
+static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_sample *now)
+{
+	struct psi_group *group = sampler->group;
+	u64 times[PSI_NR_STATES], most[PSI_NR_STATES] = { };
+	int cpu, s;
+
+	now->at = local_clock();
+	for_each_cpu(cpu, group->cpumask) {
+		const u64 *seen = sampler->seen[cpu];
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		for (s = 0; s < PSI_NR_STATES; s++)
+			if (times[s] > seen[s])
+				most[s] = max(most[s], times[s] - seen[s]);
+	}
+	for (s = 0; s < PSI_NR_STATES; s++)
+		now->total[s] = sampler->last.total[s] + sampler->folded[s] + most[s];
+}
+
 static void psi_sampler_push(struct psi_sampler *sampler)
 {
 	sampler->head = (sampler->head + 1) % PSI_RING;
@@ -533,11 +557,11 @@ static void psi_notify(struct psi_notices *notices)
 }
 
 /*
- * Have all triggers look at @sample, if there is a new one, and report what they
+ * Have all triggers look at a new sample, if @now is one, and report what they
  * owe. Return when the first is owed an event, PSI_NEVER if none is.
  */
-static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
-			      u64 now, struct psi_notices *notices)
+static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *now,
+			      bool step, struct psi_notices *notices)
 {
 	u64 next = PSI_NEVER;
 	LIST_HEAD(todo);
@@ -547,9 +571,9 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 		struct psi_trigger *t = list_first_entry(&todo, struct psi_trigger, node);
 
 		list_move_tail(&t->node, &sampler->triggers);
-		if (sample && t->state != PSI_NR_STATES)
-			psi_trigger_look(t, sampler, sample);
-		if (psi_trigger_report(t, sampler, now))
+		if (step && t->state != PSI_NR_STATES)
+			psi_trigger_look(t, sampler, now);
+		if (psi_trigger_report(t, sampler->window, now))
 			psi_notice(notices, t);
 		if (t->owed)
 			next = min(next, t->quiet);
@@ -560,8 +584,9 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 }
 
 /* End a step. Return whether there was stall that a trigger waits for. */
-static bool psi_sampler_sample(struct psi_sampler *sampler, u64 now)
+static bool psi_sampler_sample(struct psi_sampler *sampler)
 {
+	u64 now = local_clock();
 	struct psi_sample old = sampler->last;
 	bool grown = false;
 	int s;
@@ -581,24 +606,25 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	struct psi_notices notices = { };
 	struct psi_sample sample;
 	bool step, rest = false;
-	u64 now, owed;
+	u64 owed;
 
 	spin_lock(&group->lock);
-	now = local_clock();
-	step = now >= sampler->mark;
+	step = local_clock() >= sampler->mark;
 	if (step) {
 		/* Ask to be told before the last look: stall in between would be lost. */
 		if (sampler->quiet >= PSI_STEPS - 1)
 			rest = !(psi_watch(group, psi_group_watched(group)) & sampler->states);
-		if (psi_sampler_sample(sampler, now)) {
+		if (psi_sampler_sample(sampler)) {
 			sampler->quiet = 0;
 			rest = false;
 		} else {
 			sampler->quiet++;
 		}
 		sample = sampler->last;
+	} else {
+		psi_sampler_bound(sampler, &sample);
 	}
-	owed = psi_sampler_report(sampler, step ? &sample : NULL, now, &notices);
+	owed = psi_sampler_report(sampler, &sample, step, &notices);
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -745,17 +771,15 @@ static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_cla
 static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler)
 {
 	struct psi_group *group = sampler->group;
+	struct psi_sample now;
 	unsigned int hold = 0;
-	u64 now = local_clock();
 
 	t->sampler = sampler;
 	list_add_tail(&t->node, &sampler->triggers);
 	sampler->nr++;
 	if (t->state != PSI_NR_STATES) {
-		/* A resting one has nothing of the past to tell its other triggers. */
-		if (sampler->resting && !atomic_read(&group->alarms[sampler->class].queued))
-			psi_sampler_update(sampler, now);
-		psi_trigger_restart(t, sampler, now);
+		psi_sampler_bound(sampler, &now);
+		psi_trigger_restart(t, &now);
 		if (!sampler->waiting[t->state]++)
 			sampler->states |= BIT(t->state);
 		if (sampler->resting)
@@ -763,7 +787,7 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 	if (hold) {
 		local_irq_disable();
-		psi_raise_alarms(group, hold, now);
+		psi_raise_alarms(group, hold, now.at);
 		local_irq_enable();
 	}
 	spin_unlock(&group->lock);
