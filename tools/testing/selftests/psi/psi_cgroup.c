@@ -151,7 +151,7 @@ void read_span(void *arg)
 	while (now_ns() < sleeper->span.end) {
 		if (pread(fd, buf, BLOCK, 0) != BLOCK)
 			psi_die("%s: %s", sleeper->node, strerror(errno));
-		sleeper->reads++;
+		sleeper->ended = now_ns();
 	}
 	sleep_for_good();
 }
@@ -171,8 +171,44 @@ void take_memory(void *arg)
 		held->stall_begin = start;
 		mem[pos] = 1;
 		asm volatile("" ::: "memory");
-		if (now_ns() - start > 100 * NSEC_PER_MSEC)
+		if (now_ns() - start > NSEC_PER_SEC)
 			held->stall_end = now_ns();
 	}
 	sleep_for_good();
+}
+
+#define WORKING_SET	(5UL << 20)
+
+/* In random order some pages come back soon after they were evicted. */
+void thrash(void *arg)
+{
+	const struct thrasher *t = arg;
+	__u32 state = 2463534242U;
+	char byte;
+	int fd;
+
+	fd = open(t->node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		psi_die("%s: %s", t->node, strerror(errno));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	sleep_until(t->span.begin);
+	while (now_ns() < t->span.end) {
+		state = state * 1664525 + 1013904223;
+		if (pread(fd, &byte, 1, (state >> 8) % (WORKING_SET / BLOCK) * BLOCK) != 1)
+			psi_die("%s: %s", t->node, strerror(errno));
+	}
+	sleep_for_good();
+}
+
+__u64 task_awake_ns(pid_t pid)
+{
+	struct task_clock tc;
+
+	task_clock_read(pid, &tc);
+	return tc.run + tc.irq + tc.wait;
+}
+
+__u64 sleeper_asleep_ns(const struct sleeper *sleeper, pid_t pid, __u64 awake_before)
+{
+	return sleeper->ended - sleeper->span.begin - (task_awake_ns(pid) - awake_before);
 }

@@ -65,12 +65,12 @@ void spin_span(void *arg);
  * struct sleeper - a load that reads one block again and again, and when
  * @node: the device
  * @span: when it reads; it sleeps before and after
- * @reads: how many reads it has ended
+ * @ended: when the last read returned
  */
 struct sleeper {
 	const char *node;
 	struct span span;
-	unsigned int reads;
+	__u64 ended;
 };
 
 /* What a load does: @arg is a struct sleeper in shared memory. */
@@ -80,10 +80,10 @@ void read_span(void *arg);
  * struct held_back - a load that takes more memory than memory.high of its cgroup lets it
  * @size: how much, in bytes
  * @begin: when it wakes up
- * @stall_begin: the step in which it was held back first began
- * @stall_end: and ended
+ * @stall_begin: when its latest step began
+ * @stall_end: when the last one ended
  *
- * Touches page by page until one takes more than 100 ms, then sleeps for good.
+ * Touches page by page until one takes more than a second, then sleeps for good.
  */
 struct held_back {
 	size_t size;
@@ -94,5 +94,26 @@ struct held_back {
 
 /* What a load does: @arg is a struct held_back in shared memory. */
 void take_memory(void *arg);
+
+/**
+ * struct thrasher - a load that reads a working set of 5 MB in random order
+ * @node: from this device
+ * @span: when it does
+ */
+struct thrasher {
+	const char *node;
+	struct span span;
+};
+
+/* What a load does: @arg is a struct thrasher. */
+void thrash(void *arg);
+
+/* What a task was not asleep so far. */
+__u64 task_awake_ns(pid_t pid);
+/*
+ * What a sleeper was asleep: it does nothing else, so that is in iowait. @awake_before: what it
+ * was awake before its span.
+ */
+__u64 sleeper_asleep_ns(const struct sleeper *sleeper, pid_t pid, __u64 awake_before);
 
 #endif

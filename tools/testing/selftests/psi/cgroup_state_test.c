@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure of cgroups: each has that of its own tasks and of those below
+ *
+ * Invariant: a domain knows nothing of what is outside of it. A task that waits for
+ * the CPU because of a stranger is a full stall of its own cgroup, and only "some" of
+ * the first ancestor that the two have in common. A parent has the union of what is
+ * below it, and the root has what the system has.
+ *
+ *     task in x    | runs  | waits | runs  | waits |
+ *     x, full              |#######|       |#######|
+ *     task in y    | waits | runs  | waits | runs  |
+ *     y, full      |#######|       |#######|
+ *     a, some      |###############################|
+ *     a, full      |                               |
+ *
+ * What would break it: a walk up the tree that ends too early or starts too late; a stall of
+ * two children that their parent counts twice; "full" of a cgroup that is judged by what the
+ * CPU does, and not by what the cgroup does there; a new cgroup that starts from somebody
+ * else's numbers, or from the clock's zero.
+ *
+ * Everything runs on one CPU by a timetable, and is read while nothing runs. So the
+ * waits of the tasks, by their own clocks, are the pressure, but for the kernel's
+ * own threads: when one of those runs, two tasks may wait at a time.
+ *
+ * Tolerance: clocks differ by some instructions at each switch, about 5 us of virtual time:
+ * RUN_SLACK. A sleep ends with an interrupt and a wake-up, 30 us for each read of 10 ms:
+ * IO_SLACK.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_tree.h"
+#include "psi_util.h"
+
+#define IO_SLACK	(50 * MSEC)
+
+FIXTURE(tree) {
+	struct timetable t;
+};
+
+FIXTURE_SETUP(tree)
+{
+	timetable_set_up(&self->t);
+}
+
+FIXTURE_TEARDOWN(tree)
+{
+	timetable_tear_down(&self->t);
+}
+
+/* ---- cpu: tasks that wait for each other ---- */
+
+/**
+ * struct worker - a task that shares the CPU, and what it did
+ * @group: where it is
+ * @run: it runs for so long by the clock
+ * @sleep: then sleeps for so long; zero: runs all the time
+ * @span: when it does that
+ * @pid: the task
+ * @clock: where its time went
+ */
+struct worker {
+	enum group group;
+	__u64 run;
+	__u64 sleep;
+	struct span span;
+	pid_t pid;
+	struct task_clock clock;
+};
+
+static void work(void *arg)
+{
+	const struct worker *worker = arg;
+
+	sleep_until(worker->span.begin);
+	while (now_ns() < worker->span.end) {
+		__u64 end = now_ns() + worker->run;
+
+		spin_until(worker->sleep && end < worker->span.end ? end : worker->span.end);
+		if (worker->sleep)
+			sleep_for(worker->sleep);
+	}
+	for (;;)
+		pause();
+}
+
+/* Lets the workers run for ten seconds. */
+static void run_workers(struct timetable *t, struct worker *workers, int nr)
+{
+	struct task_clock now;
+
+	for (int i = 0; i < nr; i++) {
+		workers[i].span.begin = t->begin;
+		workers[i].span.end = t->begin + 10 * SEC;
+		workers[i].pid = load_in(workers[i].group, work, &workers[i]);
+	}
+	timetable_begin(t);
+	for (int i = 0; i < nr; i++)
+		task_clock_read(workers[i].pid, &workers[i].clock);
+	timetable_end(t, t->begin + 10 * SEC);
+	for (int i = 0; i < nr; i++) {
+		task_clock_read(workers[i].pid, &now);
+		workers[i].clock.run = now.run + now.irq - workers[i].clock.run -
+				       workers[i].clock.irq;
+		workers[i].clock.wait = now.wait - workers[i].clock.wait;
+		t->view.cpu.run -= workers[i].clock.run;
+		t->view.cpu.wait -= workers[i].clock.wait;
+	}
+	ksft_print_msg("others ran %.6f s and waited %.6f s\n", t->view.cpu.run / 1e9,
+		       t->view.cpu.wait / 1e9);
+}
+
+TEST_F(tree, task_that_waits_for_a_stranger_is_a_full_stall_of_its_cgroup)
+{
+	struct worker w[] = { { .group = AXD }, { .group = B } };
+	const struct view *view = &self->t.view;
+
+	run_workers(&self->t, w, 2);
+	ASSERT_LT(4 * SEC, w[0].clock.wait);
+	EXPECT_TRUE(wait_is(view, AXD, w[0].clock.wait));
+	EXPECT_TRUE(wait_is(view, AX, w[0].clock.wait));
+	EXPECT_TRUE(wait_is(view, A, w[0].clock.wait));
+	EXPECT_TRUE(nothing_in(view, AY));
+	EXPECT_TRUE(wait_is(view, B, w[1].clock.wait));
+	EXPECT_TRUE(union_is(view, TOP, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_F(tree, siblings_that_wait_for_each_other_are_some_of_their_parent)
+{
+	struct worker w[] = { { .group = AX }, { .group = AY } };
+	const struct view *view = &self->t.view;
+
+	run_workers(&self->t, w, 2);
+	EXPECT_TRUE(wait_is(view, AX, w[0].clock.wait));
+	EXPECT_TRUE(wait_is(view, AY, w[1].clock.wait));
+	EXPECT_TRUE(nothing_in(view, AXD));
+	EXPECT_TRUE(union_is(view, A, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
+	EXPECT_TRUE(union_is(view, TOP, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_F(tree, task_of_a_cgroup_and_one_below_it_are_of_one_domain)
+{
+	struct worker w[] = { { .group = A }, { .group = AXD } };
+	const struct view *view = &self->t.view;
+
+	run_workers(&self->t, w, 2);
+	EXPECT_TRUE(wait_is(view, AXD, w[1].clock.wait));
+	EXPECT_TRUE(wait_is(view, AX, w[1].clock.wait));
+	EXPECT_TRUE(union_is(view, A, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* The two of x: one of them waits always, and both while the one of y runs. */
+TEST_F(tree, two_tasks_next_to_a_stranger_are_full_while_it_runs)
+{
+	struct worker w[] = { { .group = AX }, { .group = AX }, { .group = AY } };
+	const struct view *view = &self->t.view;
+
+	run_workers(&self->t, w, 3);
+	ASSERT_LT(2 * SEC, w[2].clock.run);
+	EXPECT_TRUE(stall_is(view, AX, RES_CPU, 10 * SEC,
+			     10 * SEC - w[0].clock.run - w[1].clock.run, RUN_SLACK));
+	EXPECT_TRUE(wait_is(view, AY, w[2].clock.wait));
+	EXPECT_TRUE(stall_is(view, A, RES_CPU, 10 * SEC, 0, RUN_SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_F(tree, tasks_that_sleep_and_meet_now_and_then)
+{
+	struct worker w[] = {
+		{ .group = AX, .run = 85 * MSEC, .sleep = 65 * MSEC },
+		{ .group = AY, .run = 55 * MSEC, .sleep = 35 * MSEC },
+	};
+	const struct view *view = &self->t.view;
+
+	run_workers(&self->t, w, 2);
+	ASSERT_LT(SEC, w[0].clock.wait);
+	EXPECT_TRUE(wait_is(view, AX, w[0].clock.wait));
+	EXPECT_TRUE(wait_is(view, AY, w[1].clock.wait));
+	EXPECT_TRUE(union_is(view, A, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- io ---- */
+
+TEST_F(tree, io_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct span *span = &sleeper->span;
+	const struct view *view = &self->t.view;
+	__u64 awake, asleep;
+	double slack;
+	pid_t pid;
+
+	timetable_disk(&self->t, 10 * MSEC);
+	*span = (struct span){ self->t.begin, self->t.begin + 10 * SEC };
+	sleeper->node = self->t.disk.node;
+	pid = load_in(AXD, read_span, sleeper);
+	load_in(AY, spin_span, span);
+	timetable_begin(&self->t);
+	awake = task_awake_ns(pid);
+	timetable_end(&self->t, span->end);
+	asleep = sleeper_asleep_ns(sleeper, pid, awake);
+	ASSERT_LT(SEC, asleep);
+	slack = IO_SLACK;
+	for (enum group g = AX; g <= AXD; g++)
+		EXPECT_TRUE(stall_is(view, g, RES_IO, asleep, asleep, slack));
+	EXPECT_TRUE(stall_is(view, A, RES_IO, asleep, 0, slack));
+	EXPECT_TRUE(stall_is(view, TOP, RES_IO, asleep, 0, slack));
+	EXPECT_TRUE(stall_is(view, SYSTEM, RES_IO, asleep, 0, slack));
+	EXPECT_TRUE(stall_is(view, AY, RES_IO, 0, 0, 0));
+	EXPECT_TRUE(stall_is(view, B, RES_IO, 0, 0, 0));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/*
+ *     x   |reads for 6 s            |
+ *     y                  |reads for 6 s            |
+ *     a   |########################################|
+ */
+TEST_F(tree, io_of_siblings_is_counted_once_by_their_parent)
+{
+	struct sleeper *s = shared_memory(2 * sizeof(*s));
+	const struct view *view = &self->t.view;
+	double slack = IO_SLACK;
+	__u64 awake[2], asleep[2];
+	pid_t pid[2];
+
+	timetable_disk(&self->t, 10 * MSEC);
+	for (int i = 0; i < 2; i++) {
+		s[i].node = self->t.disk.node;
+		s[i].span.begin = self->t.begin + i * 4 * SEC;
+		s[i].span.end = s[i].span.begin + 6 * SEC;
+		pid[i] = load_in(i ? AY : AX, read_span, &s[i]);
+	}
+	timetable_begin(&self->t);
+	for (int i = 0; i < 2; i++)
+		awake[i] = task_awake_ns(pid[i]);
+	timetable_end(&self->t, s[1].span.end);
+	for (int i = 0; i < 2; i++)
+		asleep[i] = sleeper_asleep_ns(&s[i], pid[i], awake[i]);
+	EXPECT_TRUE(stall_is(view, AX, RES_IO, asleep[0], asleep[0], slack));
+	EXPECT_TRUE(stall_is(view, AY, RES_IO, asleep[1], asleep[1], slack));
+	EXPECT_TRUE(value_is("some", A, RES_IO, asleep[0] + asleep[1] - 2 * SEC - slack,
+			     10 * SEC + slack, view->p[A].some[RES_IO]));
+	EXPECT_LE(view->p[A].full[RES_IO], view->p[A].some[RES_IO]);
+	EXPECT_TRUE(stall_is(view, TOP, RES_IO, view->p[A].some[RES_IO], view->p[A].full[RES_IO],
+			     NSEC_PER_USEC));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- memory ---- */
+
+TEST_F(tree, task_held_back_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+{
+	const struct view *view = &self->t.view;
+	struct span span = { self->t.begin, self->t.begin + 8 * SEC };
+	struct held_back *held;
+	__u64 elapsed, awake;
+	pid_t pid;
+
+	held = hold_back(&self->t, AX, &pid);
+	load_in(AY, spin_span, &span);
+	timetable_begin(&self->t);
+	timetable_end(&self->t, span.end);
+	ASSERT_LT(0, held->stall_end);
+	elapsed = held->stall_end - self->t.begin;
+	awake = task_awake_ns(pid);
+	ksft_print_msg("held back for %.6f s, of which awake %.6f s\n", elapsed / 1e9, awake / 1e9);
+	EXPECT_TRUE(held_back_is(view, AX, elapsed, awake));
+	for (enum group g = TOP; g <= A; g++) {
+		EXPECT_TRUE(value_is("some", g, RES_MEMORY, elapsed - awake - SLACK,
+				     elapsed + SLACK, view->p[g].some[RES_MEMORY]));
+		EXPECT_TRUE(value_is("full", g, RES_MEMORY, 0, awake, view->p[g].full[RES_MEMORY]));
+	}
+	EXPECT_TRUE(stall_is(view, AY, RES_MEMORY, 0, 0, 0));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+static __u64 memory_delays(pid_t pid)
+{
+	struct task_clock tc;
+
+	task_clock_read(pid, &tc);
+	return tc.reclaim + tc.thrash;
+}
+
+TEST_F_TIMEOUT(tree, working_set_that_does_not_fit_is_pressure_of_its_cgroup, 120)
+{
+	const struct view *view = &self->t.view;
+	struct thrasher t;
+	double delays, run;
+	pid_t pid;
+
+	timetable_disk(&self->t, 2 * MSEC);
+	tree_controllers("+memory");
+	cgroup_write(tree_path[AX], "memory.max", "4194304");
+	t = (struct thrasher){ self->t.disk.node, { self->t.begin, self->t.begin + 20 * SEC } };
+	pid = load_in(AX, thrash, &t);
+	timetable_begin(&self->t);
+	timetable_end(&self->t, t.span.end);
+	delays = memory_delays(pid);
+	run = task_awake_ns(pid);
+	ASSERT_LT(SEC, delays);
+	/* The section has the submission of the read in it, which is no delay. */
+	for (enum group g = TOP; g <= AX; g++) {
+		EXPECT_TRUE(value_is("some", g, RES_MEMORY, delays * 0.99, delays * 1.01 + run,
+				     view->p[g].some[RES_MEMORY]));
+		EXPECT_TRUE(value_is("full", g, RES_MEMORY, delays * 0.98, delays * 1.01 + run,
+				     view->p[g].full[RES_MEMORY]));
+	}
+	EXPECT_TRUE(nothing_in(view, AY));
+	EXPECT_TRUE(nothing_in(view, B));
+	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- irq ---- */
+
+static __u64 irq_full(enum group g)
+{
+	struct psi psi;
+
+	cgroup_psi_read(tree_path[g], "irq.pressure", &psi);
+	return psi.full.total * NSEC_PER_USEC;
+}
+
+static __u64 task_irq_ns(pid_t pid)
+{
+	struct task_clock tc;
+
+	task_clock_read(pid, &tc);
+	return tc.irq;
+}
+
+/* The tick, of which instructions in virtual time make 5 %, hits whoever runs. */
+TEST_F(tree, interrupts_are_pressure_of_the_cgroup_whose_task_they_hit)
+{
+	static const enum group where[] = { AX, AY };
+	__u64 irq[NR_MADE], task[2];
+	struct span span[2];
+	pid_t pid[2];
+
+	if (!psi_irq_accounted())
+		SKIP(return, "interrupt time is not accounted on this machine");
+	for (int i = 0; i < 2; i++) {
+		span[i].begin = self->t.begin + i * 5 * SEC;
+		span[i].end = span[i].begin + 3 * SEC + i * SEC;
+		pid[i] = load_in(where[i], spin_span, &span[i]);
+	}
+	timetable_begin(&self->t);
+	for (int i = 0; i < NR_MADE; i++)
+		irq[i] = irq_full(i);
+	for (int i = 0; i < 2; i++)
+		task[i] = task_irq_ns(pid[i]);
+	timetable_end(&self->t, span[1].end);
+	for (int i = 0; i < 2; i++)
+		task[i] = task_irq_ns(pid[i]) - task[i];
+	for (int i = 0; i < NR_MADE; i++)
+		irq[i] = irq_full(i) - irq[i];
+	ksft_print_msg("irq full: x %.6f y %.6f a %.6f s, by the tasks %.6f %.6f s\n",
+		       irq[AX] / 1e9, irq[AY] / 1e9, irq[A] / 1e9, task[0] / 1e9, task[1] / 1e9);
+	ASSERT_LT(10 * MSEC, task[0]);
+	EXPECT_GE(task[0] * 0.01 + 2 * MSEC, fabs((double)irq[AX] - task[0]));
+	EXPECT_GE(task[1] * 0.01 + 2 * MSEC, fabs((double)irq[AY] - task[1]));
+	EXPECT_GE(4 * NSEC_PER_USEC, fabs((double)irq[A] - irq[AX] - irq[AY]));
+	EXPECT_GE(4 * NSEC_PER_USEC, fabs((double)irq[TOP] - irq[A]));
+	EXPECT_EQ(0, irq[AXD]);
+	EXPECT_EQ(0, irq[B]);
+}
+
+TEST_HARNESS_MAIN
