@@ -535,7 +535,8 @@ TEST_F_TIMEOUT(wanderer, leaves_each_stall_in_one_place, 120)
 	else if (variant->resource == RES_MEMORY)
 		oracle = tc.reclaim + tc.thrash - before.reclaim - before.thrash;
 	else
-		oracle = sleeper_asleep_ns(self->sleeper, pid, before.run + before.irq + before.wait);
+		oracle = sleeper_asleep_ns(self->sleeper, pid,
+					   before.run + before.irq + before.wait);
 	if (variant->resource == RES_MEMORY)
 		slack = oracle * 0.01 + tc.run;
 	ksft_print_msg("%d moves, %s some %.6f s, by the task's clocks %.6f s\n", moves,

@@ -32,6 +32,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -383,6 +384,209 @@ TEST_F(tree, interrupts_are_pressure_of_the_cgroup_whose_task_they_hit)
 	EXPECT_GE(4 * NSEC_PER_USEC, fabs((double)irq[TOP] - irq[A]));
 	EXPECT_EQ(0, irq[AXD]);
 	EXPECT_EQ(0, irq[B]);
+}
+
+/* ---- New cgroups, idle ones, removed ones ---- */
+
+static const char * const three_files[] = { "cpu.pressure", "memory.pressure", "io.pressure" };
+
+static void expect_fresh(struct __test_metadata *_metadata, const char *path)
+{
+	static const struct psi_line zero = { .present = true };
+
+	for (size_t i = 0; i < ARRAY_SIZE(three_files); i++) {
+		struct psi psi;
+
+		cgroup_psi_read(path, three_files[i], &psi);
+		EXPECT_EQ(0, memcmp(&psi.some, &zero, sizeof(zero)));
+		EXPECT_EQ(0, memcmp(&psi.full, &zero, sizeof(zero)));
+	}
+}
+
+TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
+{
+	struct span span = { self->t.begin, self->t.begin + 6 * SEC };
+	char path[64];
+
+	load_in(AX, spin_span, &span);
+	load_in(AX, spin_span, &span);
+	load_in(AY, spin_span, &span);
+	timetable_begin(&self->t);
+	for (int i = 0; i < 20; i++) {
+		sleep_until(span.begin + (i + 1) * 250 * MSEC);
+		snprintf(path, sizeof(path), "%s/new%d", tree_path[i % 2 ? A : B], i);
+		cgroup_make(path);
+		expect_fresh(_metadata, path);
+	}
+	timetable_end(&self->t, span.end);
+	expect_fresh(_metadata, path);
+	expect_fresh(_metadata, tree_path[B]);
+}
+
+/*
+ * Nearly nothing for a minute, then a stall: at no moment is the total more than the stall so far,
+ * and no average knows more than one sample of it.
+ */
+TEST_F_TIMEOUT(tree, cgroup_that_slept_for_long_starts_where_its_first_stall_does, 120)
+{
+	struct span starve, victim;
+	double sample, total;
+	struct psi psi;
+
+	self->t.begin += 60 * SEC;
+	starve = (struct span){ self->t.begin, self->t.begin + 500 * MSEC };
+	victim = (struct span){ self->t.begin + MSEC, self->t.begin + 501 * MSEC };
+	start_hog(&starve);
+	load_in(AXD, spin_span, &victim);
+	timetable_begin(&self->t);
+	for (int i = 0; i < 60; i++) {
+		sleep_until(self->t.begin + i * 10 * MSEC);
+		cgroup_psi_read(tree_path[AXD], "cpu.pressure", &psi);
+		total = psi.some.total * 1e3 - self->t.view.p[AXD].some[RES_CPU];
+		EXPECT_GE(now_ns() - self->t.begin, total);
+		EXPECT_LE(i < 50 ? i * 10 * MSEC : 500 * MSEC, total + SLACK);
+	}
+	timetable_end(&self->t, victim.end);
+	EXPECT_TRUE(stall_is(&self->t.view, AXD, RES_CPU, 500 * MSEC, 500 * MSEC, SLACK));
+	sleep_for(2 * SEC);
+	cgroup_psi_read(tree_path[AXD], "cpu.pressure", &psi);
+	sample = 100 * 0.5 / 2;
+	EXPECT_GE(sample * (1 - exp(-2.0 / 10)) + 0.1, psi.some.avg[AVG10] / 100.0);
+	EXPECT_GE(sample * (1 - exp(-2.0 / 60)) + 0.1, psi.some.avg[AVG60] / 100.0);
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_F(tree, stall_of_a_cgroup_that_is_removed_stays_in_its_parent)
+{
+	struct span starve = { self->t.begin, self->t.begin + 500 * MSEC };
+	struct view *view = &self->t.view;
+	struct pressure before;
+
+	start_hog(&starve);
+	load_in(AXD, spin_span, &starve);
+	timetable_begin(&self->t);
+	timetable_end(&self->t, starve.end);
+	EXPECT_TRUE(stall_is(view, AXD, RES_CPU, 500 * MSEC, 500 * MSEC, SLACK));
+	EXPECT_TRUE(stall_is(view, AX, RES_CPU, 500 * MSEC, 500 * MSEC, SLACK));
+	pressure_read(tree_path[AX], &before);
+	cgroup_tree_remove(tree_path[AXD]);
+	cgroup_make(tree_path[AXD]);
+	expect_fresh(_metadata, tree_path[AXD]);
+	/* Who is killed may wait for the CPU once more. */
+	view->p[AX] = pressure_since(tree_path[AX], &before);
+	EXPECT_TRUE(stall_is(view, AX, RES_CPU, 10 * MSEC, 10 * MSEC, 10 * MSEC));
+}
+
+/*
+ * 10 ms every 2.8 s, nearly 0.357 %: seven samples of 2 s have five stalls, so the mean of seven
+ * readings is the pressure. After 480 s 0.0003 of the way are left.
+ */
+#define BEAT		(2800 * MSEC)
+#define STALL		(10 * MSEC)
+
+static void beat(void *arg)
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (__u64 next = *(__u64 *)arg;; next += BEAT) {
+		sleep_until(next);
+		spin_until(next + STALL);
+	}
+}
+
+TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
+{
+	__u64 begin = self->t.begin + SEC;
+	const struct load stranger = { .policy = SCHED_FIFO, .prio = 20, .cgroup = STRANGER,
+				       .fn = beat, .arg = &begin };
+	const struct view *view = &self->t.view;
+	double mean = 0, total, oracle;
+	struct psi psi;
+	pid_t pid;
+
+	pid = load_in(AXD, beat, &begin);
+	load_start(&stranger);
+	timetable_begin(&self->t);
+	oracle = task_wait_ns(pid);
+	sleep_until(begin + 46 * SEC);
+	cgroup_psi_read(tree_path[AXD], "cpu.pressure", &psi);
+	report_row("mostly idle cgroup, true 0.357 %: avg60 after 46 s (ideal 0.19)", "%.2f",
+		   psi.some.avg[AVG60] / 100.0);
+	/* Whether the last stall is in a sample yet is 0.5 % of one sample. */
+	EXPECT_GE(0.02 + 0.017, fabs(psi.some.avg[AVG60] / 100.0 - 0.19));
+	sleep_until(begin + 480 * SEC);
+	for (int i = 0; i < 7; i++) {
+		cgroup_psi_read(tree_path[AXD], "cpu.pressure", &psi);
+		mean += psi.some.avg[AVG60] / 700.0;
+		sleep_for(2 * SEC);
+	}
+	timetable_end(&self->t, now_ns());
+	total = 100.0 * view->p[AXD].some[RES_CPU] / (now_ns() - begin);
+	oracle = 100.0 * (task_wait_ns(pid) - oracle) / (now_ns() - begin);
+	ksft_print_msg("true %.4f %%, total %.4f %%\n", oracle, total);
+	report_row("mostly idle cgroup, true 0.357 %: avg60", "%.2f", mean);
+	EXPECT_GE(0.03, fabs(oracle - 0.357));
+	EXPECT_GE(0.005, fabs(total - oracle));
+	EXPECT_GE(0.02, fabs(mean - oracle));
+}
+
+static __u64 context_switches(void)
+{
+	char buf[16384], *line;
+
+	if (read_file("/proc/stat", buf, sizeof(buf)) < 0)
+		psi_die("/proc/stat: %s", strerror(errno));
+	line = strstr(buf, "\nctxt ");
+	return line ? strtoull(line + 6, NULL, 10) : 0;
+}
+
+/*
+ * Twenty cgroups had a stall, and a task in each of them sleeps. Keeping their averages
+ * would be 600 wake-ups a minute; when nobody stalls, there are none.
+ */
+TEST_F_TIMEOUT(tree, averages_of_idle_cgroups_cost_nothing_and_go_on, 4000)
+{
+	struct span span = { self->t.begin, self->t.begin + 3 * SEC };
+	struct load load = { .fn = spin_span, .arg = &span };
+	char path[20][64];
+	__u64 switches;
+	struct psi psi;
+
+	for (int i = 0; i < 20; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/idle%d", tree_path[i % 2 ? AX : B], i);
+		cgroup_make(path[i]);
+		load.cgroup = path[i];
+		load_start(&load);
+	}
+	timetable_begin(&self->t);
+	timetable_end(&self->t, span.end + 12 * SEC);
+	switches = context_switches();
+	sleep_for(60 * SEC);
+	switches = context_switches() - switches;
+	report_row("20 idle cgroups: context switches in 60 s", "%llu",
+		   (unsigned long long)switches);
+	EXPECT_GE(60, switches);
+	for (int i = 0; i < 20; i++) {
+		cgroup_psi_read(path[i], "cpu.pressure", &psi);
+		EXPECT_GE(15, psi.some.avg[AVG10]);
+		EXPECT_LE(20, psi.some.avg[AVG60]);
+		EXPECT_GE(200, psi.some.avg[AVG60]);
+	}
+	sleep_for(2400 * SEC);
+	for (int i = 0; i < 20; i++) {
+		cgroup_psi_read(path[i], "cpu.pressure", &psi);
+		for (int j = 0; j < NR_AVGS; j++)
+			EXPECT_EQ(0, psi.some.avg[j]);
+	}
+	/* The clock wakes up with the next stall. */
+	span = (struct span){ now_ns() + SEC, now_ns() + 6 * SEC };
+	load.cgroup = path[0];
+	load_start(&load);
+	load.cgroup = path[1];
+	load_start(&load);
+	sleep_until(span.end);
+	cgroup_psi_read(path[0], "cpu.pressure", &psi);
+	EXPECT_LE(900, psi.some.avg[AVG10]);
+	EXPECT_GE(3000, psi.some.avg[AVG10]);
 }
 
 TEST_HARNESS_MAIN

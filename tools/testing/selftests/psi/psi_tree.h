@@ -59,10 +59,12 @@ void view_end(struct view *view);
  * struct timetable - what a test needs that runs its loads by the clock, on one CPU
  * @view: of the time from its begin to its end
  * @disk: if timetable_disk() made one
+ * @rt: a hog shall have the CPU for as long as it wants
  * @begin: before it, loads are started and set themselves up
  */
 struct timetable {
 	struct view view;
+	struct rt_free rt;
 	struct slow_disk disk;
 	__u64 begin;
 };
