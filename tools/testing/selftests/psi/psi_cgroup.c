@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,6 +49,12 @@ void cgroup_make(const char *path)
 		cgroup_tree_remove(path);
 	if (mkdir(path, 0755))
 		psi_die("%s: %s", path, strerror(errno));
+}
+
+void cgroup_moves_are_fast(void)
+{
+	if (mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, "favordynmods"))
+		psi_die("favordynmods: %s", strerror(errno));
 }
 
 void cgroup_move(const char *path, pid_t pid)

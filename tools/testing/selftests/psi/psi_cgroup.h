@@ -19,6 +19,8 @@
 void cgroup_make(const char *path);
 /* Kills what is in the cgroup and below, and removes all of it. */
 void cgroup_tree_remove(const char *path);
+/* To move a task is to wait for a grace period of RCU, unless cgroups are told not to. */
+void cgroup_moves_are_fast(void);
 /* Moves a process with all of its threads. */
 void cgroup_move(const char *path, pid_t pid);
 /* Writes to a file of a cgroup; returns 0, or what errno was. */

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A tree of cgroups, and what each of them must have: see psi_tree.h. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include "psi_tree.h"
@@ -21,14 +18,10 @@ const char * const tree_path[NR_GROUPS] = {
 	[SYSTEM] = NULL,
 };
 
-/*
- * To move a task is to wait for a grace period of RCU, unless cgroups are told that
- * tasks move often: the timetable would have to wait for kernel threads.
- */
 void tree_make(void)
 {
-	if (mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, "favordynmods"))
-		psi_die("favordynmods: %s", strerror(errno));
+	/* A timetable cannot wait for kernel threads. */
+	cgroup_moves_are_fast();
 	for (int i = 0; i < NR_MADE; i++)
 		cgroup_make(tree_path[i]);
 	cgroup_make(STRANGER);
