@@ -104,6 +104,18 @@ static bool try_write(const char *cgroup, const char *file, const char *text)
 
 /* ---- Players ---- */
 
+/* Moves all tasks of a cgroup somewhere else, so that it can be removed. */
+static void empty(const char *path)
+{
+	char name[256], list[4096];
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
+	if (read_file(name, list, sizeof(list)) < 0)
+		return;
+	for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
+		common->moves += try_write(some_slot(), "cgroup.procs", pid);
+}
+
 static void make_and_remove(void *arg)
 {
 	while (!over()) {
@@ -112,16 +124,18 @@ static void make_and_remove(void *arg)
 		if (storm_chance(2)) {
 			if (mkdir(path, 0755) && errno != EEXIST && !is_gone(errno))
 				psi_die("%s: %s", path, strerror(errno));
-		} else if (!rmdir(path)) {
-			common->removals++;
-		} else if (errno != EBUSY && !is_gone(errno)) {
-			psi_die("%s: %s", path, strerror(errno));
+			sleep_for(storm_chance(3) * NSEC_PER_MSEC);
+			continue;
 		}
+		empty(path);
+		if (!rmdir(path))
+			common->removals++;
+		else if (errno != EBUSY && !is_gone(errno))
+			psi_die("%s: %s", path, strerror(errno));
 		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
 }
 
-/* Empties a cgroup into another one, so that it can be removed; or moves just one task. */
 static void move_tasks(void *arg)
 {
 	char text[16];
