@@ -23,14 +23,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -366,24 +363,6 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
 
 /* ---- Birth and death ---- */
 
-/* A child that is born in another cgroup, and runs when the timetable says so. */
-static pid_t clone_into(const char *path, const struct span *span)
-{
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
-	pid_t pid;
-
-	args.cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if ((int)args.cgroup < 0)
-		psi_die("%s: %s", path, strerror(errno));
-	pid = syscall(SYS_clone3, &args, sizeof(args));
-	if (pid < 0)
-		psi_die("clone3: %s", strerror(errno));
-	if (!pid)
-		spin_span((void *)span);
-	close(args.cgroup);
-	return pid;
-}
-
 /**
  * struct mother - a load that has a child in another cgroup
  * @at: when
@@ -400,8 +379,14 @@ static void give_birth(void *arg)
 {
 	const struct mother *mother = arg;
 
+	pid_t pid;
+
 	sleep_until(mother->at);
-	clone_into(mother->into, &mother->span);
+	pid = cgroup_fork(mother->into);
+	if (pid < 0)
+		psi_die("clone3: %s", strerror(errno));
+	if (!pid)
+		spin_span((void *)&mother->span);
 	for (;;)
 		pause();
 }
@@ -443,10 +428,17 @@ FIXTURE(wanderer) {
 
 FIXTURE_VARIANT(wanderer) {
 	enum psi_resource resource;
+	bool naps;
 };
 
 FIXTURE_VARIANT_ADD(wanderer, that_waits_for_the_cpu) {
 	.resource = RES_CPU,
+};
+
+/* It owes time to the stranger when it goes to sleep: its dequeue is delayed. */
+FIXTURE_VARIANT_ADD(wanderer, that_waits_for_the_cpu_and_sleeps) {
+	.resource = RES_CPU,
+	.naps = true,
 };
 
 FIXTURE_VARIANT_ADD(wanderer, that_reads) {
@@ -480,7 +472,20 @@ FIXTURE_TEARDOWN(wanderer)
 	cpus_use(cpus_possible());
 }
 
-static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r)
+static void nap(void *arg)
+{
+	const struct span *span = arg;
+
+	sleep_until(span->begin);
+	while (now_ns() < span->end) {
+		spin_until(now_ns() + 7 * MSEC);
+		sleep_for(3 * MSEC);
+	}
+	for (;;)
+		pause();
+}
+
+static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r, bool naps)
 {
 	const struct load stranger = { .cgroup = STRANGER, .fn = spin_span,
 				       .arg = &self->span };
@@ -490,7 +495,7 @@ static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r)
 	if (r == RES_MEMORY)
 		return load_in(AX, thrash, &self->thrasher);
 	load_start(&stranger);
-	return load_in(AX, spin_span, &self->span);
+	return load_in(AX, naps ? nap : spin_span, &self->span);
 }
 
 /*
@@ -509,7 +514,7 @@ TEST_F_TIMEOUT(wanderer, leaves_each_stall_in_one_place, 120)
 	int moves = 0;
 	pid_t pid;
 
-	pid = start_wanderer(self, variant->resource);
+	pid = start_wanderer(self, variant->resource, variant->naps);
 	sleep_until(self->span.begin - 200 * MSEC);
 	task_clock_read(pid, &before);
 	view_begin(&self->view);

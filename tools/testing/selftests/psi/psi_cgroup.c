@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "psi_cgroup.h"
@@ -63,6 +66,20 @@ void cgroup_move(const char *path, pid_t pid)
 
 	snprintf(text, sizeof(text), "%d", pid);
 	cgroup_write(path, "cgroup.procs", text);
+}
+
+pid_t cgroup_fork(const char *path)
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t pid;
+
+	if (dir < 0)
+		return -1;
+	args.cgroup = dir;
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	close(dir);
+	return pid;
 }
 
 int cgroup_try_write(const char *path, const char *file, const char *text)

@@ -23,6 +23,8 @@ void cgroup_tree_remove(const char *path);
 void cgroup_moves_are_fast(void);
 /* Moves a process with all of its threads. */
 void cgroup_move(const char *path, pid_t pid);
+/* As fork(), but the child is born in the cgroup. */
+pid_t cgroup_fork(const char *path);
 /* Writes to a file of a cgroup; returns 0, or what errno was. */
 int cgroup_try_write(const char *path, const char *file, const char *text);
 bool cgroup_has(const char *path, const char *file);
