@@ -5,9 +5,9 @@
  * Invariant: psi=<bool> decides, in every spelling of a bool; the last one on the
  * command line wins, one that is no bool changes nothing, and without any the
  * kernel's configuration decides. Off means that no pressure file exists,
- * neither in /proc nor in a cgroup. Interrupt pressure needs a machine that can
- * account interrupt time; tsc=noirqtime makes one that cannot, and there the file
- * exists and answers EOPNOTSUPP.
+ * neither in /proc nor in a cgroup; cgroup_disable=pressure leaves those in /proc.
+ * Interrupt pressure needs a machine that can account interrupt time; tsc=noirqtime
+ * makes one that cannot, and there the file exists and answers EOPNOTSUPP.
  *
  * What would break it: a parameter that is parsed too late, or as a number; files
  * that are created before the switch is known; a static key that is flipped one
@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -29,6 +30,8 @@
 #ifndef PSI_DEFAULT
 #define PSI_DEFAULT	true	/* CONFIG_PSI_DEFAULT_DISABLED is not set, see config */
 #endif
+
+#define GROUP	"/sys/fs/cgroup/psi_boot"
 
 /* Applies a bool as the kernel reads it: its first characters decide. */
 static void apply_bool(const char *text, bool *value)
@@ -70,21 +73,51 @@ TEST(proc_pressure_exists_exactly_when_psi_is_on)
 	EXPECT_EQ(psi_on(), access(PSI_IO, F_OK) == 0);
 }
 
-TEST(cgroups_have_no_pressure_files_when_psi_is_off)
+/* Counts the files of a cgroup whose name has @word in it. */
+static int files_with(const char *cgroup, const char *word)
 {
 	struct dirent *entry;
+	int nr = 0;
 	DIR *dir;
 
-	if (psi_on())
+	dir = opendir(cgroup);
+	if (!dir)
+		psi_die("%s: %s", cgroup, strerror(errno));
+	while ((entry = readdir(dir)))
+		nr += !!strstr(entry->d_name, word);
+	closedir(dir);
+	return nr;
+}
+
+/* Four files and the switch, in the root as in any other. */
+TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_them)
+{
+	bool on = psi_on() && !booted_with("cgroup_disable=pressure");
+
+	EXPECT_EQ(on ? 5 : 0, files_with("/sys/fs/cgroup", ".pressure"));
+	ASSERT_EQ(0, mkdir(GROUP, 0755));
+	EXPECT_EQ(on ? 5 : 0, files_with(GROUP, ".pressure"));
+	EXPECT_EQ(on ? 1 : 0, files_with(GROUP, "cgroup.pressure"));
+	EXPECT_EQ(0, rmdir(GROUP));
+}
+
+TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
+{
+	const struct load load = { .cgroup = GROUP, .fn = spin };
+	__u64 before;
+	pid_t a, b;
+
+	if (!psi_on())
 		return;
-	dir = opendir("/sys/fs/cgroup");
-	ASSERT_NE(NULL, dir);
-	while ((entry = readdir(dir))) {
-		EXPECT_EQ(NULL, strstr(entry->d_name, "pressure")) {
-			TH_LOG("there is a %s", entry->d_name);
-		}
-	}
-	EXPECT_EQ(0, closedir(dir));
+	before = psi_some_ns(PSI_CPU);
+	ASSERT_EQ(0, mkdir(GROUP, 0755));
+	a = load_start(&load);
+	b = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+	load_stop(a);
+	load_stop(b);
+	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+	cgroup_remove(GROUP);
 }
 
 TEST(cpu_pressure_is_measured_when_psi_is_on)
@@ -125,6 +158,29 @@ TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
 		EXPECT_EQ(EOPNOTSUPP, errno);
 	}
 	EXPECT_EQ(0, close(fd));
+}
+
+TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
+{
+	bool accounted = !booted_with("tsc=noirqtime");
+	char buf[512];
+	int fd;
+
+	if (!psi_on() || booted_with("cgroup_disable=pressure"))
+		return;
+	ASSERT_EQ(0, mkdir(GROUP, 0755));
+	fd = open(GROUP "/irq.pressure", O_RDWR | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	if (accounted) {
+		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	} else {
+		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+	}
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, rmdir(GROUP));
 }
 
 TEST_HARNESS_MAIN

@@ -493,6 +493,28 @@ void storm_reclaim(const struct storm *storm)
 	cgroup_remove(GROUP_A);
 }
 
+/* ---- For storms of other programs ---- */
+
+unsigned int storm_chance(unsigned int limit)
+{
+	return chance(limit);
+}
+
+pid_t storm_task(const char *cgroup, const char *disk)
+{
+	static void (* const what[])(void *arg) = {
+		spin, nap_forever, read_forever, fork_forever, thread_forever, thrash_forever,
+	};
+	const struct load load = {
+		.cpu = -1,
+		.cgroup = cgroup,
+		.fn = what[chance(ARRAY_SIZE(what))],
+		.arg = (void *)disk,
+	};
+
+	return load_start(&load);
+}
+
 /* ---- CPUs that come and go ---- */
 
 void storm_hotplug(const struct storm *storm)

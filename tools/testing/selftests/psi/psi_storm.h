@@ -41,6 +41,11 @@ void storm_hotplug(const struct storm *storm);
 /* A task that reads from the device for ever, asleep in iowait most of the time. */
 pid_t storm_reader(const char *disk);
 
+/* A task in a cgroup that does one of all those things, by chance. */
+pid_t storm_task(const char *cgroup, const char *disk);
+/* A number below @limit: the same in every run, another one in every task. */
+unsigned int storm_chance(unsigned int limit);
+
 /*
  * Nothing leaked: what every storm must leave behind
  *

@@ -1,0 +1,761 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pressure files of cgroups: where they are, whose, and the switch that removes them
+ *
+ * Invariant: every directory of cgroup v2, the root too, has the same four files whatever
+ * controllers are on; those of the root show the system. cgroup.pressure is the switch:
+ *
+ *     1 -> 0   the four files of this cgroup are gone, and what was open is dead for good
+ *     0 -> 1   there are four new files
+ *
+ * and nothing happens above or below. The switch of the root is that of the system: it
+ * takes the root's files away and stops what /proc/pressure shows, which stays readable.
+ *
+ * What would break it: files that hang on a controller, a switch that takes the children's
+ * files along, a descriptor that comes back to life with the next file of that name, a read
+ * of a cgroup that is no longer there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_util.h"
+
+#define TOP		CGROUP_ROOT "/psi_files"
+#define CHILD		TOP "/child"
+#define GRANDCHILD	CHILD "/grandchild"
+#define SIBLING		TOP "/sibling"
+
+static const char * const all_files[] = {
+	"cpu.pressure", "memory.pressure", "io.pressure", "irq.pressure", NULL
+};
+
+static const char * const every_directory[] = {
+	CGROUP_ROOT, TOP, CHILD, GRANDCHILD, SIBLING, NULL
+};
+
+static void make_tree(void)
+{
+	for (const char * const *path = every_directory; *path; path++)
+		if (strcmp(*path, CGROUP_ROOT))
+			cgroup_make(*path);
+}
+
+static int files_in(const char *path)
+{
+	int nr = 0;
+
+	for (const char * const *file = all_files; *file; file++)
+		nr += cgroup_has(path, *file);
+	return nr;
+}
+
+static int open_file(const char *path, const char *file, int flags)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/%s", path, file);
+	return open(name, flags | O_CLOEXEC);
+}
+
+static bool is_irq(const char *file)
+{
+	return !strcmp(file, "irq.pressure");
+}
+
+/* ---- One kind of file, in every directory ---- */
+
+FIXTURE(file) {
+};
+
+FIXTURE_VARIANT(file) {
+	const char *name;
+};
+
+FIXTURE_VARIANT_ADD(file, cpu) {
+	.name = "cpu.pressure",
+};
+
+FIXTURE_VARIANT_ADD(file, memory) {
+	.name = "memory.pressure",
+};
+
+FIXTURE_VARIANT_ADD(file, io) {
+	.name = "io.pressure",
+};
+
+FIXTURE_VARIANT_ADD(file, irq) {
+	.name = "irq.pressure",
+};
+
+FIXTURE_SETUP(file)
+{
+	if (is_irq(variant->name) && !psi_irq_accounted())
+		SKIP(return, "interrupt time is not accounted on this machine");
+	make_tree();
+}
+
+FIXTURE_TEARDOWN(file)
+{
+	cgroup_tree_remove(TOP);
+}
+
+TEST_F(file, is_in_every_directory_and_has_the_format)
+{
+	struct psi psi;
+
+	for (const char * const *path = every_directory; *path; path++) {
+		cgroup_psi_read(*path, variant->name, &psi);
+		EXPECT_EQ(!is_irq(variant->name), psi.some.present);
+		EXPECT_TRUE(psi.full.present);
+	}
+}
+
+TEST_F(file, is_readable_by_everyone_and_writable_by_root)
+{
+	for (const char * const *path = every_directory; *path; path++) {
+		char name[256];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s/%s", *path, variant->name);
+		ASSERT_EQ(0, stat(name, &st));
+		EXPECT_EQ(S_IFREG | 0644, st.st_mode);
+		EXPECT_EQ(0, st.st_uid);
+		EXPECT_EQ(0, st.st_gid);
+	}
+}
+
+TEST_F(file, does_not_open_for_writing_without_privileges)
+{
+	char buf[512];
+	int fd;
+
+	ASSERT_EQ(0, seteuid(65534));
+	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDWR));
+	EXPECT_EQ(EACCES, errno);
+	fd = open_file(CHILD, variant->name, O_RDONLY);
+	ASSERT_LE(0, fd);
+	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, close(fd));
+	ASSERT_EQ(0, seteuid(0));
+}
+
+/* Whoever manages a service gives it its own file. */
+TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
+{
+	char name[256], buf[512];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/%s", CHILD, variant->name);
+	ASSERT_EQ(0, chown(name, 65534, 65534));
+	ASSERT_EQ(0, seteuid(65534));
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(-1, open_file(GRANDCHILD, variant->name, O_RDWR));
+	EXPECT_EQ(EACCES, errno);
+	ASSERT_EQ(0, seteuid(0));
+}
+
+TEST_F(file, ends_after_its_last_line)
+{
+	char buf[512];
+	int fd;
+
+	fd = open_file(CHILD, variant->name, O_RDONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
+{
+	char buf[512];
+	int fd;
+
+	fd = open_file(CHILD, variant->name, O_WRONLY);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(EBADF, errno);
+	EXPECT_EQ(0, close(fd));
+}
+
+/* The kernel's rule for files of cgroups: an empty write is done before anybody is asked. */
+TEST_F(file, takes_an_empty_write_for_done)
+{
+	int fd;
+
+	fd = open_file(CHILD, variant->name, O_RDWR);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, write(fd, "", 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* What a descriptor does that is dead: its file or its cgroup is gone. */
+static void expect_dead(struct __test_metadata *_metadata, int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLPRI };
+	char buf[512];
+
+	EXPECT_EQ(-1, pread(fd, buf, sizeof(buf), 0));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-1, write(fd, "some 200000 2000000", 20));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(1, poll(&pollfd, 1, 0));
+	EXPECT_EQ(POLLERR | POLLPRI, pollfd.revents);
+}
+
+TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
+{
+	char buf[512];
+	int fd, new;
+
+	fd = open_file(CHILD, variant->name, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDONLY));
+	EXPECT_EQ(ENOENT, errno);
+	expect_dead(_metadata, fd);
+	cgroup_write(CHILD, "cgroup.pressure", "1");
+	expect_dead(_metadata, fd);
+	new = open_file(CHILD, variant->name, O_RDWR);
+	ASSERT_LE(0, new);
+	EXPECT_LT(0, pread(new, buf, sizeof(buf), 0));
+	expect_dead(_metadata, fd);
+	EXPECT_EQ(0, close(fd));
+	EXPECT_LT(0, pread(new, buf, sizeof(buf), 0));
+	EXPECT_EQ(0, close(new));
+}
+
+TEST_F(file, open_when_the_cgroup_is_removed_is_dead)
+{
+	char buf[512];
+	int fd;
+
+	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
+	ASSERT_EQ(0, rmdir(GRANDCHILD));
+	expect_dead(_metadata, fd);
+	/* The next one of that name is another one. */
+	cgroup_make(GRANDCHILD);
+	expect_dead(_metadata, fd);
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, open_when_the_cgroup_is_removed_while_switched_off_is_dead)
+{
+	int fd;
+
+	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	ASSERT_LE(0, fd);
+	cgroup_write(GRANDCHILD, "cgroup.pressure", "0");
+	ASSERT_EQ(0, rmdir(GRANDCHILD));
+	expect_dead(_metadata, fd);
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, is_in_a_threaded_cgroup)
+{
+	struct psi psi;
+
+	cgroup_write(GRANDCHILD, "cgroup.type", "threaded");
+	cgroup_psi_read(CHILD, variant->name, &psi);
+	cgroup_psi_read(GRANDCHILD, variant->name, &psi);
+	EXPECT_TRUE(psi.full.present);
+	cgroup_make(GRANDCHILD "/threaded");
+	cgroup_write(GRANDCHILD "/threaded", "cgroup.type", "threaded");
+	cgroup_psi_read(GRANDCHILD "/threaded", variant->name, &psi);
+	EXPECT_TRUE(psi.full.present);
+}
+
+/* ---- Fresh at each read ---- */
+
+/*
+ * Two spinners share CPU 0 in the grandchild, so that what is read of cpu keeps changing.
+ */
+FIXTURE(busy) {
+	pid_t spinner[2];
+};
+
+FIXTURE_SETUP(busy)
+{
+	const struct load load = { .cgroup = GRANDCHILD, .fn = spin };
+
+	make_tree();
+	set_policy(0, SCHED_FIFO, 50);
+	self->spinner[0] = load_start(&load);
+	self->spinner[1] = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(busy)
+{
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	cgroup_tree_remove(TOP);
+}
+
+/*
+ * How one descriptor is read again: each way returns a number between what
+ * a fresh descriptor sees before and after it.
+ */
+static void expect_fresh(struct __test_metadata *_metadata, const char *path, int fd, bool seek)
+{
+	struct psi before, again, after;
+	char buf[512];
+	ssize_t len;
+
+	for (int i = 0; i < 5; i++) {
+		cgroup_psi_read(path, "cpu.pressure", &before);
+		if (seek)
+			ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
+		len = seek ? read(fd, buf, sizeof(buf)) : pread(fd, buf, sizeof(buf), 0);
+		ASSERT_LT(0, len);
+		cgroup_psi_read(path, "cpu.pressure", &after);
+		ASSERT_EQ(NULL, psi_parse(buf, len, &again));
+		EXPECT_LE(before.some.total, again.some.total);
+		EXPECT_LE(again.some.total, after.some.total);
+		if (i)
+			EXPECT_LT(0, again.some.total);
+		sleep_for(20 * NSEC_PER_MSEC);
+	}
+}
+
+TEST_F(busy, file_is_fresh_at_each_read)
+{
+	for (const char * const *path = every_directory; *path; path++) {
+		int fd = open_file(*path, "cpu.pressure", O_RDONLY);
+
+		if (!strcmp(*path, SIBLING))
+			continue;
+		ASSERT_LE(0, fd);
+		expect_fresh(_metadata, *path, fd, true);
+		expect_fresh(_metadata, *path, fd, false);
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+/* Text that is made anew for every read() would be torn: the total moves on by 1 ms each. */
+TEST_F(busy, file_is_not_torn_when_read_byte_by_byte)
+{
+	struct psi psi;
+	size_t len = 0;
+	char buf[512];
+	ssize_t got;
+	int fd;
+
+	fd = open_file(GRANDCHILD, "cpu.pressure", O_RDONLY);
+	ASSERT_LE(0, fd);
+	while ((got = read(fd, buf + len, 1)) == 1) {
+		ASSERT_LT(++len, sizeof(buf));
+		sleep_for(NSEC_PER_MSEC);
+	}
+	EXPECT_EQ(0, got);
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
+		TH_LOG("torn text: %.*s", (int)len, buf);
+	}
+}
+
+TEST_F(busy, root_shows_the_system)
+{
+	struct psi before, root, after;
+
+	for (int i = 0; i < 20; i++) {
+		psi_read(PSI_CPU, &before);
+		cgroup_psi_read(CGROUP_ROOT, "cpu.pressure", &root);
+		psi_read(PSI_CPU, &after);
+		EXPECT_LE(before.some.total, root.some.total);
+		EXPECT_LE(root.some.total, after.some.total);
+		sleep_for(30 * NSEC_PER_MSEC);
+	}
+	EXPECT_LT(0, root.some.total);
+}
+
+/* As the system's own file has it: at any time there is a CPU that executes what can run. */
+TEST_F(busy, root_has_no_cpu_full)
+{
+	struct psi psi;
+
+	sleep_for(5 * NSEC_PER_SEC);
+	cgroup_psi_read(CGROUP_ROOT, "cpu.pressure", &psi);
+	EXPECT_LT(0, psi.some.avg[AVG10]);
+	for (int i = 0; i < NR_AVGS; i++)
+		EXPECT_EQ(0, psi.full.avg[i]);
+	EXPECT_EQ(0, psi.full.total);
+}
+
+/* ---- The tree ---- */
+
+FIXTURE(tree) {
+};
+
+FIXTURE_SETUP(tree)
+{
+	make_tree();
+}
+
+FIXTURE_TEARDOWN(tree)
+{
+	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
+	cgroup_tree_remove(TOP);
+}
+
+TEST_F(tree, has_the_files_whatever_controllers_are_on)
+{
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory +io +pids");
+	cgroup_write(TOP, "cgroup.subtree_control", "+cpu +memory");
+	cgroup_write(CHILD, "cgroup.subtree_control", "+cpu");
+	for (const char * const *path = every_directory; *path; path++)
+		EXPECT_EQ(4, files_in(*path));
+	cgroup_write(CHILD, "cgroup.subtree_control", "-cpu");
+	cgroup_write(TOP, "cgroup.subtree_control", "-cpu -memory");
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "-cpu -memory -io -pids");
+	for (const char * const *path = every_directory; *path; path++)
+		EXPECT_EQ(4, files_in(*path));
+}
+
+/* Both are at rest, so the texts can be compared as they are. */
+TEST_F(tree, root_has_the_very_text_of_the_system)
+{
+	static const char * const names[] = { "cpu", "memory", "io" };
+	char path[256], a[512], b[512];
+
+	cpus_use(1);
+	sleep_for(5 * NSEC_PER_SEC);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), PSI_DIR "/%s", names[i]);
+		ASSERT_LT(0, read_file(path, a, sizeof(a)));
+		snprintf(path, sizeof(path), CGROUP_ROOT "/%s.pressure", names[i]);
+		ASSERT_LT(0, read_file(path, b, sizeof(b)));
+		EXPECT_STREQ(a, b);
+	}
+	cpus_use(cpus_possible());
+}
+
+/* ---- The switch ---- */
+
+static char switch_of(const char *path)
+{
+	char name[256], buf[16];
+
+	snprintf(name, sizeof(name), "%s/cgroup.pressure", path);
+	if (read_file(name, buf, sizeof(buf)) != 2 || buf[1] != '\n')
+		return '?';
+	return buf[0];
+}
+
+TEST_F(tree, switch_is_in_every_directory_and_on)
+{
+	for (const char * const *path = every_directory; *path; path++) {
+		char name[256];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s/cgroup.pressure", *path);
+		ASSERT_EQ(0, stat(name, &st));
+		EXPECT_EQ(S_IFREG | 0644, st.st_mode);
+		EXPECT_EQ('1', switch_of(*path));
+	}
+}
+
+TEST_F(tree, switch_removes_the_files_of_its_cgroup_and_no_others)
+{
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	EXPECT_EQ('0', switch_of(CHILD));
+	EXPECT_EQ(0, files_in(CHILD));
+	EXPECT_EQ(4, files_in(CGROUP_ROOT));
+	EXPECT_EQ(4, files_in(TOP));
+	EXPECT_EQ(4, files_in(GRANDCHILD));
+	EXPECT_EQ(4, files_in(SIBLING));
+	EXPECT_EQ('1', switch_of(TOP));
+	EXPECT_EQ('1', switch_of(GRANDCHILD));
+	cgroup_write(CHILD, "cgroup.pressure", "1");
+	EXPECT_EQ('1', switch_of(CHILD));
+	EXPECT_EQ(4, files_in(CHILD));
+}
+
+TEST_F(tree, switch_that_is_off_does_not_reach_new_children)
+{
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	cgroup_make(CHILD "/new");
+	EXPECT_EQ('1', switch_of(CHILD "/new"));
+	EXPECT_EQ(4, files_in(CHILD "/new"));
+}
+
+TEST_F(tree, switch_that_is_off_takes_new_controllers)
+{
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory");
+	cgroup_write(TOP, "cgroup.subtree_control", "+cpu +memory");
+	EXPECT_EQ(0, files_in(CHILD));
+	cgroup_write(CHILD, "cgroup.pressure", "1");
+	EXPECT_EQ(4, files_in(CHILD));
+	cgroup_write(TOP, "cgroup.subtree_control", "-cpu -memory");
+	EXPECT_EQ(4, files_in(CHILD));
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "-cpu -memory");
+}
+
+/* What is open is not a new file: writing what the switch already says changes nothing. */
+TEST_F(tree, switch_written_with_its_own_value_changes_nothing)
+{
+	char buf[512];
+	int fd;
+
+	fd = open_file(CHILD, "cpu.pressure", O_RDONLY);
+	ASSERT_LE(0, fd);
+	cgroup_write(CHILD, "cgroup.pressure", "1");
+	EXPECT_LT(0, pread(fd, buf, sizeof(buf), 0));
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	cgroup_write(CHILD, "cgroup.pressure", "0");
+	EXPECT_EQ(0, files_in(CHILD));
+	cgroup_write(CHILD, "cgroup.pressure", "1");
+	EXPECT_EQ(4, files_in(CHILD));
+	EXPECT_EQ(-1, pread(fd, buf, sizeof(buf), 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(tree, switch_stays_open_over_its_own_changes)
+{
+	char buf[16];
+	int fd;
+
+	fd = open_file(CHILD, "cgroup.pressure", O_RDWR);
+	ASSERT_LE(0, fd);
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(1, pwrite(fd, "0", 1, 0));
+		EXPECT_EQ(2, pread(fd, buf, sizeof(buf), 0));
+		EXPECT_EQ('0', buf[0]);
+		EXPECT_EQ(1, pwrite(fd, "1", 1, 0));
+		EXPECT_EQ(2, pread(fd, buf, sizeof(buf), 0));
+		EXPECT_EQ('1', buf[0]);
+	}
+	EXPECT_EQ(0, close(fd));
+}
+
+/* The switch can be given away as well as the files. */
+TEST_F(tree, switch_works_for_the_user_it_was_given_to)
+{
+	ASSERT_EQ(0, seteuid(65534));
+	EXPECT_EQ(EACCES, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
+	ASSERT_EQ(0, seteuid(0));
+	ASSERT_EQ(0, chown(CHILD "/cgroup.pressure", 65534, 65534));
+	ASSERT_EQ(0, seteuid(65534));
+	EXPECT_EQ(0, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
+	ASSERT_EQ(0, seteuid(0));
+	EXPECT_EQ(0, files_in(CHILD));
+}
+
+/*
+ * The root's domain is the system. Its files go as those of any cgroup do, the files
+ * in /proc are no files of a cgroup and stay.
+ */
+TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
+{
+	const struct load load = { .cgroup = CHILD, .fn = spin };
+	pid_t a, b;
+	__u64 some, off, below;
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	a = load_start(&load);
+	b = load_start(&load);
+	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "0");
+	EXPECT_EQ('0', switch_of(CGROUP_ROOT));
+	EXPECT_EQ(0, files_in(CGROUP_ROOT));
+	EXPECT_EQ(4, files_in(TOP));
+	EXPECT_EQ(4, files_in(CHILD));
+	/* What was before the switch may still be in a window that has to end. */
+	sleep_for(3 * NSEC_PER_SEC);
+	off = psi_some_ns(PSI_CPU);
+	below = psi_some_ns(CHILD "/cpu.pressure");
+	sleep_for(5 * NSEC_PER_SEC);
+	EXPECT_EQ(off, psi_some_ns(PSI_CPU));
+	below = psi_some_ns(CHILD "/cpu.pressure") - below;
+	EXPECT_LE(4990 * NSEC_PER_MSEC, below);
+	EXPECT_GE(5010 * NSEC_PER_MSEC, below);
+	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
+	EXPECT_EQ(4, files_in(CGROUP_ROOT));
+	some = psi_some_ns(PSI_CPU);
+	EXPECT_GE(off + 10 * NSEC_PER_MSEC, some);
+	sleep_for(5 * NSEC_PER_SEC);
+	some = psi_some_ns(PSI_CPU) - some;
+	EXPECT_LE(4990 * NSEC_PER_MSEC, some);
+	EXPECT_GE(5010 * NSEC_PER_MSEC, some);
+	load_stop(a);
+	load_stop(b);
+	cpus_use(cpus_possible());
+}
+
+FIXTURE(text) {
+};
+
+FIXTURE_VARIANT(text) {
+	const char *text;
+	int error;
+	char after;
+};
+
+FIXTURE_VARIANT_ADD(text, zero) {
+	.text = "0",
+	.after = '0',
+};
+
+FIXTURE_VARIANT_ADD(text, zero_and_a_newline) {
+	.text = "0\n",
+	.after = '0',
+};
+
+FIXTURE_VARIANT_ADD(text, one) {
+	.text = "1",
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, one_and_a_newline) {
+	.text = "1\n",
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, two) {
+	.text = "2",
+	.error = ERANGE,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, minus_one) {
+	.text = "-1\n",
+	.error = ERANGE,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, a_number_that_is_zero_in_32_bits) {
+	.text = "4294967296",
+	.error = ERANGE,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, a_word) {
+	.text = "off",
+	.error = EINVAL,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, a_number_and_junk) {
+	.text = "0x",
+	.error = EINVAL,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, two_numbers) {
+	.text = "0 0",
+	.error = EINVAL,
+	.after = '1',
+};
+
+FIXTURE_VARIANT_ADD(text, only_a_newline) {
+	.text = "\n",
+	.error = EINVAL,
+	.after = '1',
+};
+
+FIXTURE_SETUP(text)
+{
+	make_tree();
+}
+
+FIXTURE_TEARDOWN(text)
+{
+	cgroup_tree_remove(TOP);
+}
+
+TEST_F(text, in_the_switch_is_taken_or_refused)
+{
+	EXPECT_EQ(variant->error, cgroup_try_write(CHILD, "cgroup.pressure", variant->text));
+	EXPECT_EQ(variant->after, switch_of(CHILD));
+	EXPECT_EQ(variant->after == '1' ? 4 : 0, files_in(CHILD));
+}
+
+/* ---- Other views ---- */
+
+#define MOUNT_POINT	"/tmp/psi_files"
+
+/* Runs @fn in a child that may do to its namespaces what it wants; returns what it does. */
+static int in_a_child(int (*fn)(void))
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(fn());
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		psi_die("a child failed");
+	return WEXITSTATUS(status);
+}
+
+static int mount_here(const char *type, const char *options)
+{
+	mkdir(MOUNT_POINT, 0755);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		psi_die("unshare: %s", strerror(errno));
+	return mount("none", MOUNT_POINT, type, 0, options);
+}
+
+/* Its root is the child: with the files of a cgroup, which are not those of the system. */
+static int look_from_a_namespace(void)
+{
+	__u64 here, there;
+
+	cgroup_write(CHILD, "cgroup.procs", "0");
+	if (unshare(CLONE_NEWCGROUP))
+		psi_die("unshare: %s", strerror(errno));
+	if (mount_here("cgroup2", NULL))
+		psi_die("mount: %s", strerror(errno));
+	if (files_in(MOUNT_POINT) != 4 || files_in(MOUNT_POINT "/grandchild") != 4)
+		return 1;
+	if (!cgroup_has(MOUNT_POINT, "cgroup.pressure"))
+		return 2;
+	here = psi_some_ns(MOUNT_POINT "/cpu.pressure");
+	there = psi_some_ns(PSI_CPU);
+	return here + NSEC_PER_SEC < there ? 0 : 3;
+}
+
+TEST_F(tree, seen_from_a_cgroup_namespace_has_the_files_at_its_root)
+{
+	pid_t a = spin_on(0), b = spin_on(0);
+
+	sleep_for(3 * NSEC_PER_SEC);
+	load_stop(a);
+	load_stop(b);
+	EXPECT_EQ(0, in_a_child(look_from_a_namespace));
+}
+
+static int look_at_v1(void)
+{
+	if (mount_here("cgroup", "none,name=psi"))
+		return 64;
+	cgroup_make(MOUNT_POINT "/old");
+	if (files_in(MOUNT_POINT) || cgroup_has(MOUNT_POINT, "cgroup.pressure"))
+		return 1;
+	if (files_in(MOUNT_POINT "/old") || cgroup_has(MOUNT_POINT "/old", "cgroup.pressure"))
+		return 2;
+	return rmdir(MOUNT_POINT "/old") ? 3 : 0;
+}
+
+TEST(hierarchy_of_version_1_has_no_pressure_files)
+{
+	EXPECT_EQ(0, in_a_child(look_at_v1));
+}
+
+TEST_HARNESS_MAIN

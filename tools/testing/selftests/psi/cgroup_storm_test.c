@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Everything that can happen to a cgroup, at once and on CPUs that really run in parallel
+ *
+ * Invariant: when it is over, the counts of every cgroup are those of its tasks, that is
+ * zero; a load with a known answer is seen by all of them; and no total ever was more
+ * than the time that has passed, or went backwards.
+ *
+ * What would break it: a task that changes its cgroup between its last look at the old one
+ * and the switch that takes it off the CPU, or while it exits; a fork into a cgroup that
+ * is being switched off; a switch that reads the states of a CPU which goes on without
+ * waiting for it; a file that is read while its cgroup goes.
+ *
+ *     cgroup_storm_test [SECONDS] [options of the harness]
+ *
+ * This makes sense in real time only: in virtual time the CPUs take turns.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_storm.h"
+#include "psi_util.h"
+
+#define TOP		CGROUP_ROOT "/psi_cgroups"
+#define LATENCY		(5 * NSEC_PER_MSEC)
+#define NR_TASKS	16
+#define NR_THREADS	4
+#define BLOCK		4096
+
+static int storm_seconds = 5;
+
+/* Cgroups that come and go, a parent before its children. */
+static const char * const slots[] = {
+	TOP "/a", TOP "/b", TOP "/c",
+	TOP "/a/x", TOP "/a/y", TOP "/b/x",
+	TOP "/a/x/1", TOP "/a/x/2", TOP "/b/x/1",
+	TOP "/a/x/1/deep", TOP "/b/x/1/deep",
+};
+
+/* Between these single threads move. They stay. */
+static const char * const threaded[] = {
+	TOP "/threads", TOP "/threads/1", TOP "/threads/2", TOP "/threads/2/deep",
+};
+
+static const char * const files[] = { "cpu.pressure", "memory.pressure", "io.pressure" };
+
+/**
+ * struct common - what the players share
+ * @begin: of the storm
+ * @end: of the storm
+ * @disk: for tasks that wait for io
+ * @task: the tasks that are moved and killed
+ * @thread: the threads that are moved
+ * @moves: how often that was done, about
+ * @births: of children in another cgroup than their parent's
+ * @switches: how often one was switched on or off
+ * @removals: how often one was removed
+ */
+struct common {
+	__u64 begin;
+	__u64 end;
+	char disk[32];
+	pid_t task[NR_TASKS];
+	pid_t thread[NR_THREADS];
+	unsigned long moves;
+	unsigned long births;
+	unsigned long switches;
+	unsigned long removals;
+};
+
+static struct common *common;
+
+static bool over(void)
+{
+	return now_ns() >= common->end;
+}
+
+static const char *some_slot(void)
+{
+	return slots[storm_chance(ARRAY_SIZE(slots))];
+}
+
+/* What happens all the time: the cgroup or the task is gone. */
+static bool is_gone(int error)
+{
+	return error == ENOENT || error == ENODEV || error == ESRCH;
+}
+
+static bool try_write(const char *cgroup, const char *file, const char *text)
+{
+	int error = cgroup_try_write(cgroup, file, text);
+
+	if (error && !is_gone(error))
+		psi_die("%s/%s: \"%s\": %s", cgroup, file, text, strerror(error));
+	return !error;
+}
+
+/* ---- Players ---- */
+
+/* Moves all tasks of a cgroup somewhere else, so that it can be removed. */
+static void empty(const char *path)
+{
+	char name[256], list[4096];
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
+	if (read_file(name, list, sizeof(list)) < 0)
+		return;
+	for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
+		common->moves += try_write(some_slot(), "cgroup.procs", pid);
+}
+
+static void make_and_remove(void *arg)
+{
+	while (!over()) {
+		const char *path = some_slot();
+
+		if (storm_chance(2)) {
+			if (mkdir(path, 0755) && errno != EEXIST && !is_gone(errno))
+				psi_die("%s: %s", path, strerror(errno));
+			sleep_for(storm_chance(3) * NSEC_PER_MSEC);
+			continue;
+		}
+		empty(path);
+		if (!rmdir(path))
+			common->removals++;
+		else if (errno != EBUSY && !is_gone(errno))
+			psi_die("%s: %s", path, strerror(errno));
+		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
+	}
+}
+
+static void move_tasks(void *arg)
+{
+	char text[16];
+
+	while (!over()) {
+		snprintf(text, sizeof(text), "%d", common->task[storm_chance(NR_TASKS)]);
+		common->moves += try_write(some_slot(), "cgroup.procs", text);
+		sleep_for(storm_chance(1000) * NSEC_PER_USEC);
+	}
+}
+
+static void move_threads(void *arg)
+{
+	char text[16];
+
+	while (!over()) {
+		snprintf(text, sizeof(text), "%d", common->thread[storm_chance(NR_THREADS)]);
+		common->moves += try_write(threaded[storm_chance(ARRAY_SIZE(threaded))],
+					   "cgroup.threads", text);
+		sleep_for(storm_chance(1000) * NSEC_PER_USEC);
+	}
+}
+
+/* It moves itself while it is on the CPU, and then sleeps or not. */
+static void move_self(void *arg)
+{
+	while (!over()) {
+		common->moves += try_write(some_slot(), "cgroup.procs", "0");
+		if (storm_chance(4))
+			sleep_for(storm_chance(5) * NSEC_PER_MSEC);
+	}
+}
+
+/* Children that move while they exit. */
+static void move_who_exits(void *arg)
+{
+	char text[16];
+
+	while (!over()) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			psi_die("fork: %s", strerror(errno));
+		if (!pid) {
+			spin_until(now_ns() + storm_chance(300) * NSEC_PER_USEC);
+			_exit(0);
+		}
+		snprintf(text, sizeof(text), "%d", pid);
+		common->moves += try_write(some_slot(), "cgroup.procs", text);
+		if (waitpid(pid, NULL, 0) != pid)
+			psi_die("waitpid: %s", strerror(errno));
+		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
+	}
+}
+
+/* Children born in a cgroup that may be off, or going. */
+static void give_birth(void *arg)
+{
+	while (!over()) {
+		pid_t pid = cgroup_fork(some_slot());
+
+		if (!pid) {
+			spin_until(now_ns() + storm_chance(300) * NSEC_PER_USEC);
+			_exit(0);
+		}
+		if (pid > 0 && waitpid(pid, NULL, 0) != pid)
+			psi_die("waitpid: %s", strerror(errno));
+		if (pid < 0 && errno != EBUSY && !is_gone(errno))
+			psi_die("clone3: %s", strerror(errno));
+		common->births += pid > 0;
+		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
+	}
+}
+
+static void keep_tasks(void *arg)
+{
+	for (int i = 0; i < NR_TASKS; i++)
+		common->task[i] = storm_task(NULL, common->disk);
+	while (!over()) {
+		pid_t *pid = &common->task[storm_chance(NR_TASKS)];
+
+		load_stop(*pid);
+		*pid = storm_task(NULL, common->disk);
+		sleep_for(storm_chance(10) * NSEC_PER_MSEC);
+	}
+	for (int i = 0; i < NR_TASKS; i++)
+		load_stop(common->task[i]);
+}
+
+static void toggle(void *arg)
+{
+	while (!over()) {
+		const char *path = storm_chance(4) ? some_slot() : TOP;
+
+		common->switches += try_write(path, "cgroup.pressure",
+					      storm_chance(2) ? "1" : "0");
+		if (!storm_chance(20))
+			try_write(threaded[storm_chance(ARRAY_SIZE(threaded))], "cgroup.pressure",
+				  storm_chance(2) ? "1" : "0");
+		sleep_for(storm_chance(500) * NSEC_PER_USEC);
+	}
+}
+
+/* Reclaim, throttling and neither, in turn. */
+static void limit(void *arg)
+{
+	static const char * const high[] = { "1048576", "4194304", "max" };
+
+	while (!over()) {
+		/* Only those right below the top have the controller. */
+		try_write(slots[storm_chance(3)], "memory.high", high[storm_chance(3)]);
+		sleep_for(storm_chance(20) * NSEC_PER_MSEC);
+	}
+}
+
+static void check_line(const char *path, const struct psi *psi)
+{
+	__u64 elapsed = now_ns() / NSEC_PER_USEC;
+
+	if (psi->some.total > elapsed)
+		psi_die("%s: more stall than time: %llu us", path, psi->some.total);
+	/* Each is rounded down. */
+	if (psi->full.total > psi->some.total + 1)
+		psi_die("%s: full %llu us, some %llu us", path, psi->full.total, psi->some.total);
+}
+
+/* Reads one descriptor until it is dead, or ten times. */
+static void read_file_of(const char *cgroup, const char *file)
+{
+	struct psi psi, last = {};
+	char path[256], buf[512];
+	const char *error;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && is_gone(errno))
+		return;
+	if (fd < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	for (int i = 0; i < 10; i++) {
+		len = pread(fd, buf, sizeof(buf), 0);
+		if (len < 0 && errno == ENODEV)
+			break;
+		error = len < 0 ? strerror(errno) : psi_parse(buf, len, &psi);
+		if (error)
+			psi_die("%s: %s", path, error);
+		check_line(path, &psi);
+		if (psi.some.total < last.some.total || psi.full.total < last.full.total)
+			psi_die("%s went backwards", path);
+		last = psi;
+		sleep_for(storm_chance(300) * NSEC_PER_USEC);
+	}
+	close(fd);
+}
+
+static void read_all(void *arg)
+{
+	while (!over()) {
+		const char *file = files[storm_chance(ARRAY_SIZE(files))];
+
+		read_file_of(storm_chance(8) ? some_slot() : CGROUP_ROOT, file);
+	}
+}
+
+/* ---- Threads that move one by one ---- */
+
+static void *thread_main(void *arg)
+{
+	bool reads = ((pid_t *)arg - common->thread) % 2;
+	void *buf = aligned_alloc(BLOCK, BLOCK);
+	int fd;
+
+	fd = open(common->disk, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (!buf || fd < 0)
+		psi_die("%s: %s", common->disk, strerror(errno));
+	*(pid_t *)arg = gettid();
+	for (;;) {
+		if (reads && pread(fd, buf, BLOCK, 0) != BLOCK)
+			psi_die("%s: %s", common->disk, strerror(errno));
+		if (!reads) {
+			spin_until(now_ns() + storm_chance(3) * NSEC_PER_MSEC);
+			sleep_for(storm_chance(3) * NSEC_PER_MSEC);
+		}
+	}
+	return NULL;
+}
+
+static void be_threads(void *arg)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < NR_THREADS; i++)
+		if (pthread_create(&thread, NULL, thread_main, &common->thread[i]))
+			psi_die("pthread_create failed");
+	for (;;)
+		pause();
+}
+
+static pid_t start_threads(void)
+{
+	const struct load load = { .cpu = -1, .cgroup = threaded[0], .fn = be_threads };
+	pid_t pid;
+
+	for (size_t i = 0; i < ARRAY_SIZE(threaded); i++)
+		cgroup_make(threaded[i]);
+	for (size_t i = 1; i < ARRAY_SIZE(threaded); i++)
+		cgroup_write(threaded[i], "cgroup.type", "threaded");
+	pid = load_start(&load);
+	for (int i = 0; i < NR_THREADS; i++)
+		while (!common->thread[i])
+			sleep_for(NSEC_PER_MSEC);
+	return pid;
+}
+
+/* ---- The end ---- */
+
+#define NR_GROUPS	(1 + ARRAY_SIZE(slots) + ARRAY_SIZE(threaded))
+
+static const char *group(size_t i)
+{
+	if (!i)
+		return TOP;
+	i--;
+	return i < ARRAY_SIZE(slots) ? slots[i] : threaded[i - ARRAY_SIZE(slots)];
+}
+
+static bool is_below(const char *path, const char *ancestor)
+{
+	size_t len = strlen(ancestor);
+
+	return !strncmp(path, ancestor, len) && (!path[len] || path[len] == '/');
+}
+
+/* All are there, all count, and none of them has a task. */
+static void calm_down(void)
+{
+	for (size_t i = 0; i < NR_GROUPS; i++) {
+		if (mkdir(group(i), 0755) && errno != EEXIST)
+			psi_die("%s: %s", group(i), strerror(errno));
+		cgroup_write(group(i), "cgroup.pressure", "1");
+	}
+	for (int i = 0; i < 3; i++)
+		cgroup_write(slots[i], "memory.high", "max");
+}
+
+/* The window in which the storm ended has to end first. */
+static bool all_stand_still(void)
+{
+	struct pressure before[NR_GROUPS], p;
+	bool right = true;
+
+	sleep_for(2200 * NSEC_PER_MSEC);
+	for (size_t i = 0; i < NR_GROUPS; i++)
+		pressure_read(group(i), &before[i]);
+	sleep_for(800 * NSEC_PER_MSEC);
+	for (size_t i = 0; i < NR_GROUPS; i++) {
+		p = pressure_since(group(i), &before[i]);
+		for (int r = 0; r < NR_RESOURCES; r++) {
+			if (!p.some[r] && !p.full[r])
+				continue;
+			ksft_print_msg("%s, %s: some grew by %llu us, full by %llu us\n", group(i),
+				       files[r], p.some[r] / 1000, p.full[r] / 1000);
+			right = false;
+		}
+	}
+	return right;
+}
+
+static bool total_is_true(const char *path, const char *file, double oracle, __u64 total)
+{
+	if (total > oracle * 0.9 && total < oracle * 1.1)
+		return true;
+	ksft_print_msg("%s, %s: total grew by %.6f s, must be %.6f s\n", path, file, total / 1e9,
+		       oracle / 1e9);
+	return false;
+}
+
+#define MAX_CPUS	64
+
+/*
+ * Two spinners and a reader on every CPU, all of them in @leaf: 100 % cpu some, and io some
+ * as long as a reader sleeps, of the leaf and all its ancestors and of no other.
+ */
+static bool load_is_seen(const char *leaf)
+{
+	struct load spinner = { .policy = SCHED_IDLE, .cgroup = leaf, .fn = spin };
+	struct load reader = { .cgroup = leaf, .fn = read_blocks };
+	struct reader *says = shared_memory(sizeof(*says) * MAX_CPUS);
+	struct pressure before[NR_GROUPS], p;
+	int cpus = cpus_possible(), nr = 0;
+	__u64 start, elapsed, asleep = 0;
+	pid_t pid[3 * MAX_CPUS];
+	bool right = true;
+
+	for (spinner.cpu = 0; spinner.cpu < cpus; spinner.cpu++) {
+		pid[nr++] = load_start(&spinner);
+		pid[nr++] = load_start(&spinner);
+	}
+	start = now_ns();
+	for (size_t i = 0; i < NR_GROUPS; i++)
+		pressure_read(group(i), &before[i]);
+	for (reader.cpu = 0; reader.cpu < cpus; reader.cpu++) {
+		reader.arg = &says[reader.cpu];
+		says[reader.cpu] = (struct reader){
+			.node = common->disk,
+			.flags = O_DIRECT,
+			.end = start + NSEC_PER_SEC,
+		};
+		pid[nr++] = load_start(&reader);
+	}
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		load_wait(pid[2 * cpus + cpu]);
+		asleep += says[cpu].asleep / cpus;
+	}
+	elapsed = now_ns() - start;
+	for (size_t i = 0; i < NR_GROUPS; i++) {
+		p = pressure_since(group(i), &before[i]);
+		if (is_below(leaf, group(i))) {
+			right = total_is_true(group(i), files[RES_CPU], elapsed,
+					      p.some[RES_CPU]) && right;
+			right = total_is_true(group(i), files[RES_IO], asleep,
+					      p.some[RES_IO]) && right;
+		} else if (p.some[RES_CPU] || p.some[RES_IO]) {
+			ksft_print_msg("%s has a stall of %s\n", group(i), leaf);
+			right = false;
+		}
+	}
+	for (int i = 0; i < 2 * cpus; i++)
+		load_stop(pid[i]);
+	return right;
+}
+
+/* ---- The storm ---- */
+
+FIXTURE(storm) {
+	struct slow_disk disk;
+};
+
+FIXTURE_SETUP(storm)
+{
+	cpus_use(cpus_possible());
+	task_delays_on();
+	set_policy(0, SCHED_FIFO, 50);
+	slow_disk_create(&self->disk, "psi_cgroups", LATENCY, 64);
+	common = shared_memory(sizeof(*common));
+	snprintf(common->disk, sizeof(common->disk), "%s", self->disk.node);
+	cgroup_moves_are_fast();
+	cgroup_make(TOP);
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+memory");
+	cgroup_write(TOP, "cgroup.subtree_control", "+memory");
+}
+
+FIXTURE_TEARDOWN(storm)
+{
+	cgroup_tree_remove(TOP);
+	slow_disk_remove(&self->disk);
+}
+
+TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, 86400)
+{
+	static void (* const players[])(void *arg) = {
+		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
+		move_who_exits, give_birth, toggle, limit, read_all, read_all,
+	};
+	pid_t pid[ARRAY_SIZE(players)], threads;
+	const char *found;
+
+	common->begin = now_ns();
+	common->end = common->begin + storm_seconds * NSEC_PER_SEC;
+	threads = start_threads();
+	for (size_t i = 0; i < ARRAY_SIZE(players); i++) {
+		/*
+		 * Whoever plays with the tasks comes before them, but lets them run: a
+		 * move has to wait for all who fork or exit at that moment.
+		 */
+		const struct load load = { .cpu = -1, .prio = -15, .fn = players[i] };
+
+		pid[i] = load_start(&load);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(players); i++)
+		load_wait(pid[i]);
+	load_stop(threads);
+	ksft_print_msg("%lu moves, %lu births, %lu switches, %lu cgroups removed\n",
+		       common->moves, common->births, common->switches, common->removals);
+	/* A fraction of what even a busy host lets happen: it was a storm. */
+	EXPECT_LT(5 * storm_seconds, common->moves);
+	EXPECT_LT(0, common->births);
+	EXPECT_LT(storm_seconds, common->switches);
+	EXPECT_LT(0, common->removals);
+	calm_down();
+
+	EXPECT_TRUE(all_stand_still());
+	EXPECT_TRUE(load_is_seen(TOP "/a/x/1/deep"));
+	EXPECT_TRUE(load_is_seen(TOP "/b/x/1/deep"));
+	EXPECT_TRUE(load_is_seen(TOP "/threads"));
+	EXPECT_TRUE(all_stand_still());
+	found = find_leak(self->disk.node);
+	EXPECT_EQ(NULL, found) {
+		TH_LOG("%s", found);
+	}
+}
+
+/* The checks themselves: a task that is still there looks like a count that is. */
+TEST_F(storm, is_not_over_while_a_task_reads)
+{
+	const struct load load = { .cpu = -1, .cgroup = slots[0], .fn = be_threads };
+
+	calm_down();
+	EXPECT_TRUE(all_stand_still());
+	load_start(&load);
+	EXPECT_FALSE(all_stand_still());
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && atoi(argv[1]) > 0) {
+		storm_seconds = atoi(argv[1]);
+		argv[1] = argv[0];
+		argv++;
+		argc--;
+	}
+	return test_harness_run(argc, argv);
+}

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Accounting that is switched off and on again while there is something to account
+ *
+ * Invariant: while cgroup.pressure is 0, nothing is added to the totals of that cgroup, and
+ * nobody above or below it notices. From the moment it is 1 again they grow by what
+ * is true then: a task that went to sleep in io before is in io, one that woke up meanwhile
+ * is not, a task that came, left, was born or died meanwhile is counted right.
+ *
+ *     task in x    |   |  sleeps in io, or waits                |
+ *     x switched            ^ off            ^ on
+ *     x, total         |####|                |##################|
+ *     its parent       |########################################|
+ *
+ * What would break it: counts that stop together with the times, so that what left meanwhile
+ * is counted for ever or below zero; an interval that began before the switch; a child
+ * that hands its states to a parent which does not listen, and then to nobody above it.
+ *
+ * All on one CPU by a timetable, as in cgroup_move_test. Tolerance: SLACK, for a wake-up
+ * that is not on time and for what the switch takes.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_tree.h"
+#include "psi_util.h"
+
+static void switch_off(enum group g)
+{
+	cgroup_write(tree_path[g], "cgroup.pressure", "0");
+}
+
+static void switch_on(enum group g)
+{
+	cgroup_write(tree_path[g], "cgroup.pressure", "1");
+}
+
+FIXTURE(tree) {
+	struct timetable t;
+};
+
+FIXTURE_SETUP(tree)
+{
+	timetable_set_up(&self->t);
+}
+
+FIXTURE_TEARDOWN(tree)
+{
+	timetable_tear_down(&self->t);
+}
+
+/* ---- One switch, in every place of the chain ---- */
+
+FIXTURE(chain) {
+	struct timetable t;
+};
+
+FIXTURE_VARIANT(chain) {
+	enum group off;
+};
+
+FIXTURE_VARIANT_ADD(chain, leaf) {
+	.off = AXD,
+};
+
+FIXTURE_VARIANT_ADD(chain, middle) {
+	.off = AX,
+};
+
+FIXTURE_VARIANT_ADD(chain, middle_with_two_children) {
+	.off = A,
+};
+
+FIXTURE_VARIANT_ADD(chain, top) {
+	.off = TOP,
+};
+
+FIXTURE_SETUP(chain)
+{
+	timetable_set_up(&self->t);
+}
+
+FIXTURE_TEARDOWN(chain)
+{
+	timetable_tear_down(&self->t);
+}
+
+/* The groups from the top to d. */
+static const enum group chain[] = { TOP, A, AX, AXD };
+
+/*
+ * A task waits for 700 ms, and the switch is off for 400 ms of them.
+ */
+TEST_F(chain, switched_off_while_a_task_waits_loses_that_time_and_no_other)
+{
+	const struct timetable *t = &self->t;
+	struct span starve = { t->begin, t->begin + 700 * MSEC };
+	double off, on;
+
+	start_hog(&starve);
+	load_in(AXD, spin_span, &starve);
+	timetable_begin(&self->t);
+	sleep_until(t->begin + 200 * MSEC);
+	off = now_ns();
+	switch_off(variant->off);
+	sleep_until(t->begin + 600 * MSEC);
+	switch_on(variant->off);
+	on = now_ns();
+	timetable_end(&self->t, starve.end);
+	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
+		double lost = chain[i] == variant->off ? on - off : 0;
+		double true_wait = 700 * MSEC - lost;
+
+		EXPECT_TRUE(stall_is(&t->view, chain[i], RES_CPU, true_wait, true_wait, SLACK));
+	}
+	EXPECT_TRUE(nothing_in(&t->view, AY));
+	EXPECT_TRUE(nothing_in(&t->view, B));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* The same with a task asleep in io for 500 ms, next to a sibling that runs. */
+TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_other)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	const struct timetable *t = &self->t;
+	struct span span;
+	double off, on;
+
+	timetable_disk(&self->t, 500 * MSEC);
+	sleeper->node = t->disk.node;
+	sleeper->span = (struct span){ t->begin - 10 * MSEC, t->begin };
+	span = (struct span){ t->begin, t->begin + 700 * MSEC };
+	load_in(AXD, read_span, sleeper);
+	load_in(AY, spin_span, &span);
+	timetable_begin(&self->t);
+	sleep_until(t->begin + 100 * MSEC);
+	off = now_ns();
+	switch_off(variant->off);
+	sleep_until(t->begin + 300 * MSEC);
+	switch_on(variant->off);
+	on = now_ns();
+	timetable_end(&self->t, span.end);
+	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
+		double lost = chain[i] == variant->off ? on - off : 0;
+		double io = 500 * MSEC - lost;
+		bool alone = chain[i] == AX || chain[i] == AXD;
+
+		EXPECT_TRUE(stall_is(&t->view, chain[i], RES_IO, io, alone ? io : 10 * MSEC,
+				     2 * SLACK));
+	}
+	EXPECT_TRUE(stall_is(&t->view, AY, RES_IO, 0, 0, 0));
+	EXPECT_TRUE(root_is_system(&t->view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* Two spinners in d: 100 % from the first period after the switch on, in steps of 100 ms. */
+TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
+{
+	const struct timetable *t = &self->t;
+	struct span span = { t->begin, t->begin + 12 * SEC };
+	__u64 before, some;
+	struct psi psi;
+	char file[128];
+
+	snprintf(file, sizeof(file), "%s/cpu.pressure", tree_path[variant->off]);
+	load_in(AXD, spin_span, &span);
+	load_in(AXD, spin_span, &span);
+	timetable_begin(&self->t);
+	sleep_until(t->begin + 2 * SEC);
+	before = psi_some_ns(file);
+	switch_off(variant->off);
+	sleep_until(t->begin + 5 * SEC);
+	switch_on(variant->off);
+	some = psi_some_ns(file);
+	EXPECT_TRUE(value_is("some while off", variant->off, RES_CPU, 0, 2 * SLACK, some - before));
+	for (int i = 1; i <= 20; i++) {
+		sleep_until(t->begin + 5 * SEC + i * 100 * MSEC);
+		EXPECT_TRUE(value_is("some", variant->off, RES_CPU, i * 100 * MSEC - 2 * SLACK,
+				     i * 100 * MSEC + SLACK, psi_some_ns(file) - some));
+	}
+	sleep_until(t->begin + 9 * SEC);
+	/* No average may know more than it would without the pause. */
+	psi_read(file, &psi);
+	EXPECT_GE(100 * (1 - exp(-9.0 / 10)) + 1, psi.some.avg[AVG10] / 100.0);
+	EXPECT_LE(100 * (1 - exp(-2.0 / 10)) - 1, psi.some.avg[AVG10] / 100.0);
+	EXPECT_GE(200, psi.full.avg[AVG10]);
+	timetable_end(&self->t, span.end);
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- States that change while nobody looks ---- */
+
+/*
+ *     sleeper   |  in io for 500 ms    |
+ *     x            ^ off                  ^ on
+ */
+TEST_F(tree, sleeper_in_io_that_woke_up_while_off_is_forgotten)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct timetable *t = &self->t;
+	double off;
+
+	timetable_disk(t, 500 * MSEC);
+	sleeper->node = t->disk.node;
+	sleeper->span = (struct span){ t->begin, t->begin + MSEC };
+	load_in(AX, read_span, sleeper);
+	timetable_begin(t);
+	sleep_until(t->begin + 100 * MSEC);
+	off = now_ns();
+	switch_off(AX);
+	sleep_until(t->begin + 700 * MSEC);
+	switch_on(AX);
+	timetable_end(t, t->begin + SEC);
+	EXPECT_TRUE(stall_is(&t->view, AX, RES_IO, off - t->begin, off - t->begin, SLACK));
+	EXPECT_TRUE(stall_is(&t->view, A, RES_IO, 500 * MSEC, 500 * MSEC, SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_F(tree, sleeper_in_io_that_began_while_off_is_known)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct timetable *t = &self->t;
+	double on;
+
+	timetable_disk(t, 500 * MSEC);
+	sleeper->node = t->disk.node;
+	sleeper->span = (struct span){ t->begin + 200 * MSEC, t->begin + 201 * MSEC };
+	load_in(AX, read_span, sleeper);
+	timetable_begin(t);
+	sleep_until(t->begin + 100 * MSEC);
+	switch_off(AX);
+	sleep_until(t->begin + 400 * MSEC);
+	switch_on(AX);
+	on = now_ns();
+	timetable_end(t, t->begin + SEC);
+	on = sleeper->ended - on;
+	EXPECT_TRUE(stall_is(&t->view, AX, RES_IO, on, on, SLACK));
+	EXPECT_TRUE(stall_is(&t->view, A, RES_IO, 500 * MSEC, 500 * MSEC, SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* Off while it is held back, and on again while it still is. */
+TEST_F(tree, task_in_a_memory_stall_at_the_switch_is_known)
+{
+	struct timetable *t = &self->t;
+	struct held_back *held;
+	struct pressure x, a;
+	double rest;
+	__u64 on;
+	pid_t pid;
+
+	held = hold_back(t, AX, &pid);
+	timetable_begin(t);
+	do {
+		sleep_for(10 * MSEC);
+	} while (!held->stall_begin || now_ns() < held->stall_begin + 300 * MSEC);
+	pressure_read(tree_path[A], &a);
+	pressure_read(tree_path[AX], &x);
+	switch_off(AX);
+	sleep_for(300 * MSEC);
+	switch_on(AX);
+	on = now_ns();
+	ASSERT_EQ(0, held->stall_end);
+	sleep_until(held->stall_begin + 4 * SEC);
+	ASSERT_LT(on, held->stall_end);
+	rest = held->stall_end - on;
+	x = pressure_since(tree_path[AX], &x);
+	a = pressure_since(tree_path[A], &a);
+	/* Between reading and switching some milliseconds pass. */
+	EXPECT_TRUE(value_is("some", AX, RES_MEMORY, rest - SLACK, rest + 30 * MSEC,
+			     x.some[RES_MEMORY]));
+	EXPECT_TRUE(value_is("full", AX, RES_MEMORY, rest - SLACK, rest + 30 * MSEC,
+			     x.full[RES_MEMORY]));
+	rest += 300 * MSEC;
+	EXPECT_TRUE(value_is("some", A, RES_MEMORY, rest - 30 * MSEC, rest + 30 * MSEC,
+			     a.some[RES_MEMORY]));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/*
+ * Everything that was counted in x leaves it while nobody looks: by a move, by its death, by a
+ * sleep. Counts that stopped with the switch would stay.
+ */
+TEST_F(tree, tasks_that_left_while_off_leave_nothing_behind)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct timetable *t = &self->t;
+	struct span starve, victim;
+	pid_t moved, killed, reader;
+
+	timetable_disk(t, 500 * MSEC);
+	starve = (struct span){ t->begin, t->begin + 600 * MSEC };
+	victim = (struct span){ t->begin, t->begin + 601 * MSEC };
+	sleeper->node = t->disk.node;
+	sleeper->span = (struct span){ t->begin - 10 * MSEC, t->begin };
+	start_hog(&starve);
+	moved = load_in(AX, spin_span, &victim);
+	killed = load_in(AX, spin_span, &victim);
+	reader = load_in(AX, read_span, sleeper);
+	timetable_begin(t);
+	sleep_until(t->begin + 100 * MSEC);
+	switch_off(AX);
+	cgroup_move(tree_path[B], moved);
+	cgroup_move(tree_path[B], reader);
+	kill(killed, SIGKILL);
+	sleep_until(t->begin + 800 * MSEC);
+	switch_on(AX);
+	timetable_end(t, t->begin + 900 * MSEC);
+	EXPECT_TRUE(stall_is(&t->view, AX, RES_CPU, 100 * MSEC, 100 * MSEC, 2 * SLACK));
+	EXPECT_TRUE(stall_is(&t->view, B, RES_CPU, 500 * MSEC, 500 * MSEC, 2 * SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* The same the other way round: all of it came while nobody looked. */
+TEST_F(tree, tasks_that_came_while_off_are_known)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct timetable *t = &self->t;
+	struct span starve, victim;
+	pid_t moved, reader;
+	double on;
+
+	timetable_disk(t, 700 * MSEC);
+	starve = (struct span){ t->begin, t->begin + 600 * MSEC };
+	victim = (struct span){ t->begin, t->begin + 601 * MSEC };
+	sleeper->node = t->disk.node;
+	sleeper->span = (struct span){ t->begin - 10 * MSEC, t->begin };
+	start_hog(&starve);
+	moved = load_in(B, spin_span, &victim);
+	reader = load_in(B, read_span, sleeper);
+	timetable_begin(t);
+	switch_off(AX);
+	sleep_until(t->begin + 100 * MSEC);
+	cgroup_move(tree_path[AX], moved);
+	cgroup_move(tree_path[AX], reader);
+	sleep_until(t->begin + 300 * MSEC);
+	switch_on(AX);
+	on = now_ns();
+	timetable_end(t, t->begin + 800 * MSEC);
+	EXPECT_TRUE(stall_is(&t->view, AX, RES_CPU, starve.end - on, starve.end - on, SLACK));
+	EXPECT_TRUE(value_is("some", AX, RES_IO, sleeper->ended - on - SLACK,
+			     sleeper->ended - on + SLACK, t->view.p[AX].some[RES_IO]));
+	EXPECT_TRUE(stall_is(&t->view, A, RES_CPU, 500 * MSEC, 500 * MSEC, 2 * SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* A cgroup that is made below one that is off, or of which all ancestors are. */
+TEST_F(tree, cgroup_below_ones_that_are_off_counts)
+{
+	struct timetable *t = &self->t;
+	struct span starve = { t->begin, t->begin + 500 * MSEC };
+	char path[64];
+	struct load load = { .cgroup = path, .fn = spin_span, .arg = &starve };
+	struct pressure p;
+	struct psi psi;
+
+	switch_off(TOP);
+	switch_off(A);
+	switch_off(AX);
+	snprintf(path, sizeof(path), "%s/new", tree_path[AX]);
+	cgroup_make(path);
+	start_hog(&starve);
+	load_start(&load);
+	sleep_until(starve.end + 100 * MSEC);
+	pressure_read(path, &p);
+	EXPECT_TRUE(value_is("some of a new child", AX, RES_CPU, 500 * MSEC - SLACK,
+			     500 * MSEC + SLACK, p.some[RES_CPU]));
+	EXPECT_TRUE(value_is("full of a new child", AX, RES_CPU, 500 * MSEC - SLACK,
+			     500 * MSEC + SLACK, p.full[RES_CPU]));
+	switch_on(AX);
+	switch_on(TOP);
+	switch_on(A);
+	cgroup_psi_read(tree_path[TOP], "cpu.pressure", &psi);
+	EXPECT_EQ(0, psi.some.total);
+	cgroup_psi_read(tree_path[A], "cpu.pressure", &psi);
+	EXPECT_EQ(0, psi.some.total);
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- A thousand times ---- */
+
+static void ping_pong(void *arg)
+{
+	int *fd = arg;
+	char byte;
+
+	while (read(fd[0], &byte, 1) == 1)
+		if (write(fd[1], &byte, 1) != 1)
+			break;
+}
+
+static void fork_forever(void *arg)
+{
+	for (;;) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			psi_die("fork: %s", strerror(errno));
+	}
+}
+
+static void switch_at(unsigned long i)
+{
+	static const enum group groups[] = { AXD, AX, A, TOP };
+	enum group g = groups[i * 7919 % 4];
+
+	switch_off(g);
+	sleep_for((i * 104729 % 13) * 100 * NSEC_PER_USEC);
+	switch_on(g);
+	sleep_for((i * 15485863 % 11) * 100 * NSEC_PER_USEC);
+}
+
+/*
+ * Afterwards nothing is left, and a load with a known answer is seen in every group: a count
+ * that had become too low would hide it.
+ */
+TEST_F_TIMEOUT(tree, thousand_switches_under_a_storm_leave_the_truth, 300)
+{
+	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
+	struct timetable *t = &self->t;
+	struct span starve;
+	int there[2], back[2], ends[2][2];
+	struct pressure p;
+	pid_t pid[5];
+	__u64 begin;
+
+	timetable_disk(t, 3 * MSEC);
+	ASSERT_EQ(0, pipe(there));
+	ASSERT_EQ(0, pipe(back));
+	ends[0][0] = there[0];
+	ends[0][1] = back[1];
+	ends[1][0] = back[0];
+	ends[1][1] = there[1];
+	*sleeper = (struct sleeper){ .node = t->disk.node, .span.end = t->begin + 3600 * SEC };
+	begin = now_ns();
+	pid[0] = load_in(AXD, ping_pong, ends[0]);
+	pid[1] = load_in(AX, ping_pong, ends[1]);
+	pid[2] = load_in(AXD, read_span, sleeper);
+	pid[3] = load_in(AX, fork_forever, NULL);
+	pid[4] = load_in(AY, fork_forever, NULL);
+	ASSERT_EQ(1, write(there[1], "", 1));
+	for (int i = 0; i < 1000; i++)
+		switch_at(i);
+	ksft_print_msg("1000 switches took %.3f s\n", (now_ns() - begin) / 1e9);
+	for (int i = 0; i < 5; i++)
+		load_stop(pid[i]);
+	begin = now_ns() - begin;
+	for (enum group g = TOP; g < NR_MADE; g++) {
+		pressure_read(tree_path[g], &p);
+		for (int r = 0; r < NR_RESOURCES; r++) {
+			EXPECT_LE(p.some[r], begin);
+			EXPECT_LE(p.full[r], p.some[r]);
+		}
+	}
+	EXPECT_TRUE(tree_is_quiet());
+
+	t->begin = now_ns() + SEC;
+	starve = (struct span){ t->begin, t->begin + 800 * MSEC };
+	start_hog(&starve);
+	load_in(AXD, spin_span, &starve);
+	timetable_begin(t);
+	timetable_end(t, starve.end);
+	for (size_t i = 0; i < ARRAY_SIZE(chain); i++)
+		EXPECT_TRUE(stall_is(&t->view, chain[i], RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+TEST_HARNESS_MAIN
