@@ -206,14 +206,12 @@ FIXTURE_VARIANT(damon) {
 	const char *command;
 };
 
-/* *INDENT-OFF* */
 FIXTURE_VARIANT_ADD(damon, left_alone) {
 };
 
 FIXTURE_VARIANT_ADD(damon, committed_all_the_time) {
 	.command = "commit_schemes_quota_goals",
 };
-/* *INDENT-ON* */
 
 TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 {
