@@ -31,8 +31,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		return 1;
 	}
-	/* Stalls count from here on. */
-	if (write(pfd.fd, trigger, strlen(trigger)) < 0) {
+	/* Stalls count from here on. With the NUL, as not every kernel can do without. */
+	if (write(pfd.fd, trigger, strlen(trigger) + 1) < 0) {
 		fprintf(stderr, "%s: cannot wait for \"%s\": %s\n", path, trigger, strerror(errno));
 		return 1;
 	}
