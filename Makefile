@@ -16,7 +16,7 @@ help:
 	@echo 'make kernel     build a kernel'
 	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
 	@echo 'make shell      boot it with a shell'
-	@echo 'make lint       checkpatch, sparse, W=1, kernel-doc, shellcheck'
+	@echo 'make lint       checkpatch, sparse, W=1, kernel-doc, Sphinx, shellcheck'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'

@@ -29,6 +29,7 @@ extern struct psi_group psi_system;
 void __init psi_init(void);
 void __psi_memstall_enter(unsigned long *flags);
 void __psi_memstall_leave(unsigned long *flags);
+u64 psi_some_memory_us(void);
 
 /**
  * psi_enabled - whether pressure is measured
@@ -113,6 +114,7 @@ static inline void psi_init(void) { }
 static inline bool psi_enabled(void) { return false; }
 static inline void psi_memstall_enter(unsigned long *flags) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
+static inline u64 psi_some_memory_us(void) { return 0; }
 
 #ifdef CONFIG_CGROUPS
 static inline bool cgroup_psi_enabled(void) { return false; }

@@ -61,6 +61,26 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 }
 
 /**
+ * psi_some_memory_us - the "some" total of /proc/pressure/memory
+ *
+ * For kernel code that steers by memory pressure. Never goes backwards.
+ *
+ * Context: Process context.
+ * Return: stall since boot in microseconds; 0 while PSI is off.
+ */
+u64 psi_some_memory_us(void)
+{
+	u64 total[PSI_NR_STATES];
+	struct psi_avgs avgs;
+
+	if (!psi_enabled())
+		return 0;
+
+	psi_read(&psi_system, total, &avgs);
+	return div_u64(total[PSI_MEM_SOME], NSEC_PER_USEC);
+}
+
+/**
  * struct psi_open - an open file of /proc/pressure
  * @id: which
  * @trigger: what a write armed, %NULL before
