@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Triggers: what can be written to a pressure file, and by whom
+ *
+ * Invariant: "<some|full> <stall us> <window us>", and nothing else, arms a trigger, once
+ * for each open file; the same text means the same on every file. What is rejected
+ * leaves the descriptor as it was: poll() says that there is no trigger, and a good
+ * write may follow. Windows that are checked at once, not every 2 s, are for those who had
+ * CAP_SYS_RESOURCE in the initial user namespace when they opened the file.
+ *
+ * What would break it: a parser that stops at the first byte it does not know, one that
+ * takes the last byte for a newline, numbers cut to 32 bits, a limit that is off by one,
+ * rights of the writer in place of the opener's, a failed write that leaves a
+ * half-made trigger behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define GROUP		CGROUP_ROOT "/psi_trigger"
+#define GROUP_FILE(x)	GROUP "/" x ".pressure"
+#define GOOD		"some 50000 1000000"
+#define NO_TRIGGER	(POLLERR | POLLPRI)
+
+/* ---- The text ---- */
+
+FIXTURE(text) {
+};
+
+FIXTURE_SETUP(text)
+{
+	cgroup_create(GROUP, "+io");
+}
+
+FIXTURE_TEARDOWN(text)
+{
+	cgroup_remove(GROUP);
+}
+
+/*
+ * @error: what write() fails with, 0: it arms a trigger
+ * @cgroup_takes_nothing: a cgroup file answers 0 without asking
+ */
+FIXTURE_VARIANT(text) {
+	const char *text;
+	size_t len;
+	int error;
+	bool cgroup_takes_nothing;
+};
+
+/* A sentence, its bytes. */
+#define TEXT(name, string, result)					\
+	FIXTURE_VARIANT_ADD(text, name) {				\
+		.text = string,						\
+		.len = sizeof(string) - 1,				\
+		.error = result,					\
+	}
+
+TEXT(well_formed, GOOD, 0);
+TEXT(with_a_newline, GOOD "\n", 0);
+TEXT(with_a_nul, GOOD "\0", 0);
+TEXT(with_a_newline_and_a_nul, GOOD "\n\0", 0);
+TEXT(that_says_full, "full 50000 1000000", 0);
+TEXT(with_several_blanks, "some   50000     1000000", 0);
+TEXT(with_tabs, "some\t50000 \t 1000000\n", 0);
+TEXT(with_a_leading_blank, " " GOOD, 0);
+TEXT(with_a_trailing_blank, GOOD " ", 0);
+TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", 0);
+
+TEXT(without_a_nul_where_the_last_digit_decides, "some 2000000 10000000", 0);
+TEXT(with_the_shortest_window, "some 1 500000", 0);
+TEXT(with_the_longest_window, "some 1 10000000", 0);
+TEXT(with_a_stall_as_long_as_the_window, "some 1000000 1000000", 0);
+TEXT(with_the_shortest_window_and_a_nul, "some 1 500000\0", 0);
+TEXT(with_the_longest_window_and_a_nul, "some 1 10000000\0", 0);
+
+TEXT(with_a_window_below_the_shortest, "some 1 499999", EINVAL);
+TEXT(with_a_window_above_the_longest, "some 1 10000001", EINVAL);
+TEXT(with_a_window_below_the_shortest_and_a_nul, "some 1 499999\0", EINVAL);
+TEXT(with_a_window_above_the_longest_and_a_nul, "some 1 10000001\0", EINVAL);
+TEXT(with_a_window_of_zero, "some 1 0\n", EINVAL);
+TEXT(with_a_stall_of_zero, "some 0 1000000\n", EINVAL);
+TEXT(with_a_stall_above_the_window, "some 1000001 1000000\n", EINVAL);
+
+FIXTURE_VARIANT_ADD(text, that_is_empty) {
+	.text = "",
+	.error = EINVAL,
+	.cgroup_takes_nothing = true,
+};
+
+TEXT(of_a_nul_only, "\0", EINVAL);
+TEXT(of_a_newline_only, "\n", EINVAL);
+TEXT(of_a_blank_only, " ", EINVAL);
+TEXT(of_a_word_only, "some", EINVAL);
+TEXT(without_a_window, "some 50000\n", EINVAL);
+TEXT(without_a_word, "50000 1000000\n", EINVAL);
+TEXT(with_the_start_of_a_word, "som 50000 1000000\n", EINVAL);
+TEXT(with_a_longer_word, "somewhat 50000 1000000\n", EINVAL);
+TEXT(with_another_word, "none 50000 1000000\n", EINVAL);
+TEXT(in_capitals, "SOME 50000 1000000\n", EINVAL);
+TEXT(without_a_blank_after_the_word, "some50000 1000000\n", EINVAL);
+TEXT(with_commas, "some,50000,1000000\n", EINVAL);
+TEXT(with_fields_on_lines_of_their_own, "some\n50000\n1000000\n", EINVAL);
+
+TEXT(with_junk_before_it, "x" GOOD, EINVAL);
+TEXT(with_junk_after_it, GOOD "xyz", EINVAL);
+TEXT(with_one_byte_of_junk_after_it, GOOD "x", EINVAL);
+TEXT(with_junk_after_it_and_a_nul, GOOD "xyz\0", EINVAL);
+TEXT(with_junk_after_a_blank, GOOD " xyz\n", EINVAL);
+TEXT(with_a_unit, "some 50000us 1000000us\n", EINVAL);
+TEXT(with_a_fraction, "some 50000.0 1000000\n", EINVAL);
+TEXT(with_a_third_number, GOOD " 5\n", EINVAL);
+TEXT(with_a_second_line, GOOD "\n" GOOD "\n", EINVAL);
+TEXT(with_a_second_line_and_a_nul, GOOD "\n" GOOD "\n\0", EINVAL);
+TEXT(with_a_nul_in_the_middle, "some 50000\0 1000000", EINVAL);
+TEXT(with_a_plus, "some +50000 1000000\n", EINVAL);
+TEXT(with_a_plus_in_the_window, "some 50000 +1000000\n", EINVAL);
+TEXT(with_a_minus, "some -50000 1000000\n", EINVAL);
+TEXT(with_a_minus_in_the_window, "some 50000 -1000000\n", EINVAL);
+TEXT(in_hex, "some 0xc350 0xf4240\n", EINVAL);
+TEXT(with_a_window_in_hex, "some 5 0xf4240\n", EINVAL);
+TEXT(with_a_byte_above_127, "some 50000\xa0" "1000000\n", EINVAL);
+
+/* 2^32 + 50,000; 2^32 + 1,000,000; 2^64 + the same */
+TEXT(with_a_stall_past_32_bits, "some 4295017296 1000000\n", EINVAL);
+TEXT(with_a_window_past_32_bits, "some 50000 4295967296\n", EINVAL);
+TEXT(with_a_window_past_32_bits_and_a_nul, "some 50000 4295967296\n\0", EINVAL);
+TEXT(with_a_stall_past_64_bits, "some 18446744073709601616 1000000\n", EINVAL);
+TEXT(with_a_window_past_64_bits, "some 50000 18446744073710551616\n", EINVAL);
+TEXT(with_fifty_digits, "some 50000 10000000000000000000000000000000000000000000000000\n", EINVAL);
+
+/*
+ * What must hold on each of the files: the result; that nothing is armed after a
+ * failure, and a good text is taken; that there is room for one trigger only.
+ */
+static void check_text(struct __test_metadata *_metadata, const char *path,
+		       const FIXTURE_VARIANT(text) *variant, int error)
+{
+	int fd = trigger_open(path);
+
+	errno = 0;
+	EXPECT_EQ(error ? -1 : (ssize_t)variant->len, write(fd, variant->text, variant->len)) {
+		TH_LOG("%s: write: %s", path, strerror(errno));
+	}
+	EXPECT_EQ(error, errno);
+	if (variant->error) {
+		EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0) & NO_TRIGGER) {
+			TH_LOG("%s: something is armed", path);
+		}
+		EXPECT_EQ(0, trigger_write(fd, GOOD, sizeof(GOOD)));
+	}
+	EXPECT_EQ(0, poll_fd(fd, POLLPRI, 0)) {
+		TH_LOG("%s: nothing is armed", path);
+	}
+	EXPECT_EQ(EBUSY, trigger_write(fd, GOOD, sizeof(GOOD)));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(text, on_a_file_of_the_system)
+{
+	check_text(_metadata, PSI_CPU, variant, variant->error);
+	check_text(_metadata, PSI_MEMORY, variant, variant->error);
+	check_text(_metadata, PSI_IO, variant, variant->error);
+}
+
+TEST_F(text, on_a_file_of_a_cgroup)
+{
+	int error = variant->cgroup_takes_nothing ? 0 : variant->error;
+
+	check_text(_metadata, GROUP_FILE("cpu"), variant, error);
+	check_text(_metadata, GROUP_FILE("memory"), variant, error);
+	check_text(_metadata, GROUP_FILE("io"), variant, error);
+}
+
+TEST_F(text, on_a_file_of_the_root_cgroup)
+{
+	int error = variant->cgroup_takes_nothing ? 0 : variant->error;
+
+	check_text(_metadata, CGROUP_ROOT "/io.pressure", variant, error);
+}
+
+/* ---- Files ---- */
+
+FIXTURE(file) {
+};
+
+FIXTURE_VARIANT(file) {
+	const char *path;
+	bool some;
+};
+
+FIXTURE_VARIANT_ADD(file, cpu_of_the_system) {
+	.path = PSI_CPU,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, memory_of_the_system) {
+	.path = PSI_MEMORY,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, io_of_the_system) {
+	.path = PSI_IO,
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, irq_of_the_system) {
+	.path = PSI_IRQ,
+};
+
+FIXTURE_VARIANT_ADD(file, cpu_of_a_cgroup) {
+	.path = GROUP_FILE("cpu"),
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, memory_of_a_cgroup) {
+	.path = GROUP_FILE("memory"),
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, io_of_a_cgroup) {
+	.path = GROUP_FILE("io"),
+	.some = true,
+};
+
+FIXTURE_VARIANT_ADD(file, irq_of_a_cgroup) {
+	.path = GROUP_FILE("irq"),
+};
+
+FIXTURE_SETUP(file)
+{
+	cgroup_create(GROUP, "+io");
+	if (!variant->some && !psi_irq_accounted())
+		SKIP(return, "interrupt time is not accounted on this machine");
+}
+
+FIXTURE_TEARDOWN(file)
+{
+	cgroup_remove(GROUP);
+}
+
+TEST_F(file, takes_some_unless_it_is_irq)
+{
+	int fd = trigger_open(variant->path);
+
+	EXPECT_EQ(variant->some ? 0 : EINVAL, trigger_set(fd, "some 50000 1000000\n"));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, takes_full)
+{
+	int fd = trigger_open(variant->path);
+
+	EXPECT_EQ(0, trigger_set(fd, "full 50000 1000000\n"));
+	EXPECT_EQ(0, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, is_refused_when_open_for_reading_only)
+{
+	int fd = open(variant->path, O_RDONLY | O_CLOEXEC);
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(EBADF, trigger_set(fd, "full 50000 1000000\n"));
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, arms_when_open_for_writing_only)
+{
+	int fd = open(variant->path, O_WRONLY | O_CLOEXEC);
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(0, trigger_set(fd, "full 50000 1000000\n"));
+	EXPECT_EQ(0, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, does_not_read_from_a_bad_pointer)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = trigger_open(variant->path);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, munmap(mem + page, page));
+	EXPECT_EQ(EFAULT, trigger_write(fd, (void *)8, 20));
+	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page, 20));
+	/* Half of it is there. */
+	memcpy(mem + page - 10, "full 50000", 10);
+	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page - 10, 20));
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, trigger_set(fd, "full 50000 1000000\n"));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, munmap(mem, page));
+}
+
+/* A write of any length is a text that is too long, not a new one. */
+TEST_F(file, refuses_a_text_of_many_pages)
+{
+	static char text[1 << 20];
+	int fd = trigger_open(variant->path);
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "full 50000 1000000", 18);
+	for (size_t len = 32; len <= sizeof(text); len *= 2) {
+		ssize_t done = write(fd, text, len);
+
+		EXPECT_EQ(-1, done);
+		EXPECT_TRUE(errno == EINVAL || errno == E2BIG);
+	}
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(file, takes_the_offset_for_nothing)
+{
+	static const char text[] = "full 50000 1000000\n";
+	int fd = trigger_open(variant->path);
+	char buf[512];
+
+	/* Whoever has read the file before is at its end. */
+	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
+	EXPECT_EQ(0, trigger_set(fd, text));
+	EXPECT_EQ(EBUSY, trigger_set(fd, text));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* ---- Who may have which window ---- */
+
+#define WINDOW(us)	"some 50000 " us "\n"
+
+FIXTURE(window) {
+};
+
+FIXTURE_VARIANT(window) {
+	const char *text;
+	int user;
+};
+
+FIXTURE_VARIANT_ADD(window, of_the_shortest_time) {
+	.text = WINDOW("500000"),
+	.user = EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(window, of_1_s) {
+	.text = WINDOW("1000000"),
+	.user = EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(window, just_below_2_s) {
+	.text = WINDOW("1999999"),
+	.user = EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(window, of_2_s) {
+	.text = WINDOW("2000000"),
+};
+
+FIXTURE_VARIANT_ADD(window, just_above_2_s) {
+	.text = WINDOW("2000001"),
+	.user = EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(window, of_3_s) {
+	.text = WINDOW("3000000"),
+	.user = EINVAL,
+};
+
+FIXTURE_VARIANT_ADD(window, of_4_s) {
+	.text = WINDOW("4000000"),
+};
+
+FIXTURE_VARIANT_ADD(window, of_8_s) {
+	.text = WINDOW("8000000"),
+};
+
+FIXTURE_VARIANT_ADD(window, of_the_longest_time) {
+	.text = WINDOW("10000000"),
+};
+
+FIXTURE_SETUP(window)
+{
+	cgroup_create(GROUP, "+io");
+}
+
+FIXTURE_TEARDOWN(window)
+{
+	cgroup_remove(GROUP);
+}
+
+static const char * const window_paths[] = { PSI_IO, PSI_MEMORY, GROUP_FILE("io") };
+
+#define for_each_path(path)						\
+	for (size_t __i = 0; __i < ARRAY_SIZE(window_paths) &&		\
+	     (path = window_paths[__i]); __i++)
+
+/* Drops capabilities of this process for good. */
+static void drop_capability(int cap)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data))
+		psi_die("capget: %s", strerror(errno));
+	data[CAP_TO_INDEX(cap)].effective &= ~CAP_TO_MASK(cap);
+	data[CAP_TO_INDEX(cap)].permitted &= ~CAP_TO_MASK(cap);
+	if (syscall(SYS_capset, &header, data))
+		psi_die("capset: %s", strerror(errno));
+}
+
+TEST_F(window, is_for_whoever_opens_with_the_capability)
+{
+	const char *path;
+	int fd;
+
+	for_each_path(path) {
+		fd = trigger_open(path);
+		EXPECT_EQ(0, trigger_set(fd, variant->text));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+TEST_F(window, is_limited_for_an_ordinary_user)
+{
+	const char *path;
+	int fd;
+
+	for_each_path(path) {
+		fd = trigger_open_user(path);
+		ASSERT_EQ(0, seteuid(USER));
+		EXPECT_EQ(variant->user, trigger_set(fd, variant->text)) {
+			TH_LOG("%s", path);
+		}
+		if (variant->user) {
+			EXPECT_EQ(0, trigger_set(fd, WINDOW("2000000")));
+		}
+		ASSERT_EQ(0, seteuid(0));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+TEST_F(window, is_limited_for_root_without_the_capability)
+{
+	const char *path;
+	int fd;
+
+	drop_capability(CAP_SYS_RESOURCE);
+	for_each_path(path) {
+		fd = trigger_open(path);
+		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+TEST_F(window, is_that_of_the_opener_when_root_writes)
+{
+	const char *path;
+	int fd;
+
+	for_each_path(path) {
+		fd = trigger_open_user(path);
+		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+TEST_F(window, is_that_of_the_opener_when_a_user_writes)
+{
+	const char *path;
+	int fd;
+
+	for_each_path(path) {
+		fd = trigger_open(path);
+		ASSERT_EQ(0, seteuid(USER));
+		EXPECT_EQ(0, trigger_set(fd, variant->text));
+		ASSERT_EQ(0, seteuid(0));
+		EXPECT_EQ(0, close(fd));
+	}
+}
+
+/*
+ * All capabilities there are, in a user namespace that any user can make. Returns what
+ * the write gives as the exit status.
+ */
+static int write_in_a_namespace(const char *path, const char *text)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		if (setresuid(USER, USER, USER))
+			psi_die("setresuid: %s", strerror(errno));
+		if (unshare(CLONE_NEWUSER))
+			psi_die("unshare: %s", strerror(errno));
+		_exit(trigger_set(trigger_open(path), text));
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		psi_die("the writer died");
+	return WEXITSTATUS(status);
+}
+
+TEST_F(window, is_limited_for_root_of_a_child_user_namespace)
+{
+	const char *path;
+
+	ASSERT_EQ(0, chown(GROUP_FILE("io"), USER, USER));
+	for_each_path(path)
+		EXPECT_EQ(variant->user, write_in_a_namespace(path, variant->text)) {
+			TH_LOG("%s", path);
+		}
+}
+
+/* ---- One trigger for each open file ---- */
+
+FIXTURE(descriptor) {
+	struct stalls stalls;
+};
+
+FIXTURE_SETUP(descriptor)
+{
+	cpus_use(1);
+	stalls_create(&self->stalls, "psi_trigger", 100 * NSEC_PER_MSEC);
+	group_enter(GROUP);
+}
+
+FIXTURE_TEARDOWN(descriptor)
+{
+	group_leave();
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static void check_first_stays(struct __test_metadata *_metadata, const struct stalls *stalls,
+			      const char *path)
+{
+	int fd = trigger_arm(path, "some 90000 1000000");
+	int other = trigger_arm(path, "some 500000 1000000");
+
+	EXPECT_EQ(EBUSY, trigger_set(fd, "some 500000 1000000\n"));
+	EXPECT_EQ(EBUSY, trigger_set(fd, "some 90000 1000000\n"));
+	EXPECT_EQ(EBUSY, trigger_set(other, "some 90000 1000000\n"));
+	stall(stalls);
+	EXPECT_TRUE(trigger_fired(fd, 500));
+	EXPECT_FALSE(trigger_fired(other, 1500));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(other));
+}
+
+TEST_F(descriptor, keeps_its_first_trigger)
+{
+	check_first_stays(_metadata, &self->stalls, PSI_IO);
+	check_first_stays(_metadata, &self->stalls, GROUP_FILE("io"));
+}
+
+TEST_F(descriptor, with_a_trigger_says_busy_whatever_is_good_text)
+{
+	int fd = trigger_arm(PSI_IO, GOOD);
+
+	EXPECT_EQ(EBUSY, trigger_set(fd, "full 1 10000000"));
+	EXPECT_NE(0, trigger_set(fd, "junk"));
+	EXPECT_EQ(0, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(descriptor, of_a_removed_cgroup_is_dead)
+{
+	int armed, fresh = trigger_open(GROUP_FILE("io"));
+	char buf[512];
+
+	armed = trigger_arm(GROUP_FILE("io"), GOOD);
+	group_leave();
+	ASSERT_EQ(0, rmdir(GROUP));
+	EXPECT_EQ(ENODEV, trigger_set(fresh, GOOD));
+	EXPECT_EQ(ENODEV, trigger_set(armed, GOOD));
+	EXPECT_EQ(-1, read(fresh, buf, sizeof(buf)));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-1, read(armed, buf, sizeof(buf)));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fresh, POLLPRI, 0));
+	EXPECT_EQ(NO_TRIGGER, poll_fd(armed, POLLPRI, 0));
+	EXPECT_EQ(0, close(fresh));
+	EXPECT_EQ(0, close(armed));
+	group_enter(GROUP);
+}
+
+/* ---- cpu full of the system ---- */
+
+TEST(cpu_full_of_the_system_never_fires)
+{
+	int full = trigger_arm(PSI_CPU, "full 1 500000");
+	int user = trigger_arm_user(PSI_CPU, "full 1 2000000");
+	int some = trigger_arm(PSI_CPU, "some 1 500000");
+	pid_t spinner[2];
+
+	set_policy(0, SCHED_FIFO, 50);
+	spinner[0] = spin_on(0);
+	spinner[1] = spin_on(0);
+	EXPECT_TRUE(trigger_fired(some, 1000));
+	EXPECT_FALSE(trigger_fired(full, 3000));
+	EXPECT_FALSE(trigger_fired(user, 0));
+	load_stop(spinner[0]);
+	load_stop(spinner[1]);
+}
+
+TEST_HARNESS_MAIN
