@@ -1,0 +1,825 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Triggers: how an event gets to those who wait for it
+ *
+ * Invariant: an event is pending, once, from when it happens until a poll of the open
+ * file collects it, whatever that poll asked for. It belongs to the open file: who has a
+ * copy of the descriptor has the event, and whoever comes first has it alone. Where no
+ * event can come any more, every waiter is told at once, and so is every later one.
+ *
+ * What would break it: an event that only a waiter who is asleep gets; a queue of events
+ * in place of one; a file that is released while someone sleeps on it; a group that goes
+ * away without waking those who wait for it, or takes its triggers for those of the
+ * group that comes after it.
+ *
+ * An event is a read of 100 ms from a slow disk against a threshold of 50 ms in 500 ms, the
+ * reader is in a cgroup, and every test is run with a file of the system and one of
+ * that cgroup. A check every 50 ms sees it; LATE is a generous limit for that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define GROUP		CGROUP_ROOT "/psi_trigger_event"
+#define GROUP_IO	GROUP "/io.pressure"
+#define TRIGGER		"some 50000 500000"
+#define WINDOW_MS	500
+#define LATE_MS		100
+/* To remove a cgroup takes 25 ms where an instruction takes 64 ns. */
+#define AT_ONCE		(50 * NSEC_PER_MSEC)
+#define NO_TRIGGER	(POLLERR | POLLPRI)
+/* What poll() says of any file that has no say in it. */
+#define DEFAULT_MASK	(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
+
+/* ---- Across exec ---- */
+
+/*
+ * The test program executed anew with this variable waits on that descriptor, and
+ * tells what poll() said in its exit status.
+ */
+#define POLL_VARIABLE	"PSI_TEST_POLL_FD"
+
+static void __attribute__((constructor)) poll_and_exit(void)
+{
+	const char *fd = getenv(POLL_VARIABLE);
+
+	if (fd)
+		_exit(poll_fd(atoi(fd), POLLPRI, WINDOW_MS));
+}
+
+/* ---- Fixture ---- */
+
+FIXTURE(event) {
+	struct stalls stalls;
+	int fd;
+};
+
+FIXTURE_VARIANT(event) {
+	const char *path;
+};
+
+FIXTURE_VARIANT_ADD(event, of_the_system) {
+	.path = PSI_IO,
+};
+
+FIXTURE_VARIANT_ADD(event, of_a_cgroup) {
+	.path = GROUP_IO,
+};
+
+FIXTURE_SETUP(event)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_event", 100 * NSEC_PER_MSEC);
+	group_enter(GROUP);
+	self->fd = trigger_arm(variant->path, TRIGGER);
+}
+
+FIXTURE_TEARDOWN(event)
+{
+	close(self->fd);
+	group_leave();
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+/* One event, pending at the end. */
+static void make_event(const struct stalls *stalls)
+{
+	stall(stalls);
+	sleep_for(LATE_MS * NSEC_PER_MSEC);
+}
+
+/* Until the next event can come. */
+static void quiet_time(void)
+{
+	sleep_for((WINDOW_MS + LATE_MS) * NSEC_PER_MSEC);
+}
+
+/* ---- Pending ---- */
+
+TEST_F(event, is_not_there_without_a_stall)
+{
+	EXPECT_EQ(0, poll_fd(self->fd, POLLPRI, 3000));
+}
+
+TEST_F(event, is_pollpri_and_nothing_else)
+{
+	make_event(&self->stalls);
+	EXPECT_EQ(POLLPRI, poll_fd(self->fd, POLLPRI, 0));
+}
+
+TEST_F_TIMEOUT(event, is_pending_until_it_is_collected, 120)
+{
+	make_event(&self->stalls);
+	sleep_for(60 * NSEC_PER_SEC);
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+	EXPECT_FALSE(trigger_fired(self->fd, 2000));
+}
+
+TEST_F(event, is_one_however_many_there_were)
+{
+	for (int i = 0; i < 5; i++) {
+		make_event(&self->stalls);
+		quiet_time();
+	}
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	EXPECT_FALSE(trigger_fired(self->fd, 2000));
+}
+
+TEST_F(event, comes_again)
+{
+	for (int i = 0; i < 5; i++) {
+		make_event(&self->stalls);
+		EXPECT_TRUE(trigger_fired(self->fd, 0));
+		EXPECT_FALSE(trigger_fired(self->fd, 0));
+		quiet_time();
+	}
+}
+
+TEST_F(event, is_collected_by_a_poll_that_asks_for_nothing)
+{
+	make_event(&self->stalls);
+	poll_fd(self->fd, 0, 0);
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+}
+
+TEST_F(event, is_collected_by_a_poll_that_asks_for_something_else)
+{
+	make_event(&self->stalls);
+	poll_fd(self->fd, POLLIN, 0);
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+}
+
+TEST_F(event, is_not_collected_by_reading)
+{
+	struct psi psi;
+	char buf[512];
+	ssize_t len;
+
+	for (int i = 0; i < 3; i++) {
+		len = pread(self->fd, buf, sizeof(buf), 0);
+		ASSERT_LT(0, len);
+		EXPECT_EQ(NULL, psi_parse(buf, len, &psi));
+		EXPECT_FALSE(trigger_fired(self->fd, 0));
+	}
+	make_event(&self->stalls);
+	for (int i = 0; i < 3; i++) {
+		len = pread(self->fd, buf, sizeof(buf), 0);
+		ASSERT_LT(0, len);
+		EXPECT_EQ(NULL, psi_parse(buf, len, &psi));
+	}
+	EXPECT_LE(100 * NSEC_PER_MSEC * 99 / 100, psi.some.total * NSEC_PER_USEC);
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+}
+
+TEST_F(event, is_not_collected_by_a_second_write)
+{
+	make_event(&self->stalls);
+	EXPECT_EQ(EBUSY, trigger_set(self->fd, TRIGGER));
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+}
+
+/* ---- Asleep when it comes ---- */
+
+/**
+ * struct waiter - a thread that waits for an event
+ * @wait: how; returns true when it got one
+ * @fd: on what
+ * @thread: it
+ * @got: what came of it
+ * @woken: when it came back
+ */
+struct waiter {
+	bool (*wait)(int fd);
+	int fd;
+	pthread_t thread;
+	bool got;
+	__u64 woken;
+};
+
+static void *waiter_run(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	waiter->got = waiter->wait(waiter->fd);
+	waiter->woken = now_ns();
+	return NULL;
+}
+
+static void waiter_start(struct waiter *waiter)
+{
+	if (pthread_create(&waiter->thread, NULL, waiter_run, waiter))
+		psi_die("pthread_create: %s", strerror(errno));
+	/* It runs before us, and sleeps when we go on. */
+	sleep_for(20 * NSEC_PER_MSEC);
+}
+
+static bool waiter_end(struct waiter *waiter)
+{
+	if (pthread_join(waiter->thread, NULL))
+		psi_die("pthread_join: %s", strerror(errno));
+	return waiter->got;
+}
+
+/* Longer than any of them has to wait. */
+#define LONG_MS		5000
+
+static bool wait_poll(int fd)
+{
+	return poll_fd(fd, POLLPRI, LONG_MS) == POLLPRI;
+}
+
+static bool wait_select(int fd)
+{
+	struct timeval time = { .tv_sec = LONG_MS / 1000 };
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	return select(fd + 1, NULL, NULL, &set, &time) == 1 && FD_ISSET(fd, &set);
+}
+
+static int epoll_on(int fd, __u32 events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		psi_die("epoll: %s", strerror(errno));
+	return epoll;
+}
+
+/* Returns what it reports, 0 when nothing comes. */
+static __u32 epoll_events(int epoll, int ms)
+{
+	struct epoll_event event;
+	int nr = epoll_wait(epoll, &event, 1, ms);
+
+	if (nr < 0)
+		psi_die("epoll_wait: %s", strerror(errno));
+	return nr ? event.events : 0;
+}
+
+static bool wait_epoll(int fd)
+{
+	int epoll = epoll_on(fd, EPOLLPRI);
+	bool got = epoll_events(epoll, LONG_MS) == EPOLLPRI;
+
+	close(epoll);
+	return got;
+}
+
+static void check_waiter(struct __test_metadata *_metadata, const struct stalls *stalls, int fd,
+			 bool (*wait)(int fd))
+{
+	struct waiter waiter = { .wait = wait, .fd = fd };
+	__u64 start;
+
+	waiter_start(&waiter);
+	start = now_ns();
+	stall(stalls);
+	EXPECT_TRUE(waiter_end(&waiter));
+	/* The threshold is reached after 50 ms. */
+	EXPECT_LE(start + 50 * NSEC_PER_MSEC, waiter.woken);
+	EXPECT_GE(start + 50 * NSEC_PER_MSEC + LATE_MS * NSEC_PER_MSEC, waiter.woken);
+	EXPECT_FALSE(trigger_fired(fd, 0));
+}
+
+TEST_F(event, wakes_a_poll)
+{
+	check_waiter(_metadata, &self->stalls, self->fd, wait_poll);
+}
+
+TEST_F(event, wakes_a_select_for_exceptions)
+{
+	check_waiter(_metadata, &self->stalls, self->fd, wait_select);
+}
+
+TEST_F(event, wakes_an_epoll)
+{
+	check_waiter(_metadata, &self->stalls, self->fd, wait_epoll);
+}
+
+TEST_F(event, is_no_data_and_no_room_for_select)
+{
+	struct timeval time = {};
+	fd_set set;
+
+	make_event(&self->stalls);
+	FD_ZERO(&set);
+	FD_SET(self->fd, &set);
+	EXPECT_EQ(1, select(self->fd + 1, NULL, NULL, &set, &time));
+	FD_SET(self->fd, &set);
+	EXPECT_EQ(0, select(self->fd + 1, NULL, NULL, &set, &time));
+}
+
+/* ---- epoll ---- */
+
+TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
+{
+	int epoll = epoll_on(self->fd, EPOLLPRI);
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(0, epoll_events(epoll, 0));
+		make_event(&self->stalls);
+		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
+		EXPECT_EQ(0, epoll_events(epoll, 0));
+		quiet_time();
+	}
+	EXPECT_EQ(0, close(epoll));
+}
+
+TEST_F(event, is_reported_once_by_an_edge_triggered_epoll)
+{
+	int epoll = epoll_on(self->fd, EPOLLPRI | EPOLLET);
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(0, epoll_events(epoll, 0));
+		make_event(&self->stalls);
+		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
+		EXPECT_EQ(0, epoll_events(epoll, 0));
+		quiet_time();
+	}
+	EXPECT_EQ(0, close(epoll));
+}
+
+TEST_F(event, is_reported_by_a_oneshot_epoll_until_it_is_asked_for_again)
+{
+	struct epoll_event again = { .events = EPOLLPRI | EPOLLONESHOT };
+	int epoll = epoll_on(self->fd, EPOLLPRI | EPOLLONESHOT);
+
+	make_event(&self->stalls);
+	EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
+	quiet_time();
+	make_event(&self->stalls);
+	EXPECT_EQ(0, epoll_events(epoll, 0));
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	quiet_time();
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_MOD, self->fd, &again));
+	make_event(&self->stalls);
+	EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
+	EXPECT_EQ(0, close(epoll));
+}
+
+/* To look at the inner one is to poll the file: after that the event is collected. */
+TEST_F(event, reaches_an_epoll_of_epolls)
+{
+	int inner = epoll_on(self->fd, EPOLLPRI);
+	int outer = epoll_on(inner, EPOLLIN);
+
+	make_event(&self->stalls);
+	EXPECT_EQ(EPOLLIN, epoll_events(outer, 0));
+	epoll_events(inner, 0);
+	EXPECT_EQ(0, epoll_events(outer, 0));
+	EXPECT_EQ(0, close(outer));
+	EXPECT_EQ(0, close(inner));
+}
+
+#define MANY 40
+
+TEST_F(event, of_each_of_many_triggers_is_reported_by_one_epoll)
+{
+	struct epoll_event event = { .events = EPOLLPRI }, events[MANY + 1];
+	int fds[MANY], epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_GE(epoll, 0);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = trigger_arm(variant->path, TRIGGER);
+		event.data.fd = fds[i];
+		ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &event));
+	}
+	make_event(&self->stalls);
+	EXPECT_EQ(MANY, epoll_wait(epoll, events, MANY + 1, 0));
+	EXPECT_EQ(0, epoll_wait(epoll, events, MANY + 1, 0));
+	for (int i = 0; i < MANY; i++)
+		EXPECT_EQ(0, close(fds[i]));
+	EXPECT_EQ(0, close(epoll));
+}
+
+/* ---- Several have the descriptor ---- */
+
+#define WAITERS 3
+
+TEST_F(event, goes_to_one_of_several_waiters)
+{
+	struct waiter waiter[WAITERS];
+	int got = 0;
+
+	for (int i = 0; i < WAITERS; i++) {
+		waiter[i] = (struct waiter){ .wait = wait_poll, .fd = self->fd };
+		waiter_start(&waiter[i]);
+	}
+	make_event(&self->stalls);
+	for (int i = 0; i < WAITERS; i++)
+		got += waiter_end(&waiter[i]);
+	EXPECT_EQ(1, got);
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+}
+
+TEST_F(event, goes_to_each_open_file)
+{
+	int other = trigger_arm(variant->path, TRIGGER);
+	int higher = trigger_arm(variant->path, "some 200000 500000");
+
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(other, 0));
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	EXPECT_FALSE(trigger_fired(higher, 0));
+	EXPECT_EQ(0, close(other));
+	EXPECT_EQ(0, close(higher));
+}
+
+TEST_F(event, is_shared_by_a_dup)
+{
+	int copy = dup(self->fd);
+
+	ASSERT_GE(copy, 0);
+	EXPECT_EQ(EBUSY, trigger_set(copy, TRIGGER));
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(copy, 0));
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+	quiet_time();
+	EXPECT_EQ(0, close(copy));
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+}
+
+/* What poll() says in a child that is made after the event, or, with exec, in a new program. */
+static int poll_in_a_child(int fd, bool exec)
+{
+	static char * const argv[] = { "psi", NULL };
+	char variable[64];
+	char * const env[] = { variable, NULL };
+	int status;
+	pid_t pid;
+
+	snprintf(variable, sizeof(variable), POLL_VARIABLE "=%d", fd);
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		if (!exec)
+			_exit(poll_fd(fd, POLLPRI, WINDOW_MS));
+		fcntl(fd, F_SETFD, 0);
+		execve("/proc/self/exe", argv, env);
+		psi_die("exec: %s", strerror(errno));
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		psi_die("the child died");
+	return WEXITSTATUS(status);
+}
+
+TEST_F(event, is_shared_by_a_child)
+{
+	make_event(&self->stalls);
+	EXPECT_EQ(POLLPRI, poll_in_a_child(self->fd, false));
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+	EXPECT_EQ(0, poll_in_a_child(self->fd, false));
+}
+
+TEST_F(event, is_shared_by_a_program_that_is_executed)
+{
+	make_event(&self->stalls);
+	EXPECT_EQ(POLLPRI, poll_in_a_child(self->fd, true));
+	EXPECT_FALSE(trigger_fired(self->fd, 0));
+	EXPECT_EQ(0, poll_in_a_child(self->fd, true));
+}
+
+static void wait_and_tell(void *arg)
+{
+	if (!wait_poll(*(int *)arg))
+		psi_die("no event");
+}
+
+/* Those who armed it are gone, it lives on with whoever has it. */
+TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
+{
+	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	pid_t pid = load_start(&load);
+
+	EXPECT_EQ(0, close(self->fd));
+	stall(&self->stalls);
+	load_wait(pid);
+	self->fd = -1;
+}
+
+TEST_F(event, outlives_a_waiter_that_is_killed)
+{
+	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	pid_t pid = load_start(&load);
+
+	sleep_for(20 * NSEC_PER_MSEC);
+	load_stop(pid);
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+}
+
+static bool wait_poll_invalid(int fd)
+{
+	return poll_fd(fd, POLLPRI, LONG_MS) == POLLNVAL;
+}
+
+/* Its sleep keeps the file alive; when it wakes up it finds no descriptor. */
+TEST_F(event, wakes_a_waiter_whose_descriptor_is_closed)
+{
+	struct waiter waiter = { .wait = wait_poll_invalid, .fd = self->fd };
+	__u64 start;
+
+	waiter_start(&waiter);
+	EXPECT_EQ(0, close(self->fd));
+	start = now_ns();
+	make_event(&self->stalls);
+	EXPECT_TRUE(waiter_end(&waiter));
+	EXPECT_GT(start + NSEC_PER_SEC, waiter.woken);
+	self->fd = -1;
+}
+
+TEST_F(event, does_not_come_from_a_file_that_was_closed_under_an_epoll)
+{
+	int epoll = epoll_on(self->fd, EPOLLPRI);
+
+	EXPECT_EQ(0, close(self->fd));
+	make_event(&self->stalls);
+	EXPECT_EQ(0, epoll_events(epoll, 1000));
+	EXPECT_EQ(0, close(epoll));
+	self->fd = -1;
+}
+
+static void do_nothing(int sig)
+{
+}
+
+TEST_F(event, outlives_a_signal)
+{
+	const struct sigaction action = { .sa_handler = do_nothing };
+	struct pollfd pfd = { .fd = self->fd, .events = POLLPRI };
+	struct itimerval timer = { .it_value.tv_usec = 30000 };
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	EXPECT_EQ(-1, poll(&pfd, 1, 1000));
+	EXPECT_EQ(EINTR, errno);
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+}
+
+/* ---- No trigger ---- */
+
+FIXTURE(untriggered) {
+};
+
+FIXTURE_VARIANT(untriggered) {
+	const char *path;
+	const char *text;
+};
+
+FIXTURE_VARIANT_ADD(untriggered, file_of_the_system) {
+	.path = PSI_IO,
+};
+
+FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup) {
+	.path = GROUP_IO,
+};
+
+FIXTURE_VARIANT_ADD(untriggered, file_of_the_system_after_a_write_that_was_rejected) {
+	.path = PSI_IO,
+	.text = "some 50000 1\n",
+};
+
+FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup_after_a_write_that_was_rejected) {
+	.path = GROUP_IO,
+	.text = "junk",
+};
+
+FIXTURE_SETUP(untriggered)
+{
+	cgroup_create(GROUP, "+io");
+}
+
+FIXTURE_TEARDOWN(untriggered)
+{
+	cgroup_remove(GROUP);
+}
+
+TEST_F(untriggered, has_nothing_to_wait_for)
+{
+	int epoll, fd = trigger_open(variant->path);
+	struct timeval time = { .tv_sec = 10 };
+	__u64 start = now_ns();
+	fd_set set;
+
+	if (variant->text)
+		EXPECT_EQ(EINVAL, trigger_set(fd, variant->text));
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 10000));
+		EXPECT_EQ(NO_TRIGGER | DEFAULT_MASK, poll_fd(fd, POLLPRI | DEFAULT_MASK, 10000));
+		EXPECT_EQ(POLLERR, poll_fd(fd, 0, 10000));
+	}
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	EXPECT_EQ(1, select(fd + 1, NULL, NULL, &set, &time));
+	epoll = epoll_on(fd, EPOLLPRI);
+	EXPECT_EQ(EPOLLERR | EPOLLPRI, epoll_events(epoll, 10000));
+	EXPECT_EQ(EPOLLERR | EPOLLPRI, epoll_events(epoll, 10000));
+	EXPECT_GT(start + NSEC_PER_SEC, now_ns());
+	EXPECT_EQ(0, close(epoll));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* ---- The cgroup goes away ---- */
+
+static bool wait_poll_error(int fd)
+{
+	return poll_fd(fd, POLLPRI, LONG_MS) == NO_TRIGGER;
+}
+
+static bool wait_epoll_error(int fd)
+{
+	int epoll = epoll_on(fd, EPOLLPRI);
+	bool got = epoll_events(epoll, LONG_MS) == (EPOLLERR | EPOLLPRI);
+
+	close(epoll);
+	return got;
+}
+
+/*
+ * @end: what ends it
+ */
+FIXTURE(death) {
+	struct stalls stalls;
+	struct waiter waiter[3];
+	int fd[3];
+	int other;
+};
+
+FIXTURE_VARIANT(death) {
+	void (*end)(void);
+	bool removed;
+};
+
+static void end_by_removal(void)
+{
+	group_leave();
+	if (rmdir(GROUP))
+		psi_die("rmdir: %s", strerror(errno));
+}
+
+static void end_by_switch(void)
+{
+	cgroup_write(GROUP, "cgroup.pressure", "0");
+}
+
+FIXTURE_VARIANT_ADD(death, of_the_cgroup) {
+	.end = end_by_removal,
+	.removed = true,
+};
+
+FIXTURE_VARIANT_ADD(death, of_its_accounting) {
+	.end = end_by_switch,
+};
+
+FIXTURE_SETUP(death)
+{
+	bool (*wait[])(int fd) = { wait_poll_error, wait_select, wait_epoll_error };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_event", 100 * NSEC_PER_MSEC);
+	group_enter(GROUP);
+	/* Privileged or not, some or full, near or far: all of them die. */
+	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
+	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
+	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
+	self->other = trigger_arm(PSI_IO, TRIGGER);
+	for (int i = 0; i < 3; i++) {
+		self->waiter[i] = (struct waiter){ .wait = wait[i], .fd = self->fd[i] };
+		waiter_start(&self->waiter[i]);
+	}
+}
+
+FIXTURE_TEARDOWN(death)
+{
+	stalls_remove(&self->stalls);
+	group_leave();
+	if (!access(GROUP, F_OK))
+		cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
+{
+	__u64 start = now_ns();
+	char buf[512];
+
+	variant->end();
+	for (int i = 0; i < 3; i++) {
+		EXPECT_TRUE(waiter_end(&self->waiter[i]));
+		EXPECT_GT(start + AT_ONCE, self->waiter[i].woken) {
+			TH_LOG("waiter %d woke up after %.3f s", i,
+			       (self->waiter[i].woken - start) / 1e9);
+		}
+		for (int round = 0; round < 2; round++) {
+			EXPECT_EQ(NO_TRIGGER, poll_fd(self->fd[i], POLLPRI, LONG_MS));
+			EXPECT_EQ(NO_TRIGGER | DEFAULT_MASK,
+				  poll_fd(self->fd[i], POLLPRI | DEFAULT_MASK, LONG_MS));
+		}
+		EXPECT_EQ(-1, pread(self->fd[i], buf, sizeof(buf), 0));
+		EXPECT_EQ(ENODEV, errno);
+		EXPECT_EQ(ENODEV, trigger_set(self->fd[i], TRIGGER));
+		EXPECT_EQ(0, close(self->fd[i]));
+	}
+}
+
+/* What is next to it is none of its business. */
+TEST_F(death, leaves_other_triggers_alone)
+{
+	variant->end();
+	for (int i = 0; i < 3; i++)
+		EXPECT_TRUE(waiter_end(&self->waiter[i]));
+	EXPECT_FALSE(trigger_fired(self->other, 0));
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(self->other, 0));
+}
+
+TEST_F(death, is_for_good)
+{
+	int fresh;
+
+	variant->end();
+	for (int i = 0; i < 3; i++)
+		EXPECT_TRUE(waiter_end(&self->waiter[i]));
+	if (variant->removed) {
+		group_enter(GROUP);
+	} else {
+		EXPECT_EQ(-1, open(GROUP_IO, O_RDONLY | O_CLOEXEC));
+		EXPECT_EQ(ENOENT, errno);
+		cgroup_write(GROUP, "cgroup.pressure", "1");
+	}
+	fresh = trigger_arm(GROUP_IO, TRIGGER);
+	make_event(&self->stalls);
+	EXPECT_TRUE(trigger_fired(fresh, 0));
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(NO_TRIGGER, poll_fd(self->fd[i], POLLPRI, 0));
+		EXPECT_EQ(ENODEV, trigger_set(self->fd[i], TRIGGER));
+	}
+	EXPECT_EQ(0, close(fresh));
+}
+
+TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
+{
+	const struct load load = { .cgroup = GROUP, .fn = spin };
+	pid_t pid[2] = { load_start(&load), load_start(&load) };
+	int fd = trigger_arm(GROUP "/cpu.pressure", "some 10000 500000");
+
+	EXPECT_TRUE(trigger_fired(fd, 1000));
+	load_stop(pid[0]);
+	load_stop(pid[1]);
+	variant->end();
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
+	for (int i = 0; i < 3; i++)
+		EXPECT_TRUE(waiter_end(&self->waiter[i]));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* A parent that accounts nothing has children that do. */
+TEST(switch_of_a_parent_leaves_its_children_alone)
+{
+	static const char child[] = GROUP "/child";
+	struct stalls stalls;
+	int fd;
+
+	cpus_use(1);
+	stalls_create(&stalls, "psi_event", 100 * NSEC_PER_MSEC);
+	cgroup_create(GROUP, "+io");
+	cgroup_create(child, "+io");
+	cgroup_write(child, "cgroup.procs", "0");
+	fd = trigger_arm(GROUP "/child/io.pressure", TRIGGER);
+	cgroup_write(GROUP, "cgroup.pressure", "0");
+	EXPECT_EQ(0, poll_fd(fd, POLLPRI, 0));
+	make_event(&stalls);
+	EXPECT_TRUE(trigger_fired(fd, 0));
+	EXPECT_EQ(0, close(fd));
+	group_leave();
+	cgroup_remove(child);
+	cgroup_remove(GROUP);
+	stalls_remove(&stalls);
+}
+
+TEST_HARNESS_MAIN
