@@ -268,8 +268,8 @@ static const char * const fault_names[NR_FAULTS] = {
 	"false event", "missed event", "second event within a window",
 };
 
-/* Prints the first few only. */
-#define MAX_REPORTS 10
+/* Of each kind. */
+#define MAX_REPORTS 5
 
 struct judge {
 	const struct stall_log *log;
@@ -277,21 +277,26 @@ struct judge {
 	bool silent;
 };
 
-static void report_fault(struct judge *judge, enum fault fault, const struct trigger *trigger,
-			 __u64 from, __u64 at, __u64 best)
+/* @due: when the threshold was reached, if an event was missed. */
+static void found_fault(struct judge *judge, enum fault fault, const struct trigger *trigger,
+			__u64 from, __u64 at, __u64 due)
 {
 	const struct stall_log *log = judge->log;
 	int i;
 
-	if (judge->silent || judge->faults[0] + judge->faults[1] + judge->faults[2] > MAX_REPORTS)
+	if (++judge->faults[fault] > MAX_REPORTS || judge->silent)
 		return;
 	ksft_print_msg("%s: %s %s, %s: %llu us in %llu us, armed at %.6f\n", fault_names[fault],
 		       trigger->path, trigger->full ? "full" : "some",
 		       trigger->user ? "user" : "privileged",
 		       trigger->threshold / NSEC_PER_USEC, trigger->window / NSEC_PER_USEC,
 		       (trigger->arm_begin - log->start) / 1e9);
-	ksft_print_msg("  at %.6f, counted from %.6f (seed %llu); most stall in a window: %.6f\n",
-		       (at - log->start) / 1e9, (from - log->start) / 1e9, seed(), best / 1e9);
+	ksft_print_msg("  %s at %.6f, counted from %.6f (seed %llu); most in a window: %.6f\n",
+		       due ? "reached" : "came", ((due ?: at) - log->start) / 1e9,
+		       (from - log->start) / 1e9, seed(),
+		       most_stall(&log->most, trigger->window, from, at) / 1e9);
+	if (due)
+		ksft_print_msg("  nothing came before %.6f\n", (at - log->start) / 1e9);
 	from = at > from + 2 * trigger->window ? at - 2 * trigger->window : from;
 	for (i = interval_after(&log->most, from);
 	     i < log->most.nr && log->most.at[i].begin < at; i++)
@@ -300,20 +305,12 @@ static void report_fault(struct judge *judge, enum fault fault, const struct tri
 			       (log->most.at[i].end - log->start) / 1e9);
 }
 
-static void found_fault(struct judge *judge, enum fault fault, const struct trigger *trigger,
-			__u64 from, __u64 at)
-{
-	judge->faults[fault]++;
-	report_fault(judge, fault, trigger, from, at,
-		     most_stall(&judge->log->most, trigger->window, from, at));
-}
-
 /* (a) */
 static void judge_event(struct judge *judge, const struct trigger *trigger, __u64 from, __u64 at)
 {
 	if (trigger->never || most_stall(&judge->log->most, trigger->window, from, at) <
 	    trigger->threshold)
-		found_fault(judge, FALSE_EVENT, trigger, from, at);
+		found_fault(judge, FALSE_EVENT, trigger, from, at, 0);
 }
 
 /* (b): nothing came from @from, when the counting began anew, to @at. */
@@ -329,10 +326,8 @@ static void judge_silence(struct judge *judge, const struct trigger *trigger, __
 				from);
 	if (!due)
 		return;
-	if (due < quiet_until)
-		due = quiet_until;
-	if (due + window / 10 + LATE(window) < at)
-		found_fault(judge, MISSED_EVENT, trigger, from, at);
+	if ((due > quiet_until ? due : quiet_until) + window / 10 + LATE(window) < at)
+		found_fault(judge, MISSED_EVENT, trigger, from, at, due);
 }
 
 static void judge_trigger(struct judge *judge, const struct trigger *trigger)
@@ -343,7 +338,7 @@ static void judge_trigger(struct judge *judge, const struct trigger *trigger)
 		__u64 at = trigger->event[i];
 
 		if (i && at + SEEN < quiet)
-			found_fault(judge, EVENT_TOO_EARLY, trigger, most, at);
+			found_fault(judge, EVENT_TOO_EARLY, trigger, most, at, 0);
 		judge_event(judge, trigger, most, at);
 		judge_silence(judge, trigger, least, quiet, at);
 		least = at;
@@ -813,10 +808,8 @@ static void trigger_start(struct trigger *trigger, int epoll)
 
 	snprintf(text, sizeof(text), "%s %llu %llu", trigger->full ? "full" : "some",
 		 trigger->threshold / NSEC_PER_USEC, trigger->window / NSEC_PER_USEC);
-	trigger->window -= trigger->window % NSEC_PER_USEC;
 	trigger->fd = trigger->user ? trigger_open_user(trigger->path) :
 		      trigger_open(trigger->path);
-	/* First the epoll: an event that is pending already would be collected by it. */
 	trigger->arm_begin = now_ns();
 	if (trigger_write(trigger->fd, text, strlen(text) + 1))
 		psi_die("%s: cannot arm \"%s\"", trigger->path, text);

@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Triggers: what is easily got wrong about windows, one thing at a time
+ *
+ * Invariants:
+ *  - An event is reported, if need be at the end of the quiet time; at most one a window.
+ *  - A window is time: silence is a part of it, and so is nothing from before it.
+ *  - A trigger knows nothing of other triggers, of readers, or of what was before it.
+ *  - While nothing stalls, nothing is done for it.
+ *
+ * What would break it: a window that is stretched to the next check, or whose past is guessed
+ * from the window before; a check that another trigger's check puts off; a
+ * sample that a reader takes away; a timer that goes on for ever. trigger_oracle_test
+ * has all of this at random; here each has a name.
+ *
+ * The values are also printed as "row: ...", for ci/exactness.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define GROUP		CGROUP_ROOT "/psi_trigger_exact"
+#define GROUP_IO	GROUP "/io.pressure"
+#define UNIT		(100 * NSEC_PER_MSEC)
+/* What an event may be late, besides the tenth of a window between two checks. */
+#define LATE(window)	(10 * NSEC_PER_MSEC + (window) / 100)
+
+/* ---- One trigger ---- */
+
+/*
+ * @path: its file
+ * @user: it belongs to an ordinary user
+ * @window: in ns
+ */
+FIXTURE(trigger) {
+	struct stalls stalls;
+};
+
+FIXTURE_VARIANT(trigger) {
+	const char *path;
+	bool user;
+	__u64 window;
+};
+
+FIXTURE_VARIANT_ADD(trigger, of_the_system) {
+	.path = PSI_IO,
+	.window = 2 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(trigger, of_the_system_of_a_user) {
+	.path = PSI_IO,
+	.user = true,
+	.window = 2 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(trigger, of_a_cgroup) {
+	.path = GROUP_IO,
+	.window = 3 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(trigger, of_a_cgroup_of_a_user) {
+	.path = GROUP_IO,
+	.user = true,
+	.window = 4 * NSEC_PER_SEC,
+};
+
+FIXTURE_SETUP(trigger)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_exact", UNIT);
+	group_enter(GROUP);
+}
+
+FIXTURE_TEARDOWN(trigger)
+{
+	group_leave();
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static int arm(const char *path, bool user, __u64 threshold, __u64 window)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "some %llu %llu", threshold / NSEC_PER_USEC,
+		 window / NSEC_PER_USEC);
+	return user ? trigger_arm_user(path, text) : trigger_arm(path, text);
+}
+
+/* For as long as an event may still come from what was before. */
+static int too_late(__u64 window)
+{
+	return (3 * window) / NSEC_PER_MSEC;
+}
+
+TEST_F(trigger, reports_at_the_end_of_the_quiet_time_what_was_in_it)
+{
+	__u64 window = variant->window, first, second;
+	int fd = arm(variant->path, variant->user, UNIT * 8 / 10, window);
+
+	stall(&self->stalls);
+	ASSERT_TRUE(trigger_fired(fd, window / 10 / NSEC_PER_MSEC + 50));
+	first = now_ns();
+	sleep_for(window / 2);
+	stall(&self->stalls);
+	EXPECT_TRUE(trigger_fired(fd, too_late(window)));
+	second = now_ns();
+	EXPECT_LE(first + window - NSEC_PER_MSEC, second);
+	EXPECT_GE(first + window + window / 10 + LATE(window), second);
+	EXPECT_FALSE(trigger_fired(fd, too_late(window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* What was reported is used up. */
+TEST_F(trigger, counts_a_stall_once)
+{
+	int fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
+
+	stall_times(&self->stalls, 2);
+	EXPECT_TRUE(trigger_fired(fd, too_late(variant->window)));
+	stall(&self->stalls);
+	EXPECT_FALSE(trigger_fired(fd, too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
+{
+	int fd;
+
+	stall_times(&self->stalls, 50);
+	fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
+	stall(&self->stalls);
+	EXPECT_FALSE(trigger_fired(fd, too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+static void read_once(void *arg)
+{
+	stall(arg);
+}
+
+TEST_F(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it)
+{
+	__u64 latency = variant->window * 9 / 10;
+	struct stalls slow;
+	struct load load = { .policy = SCHED_FIFO, .prio = 60, .fn = read_once, .arg = &slow };
+	int more, less;
+	pid_t pid;
+
+	stalls_create(&slow, "psi_exact_slow", latency);
+	pid = load_start(&load);
+	sleep_for(latency * 6 / 10);
+	more = arm(variant->path, variant->user, latency * 45 / 100, variant->window);
+	less = arm(variant->path, variant->user, latency * 35 / 100, variant->window);
+	load_wait(pid);
+	EXPECT_TRUE(trigger_fired(less, too_late(variant->window)));
+	EXPECT_FALSE(trigger_fired(more, too_late(variant->window)));
+	EXPECT_EQ(0, close(more));
+	EXPECT_EQ(0, close(less));
+	stalls_remove(&slow);
+}
+
+/*
+ *     stall    ##   ...   silence of some length   ...   ##
+ *     window                                     |------->|
+ */
+TEST_F_TIMEOUT(trigger, has_silence_in_its_window, 12000)
+{
+	/* In windows: the last is an hour and more. */
+	static const __u64 silences[] = { 1, 2, 3, 5, 9, 15, 60, 300, 1800 };
+	int fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
+
+	for (size_t i = 0; i < ARRAY_SIZE(silences); i++) {
+		stall(&self->stalls);
+		sleep_for(silences[i] * variant->window);
+		EXPECT_FALSE(trigger_fired(fd, 0)) {
+			TH_LOG("after %llu windows", silences[i]);
+		}
+	}
+	stall(&self->stalls);
+	EXPECT_FALSE(trigger_fired(fd, too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F_TIMEOUT(trigger, does_not_take_past_load_for_present_load, 300)
+{
+	int fd;
+
+	stall_times(&self->stalls, 300);
+	sleep_for(60 * NSEC_PER_SEC);
+	fd = arm(variant->path, variant->user, variant->window * 95 / 100, variant->window);
+	stall(&self->stalls);
+	EXPECT_FALSE(trigger_fired(fd, 4 * too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F_TIMEOUT(trigger, fires_once_a_window_while_the_stall_lasts, 120)
+{
+	int fd = arm(variant->path, variant->user, UNIT, variant->window);
+	int events = 0, most = 20 * NSEC_PER_SEC / variant->window + 1;
+
+	for (__u64 end = now_ns() + 20 * NSEC_PER_SEC; now_ns() < end; ) {
+		stall(&self->stalls);
+		events += trigger_fired(fd, 0);
+	}
+	/* Each quiet time may end right before a check. */
+	EXPECT_LE((int)(20 * NSEC_PER_SEC / (variant->window * 11 / 10 + UNIT)), events);
+	EXPECT_GE(most, events);
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F_TIMEOUT(trigger, of_nine_tenths_of_the_window_fires_when_all_is_stalled, 120)
+{
+	int fd = arm(variant->path, variant->user, variant->window * 89 / 100, variant->window);
+
+	for (__u64 end = now_ns() + 3 * variant->window; now_ns() < end; )
+		stall(&self->stalls);
+	EXPECT_TRUE(trigger_fired(fd, 0));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_F(trigger, of_one_microsecond_fires)
+{
+	int fd = arm(variant->path, variant->user, NSEC_PER_USEC, variant->window);
+
+	EXPECT_FALSE(trigger_fired(fd, too_late(variant->window)));
+	stall(&self->stalls);
+	EXPECT_TRUE(trigger_fired(fd, too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* The same text means the same: a last digit is not cut off where there is no NUL. */
+TEST_F(trigger, has_the_window_that_was_written_without_a_nul)
+{
+	int fd = trigger_open(variant->path);
+
+	/* Not by the user: a window cut to 500 ms is not for him. */
+	ASSERT_EQ(0, trigger_set(fd, "some 150000 5000000"));
+	stall(&self->stalls);
+	sleep_for(2 * NSEC_PER_SEC);
+	stall(&self->stalls);
+	EXPECT_TRUE(trigger_fired(fd, 1000));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* ---- Next to others ---- */
+
+static void read_file_at_10_khz(void *arg)
+{
+	int fd = open(arg, O_RDONLY | O_CLOEXEC);
+	__u64 next = now_ns();
+	char buf[512];
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		if (pread(fd, buf, sizeof(buf), 0) <= 0)
+			psi_die("the reader cannot read");
+		next += 100 * NSEC_PER_USEC;
+		if (next < now_ns())
+			next = now_ns();
+		sleep_until(next);
+	}
+}
+
+/*
+ * 0.2 s of stall every second. 0.3 s in 3 s are reached after 1.2 s, then again in every
+ * quiet time: in 20 s 7 events.
+ */
+FIXTURE(neighbour) {
+	struct stalls stalls;
+	pid_t reader;
+};
+
+FIXTURE_VARIANT(neighbour) {
+	const char *row;
+	const char *text;
+	bool other_user;
+	bool reader;
+};
+
+FIXTURE_VARIANT_ADD(neighbour, nobody) {
+	.row = "0.3 s in 3 s, stall 0.2 s every second, alone: events in 20 s",
+};
+
+FIXTURE_VARIANT_ADD(neighbour, a_trigger_that_cannot_be_reached) {
+	.row = "0.3 s in 3 s, stall 0.2 s every second, next to 0.5 s in 0.5 s: events in 20 s",
+	.text = "some 500000 500000",
+};
+
+FIXTURE_VARIANT_ADD(neighbour, a_trigger_that_fires) {
+	.row = "0.3 s in 3 s, stall 0.2 s every second, next to 0.1 s in 0.5 s: events in 20 s",
+	.text = "some 100000 500000",
+};
+
+FIXTURE_VARIANT_ADD(neighbour, a_trigger_of_a_user) {
+	.row = "0.3 s in 3 s, stall 0.2 s every second, next to a user's: events in 20 s",
+	.text = "some 100000 2000000",
+	.other_user = true,
+};
+
+FIXTURE_VARIANT_ADD(neighbour, a_reader_at_10_khz) {
+	.row = "0.3 s in 3 s, stall 0.2 s every second, read every 0.1 ms: events in 20 s",
+	.reader = true,
+};
+
+FIXTURE_SETUP(neighbour)
+{
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
+				   .arg = PSI_IO };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_exact", UNIT);
+	if (variant->reader)
+		self->reader = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(neighbour)
+{
+	if (variant->reader)
+		load_stop(self->reader);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(neighbour, changes_nothing, 120)
+{
+	int other = -1, fd, events = 0;
+	__u64 next;
+
+	if (variant->text)
+		other = variant->other_user ? trigger_arm_user(PSI_IO, variant->text) :
+			trigger_arm(PSI_IO, variant->text);
+	sleep_for(5 * NSEC_PER_SEC);
+	fd = trigger_arm(PSI_IO, "some 300000 3000000");
+	next = now_ns();
+	for (int i = 0; i < 20; i++) {
+		stall_times(&self->stalls, 2);
+		next += NSEC_PER_SEC;
+		events += trigger_count(fd, next);
+		if (other >= 0)
+			trigger_fired(other, 0);
+	}
+	report_row(variant->row, "%d", events);
+	EXPECT_LE(6, events);
+	EXPECT_GE(7, events);
+	close(other);
+	EXPECT_EQ(0, close(fd));
+}
+
+/*
+ *     CPU 0   spinner, spinner: stalled all the time
+ *
+ * 12 windows of 2 s: the first event after half of one, then one when each quiet time ends.
+ */
+FIXTURE(reader) {
+	pid_t spinner[2];
+	pid_t pid;
+};
+
+FIXTURE_VARIANT(reader) {
+	const char *row;
+	bool reads;
+};
+
+FIXTURE_VARIANT_ADD(reader, that_is_not_there) {
+	.row = "24 s of full stall, 1 s in 2 s of a user, not read: events",
+};
+
+FIXTURE_VARIANT_ADD(reader, at_10_khz) {
+	.row = "24 s of full stall, 1 s in 2 s of a user, read every 0.1 ms: events",
+	.reads = true,
+};
+
+FIXTURE_SETUP(reader)
+{
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
+				   .arg = PSI_CPU };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	self->spinner[0] = spin_on(0);
+	self->spinner[1] = spin_on(0);
+	if (variant->reads)
+		self->pid = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(reader)
+{
+	if (variant->reads)
+		load_stop(self->pid);
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(reader, takes_no_events_away, 120)
+{
+	int fd = trigger_arm_user(PSI_CPU, "some 1000000 2000000");
+	int events = trigger_count(fd, now_ns() + 24 * NSEC_PER_SEC);
+
+	report_row(variant->row, "%d", events);
+	EXPECT_LE(10, events);
+	EXPECT_GE(12, events);
+	EXPECT_EQ(0, close(fd));
+}
+
+/* ---- A monitor that comes too late ---- */
+
+FIXTURE(hog) {
+	struct rt_free rt;
+	pid_t starved;
+};
+
+FIXTURE_VARIANT(hog) {
+	bool user;
+	__u64 duration;
+};
+
+FIXTURE_VARIANT_ADD(hog, of_3_seconds) {
+	.duration = 3 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(hog, of_30_seconds) {
+	.duration = 30 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(hog, of_3_seconds_for_a_user) {
+	.user = true,
+	.duration = 3 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(hog, of_30_seconds_for_a_user) {
+	.user = true,
+	.duration = 30 * NSEC_PER_SEC,
+};
+
+FIXTURE_SETUP(hog)
+{
+	cpus_use(1);
+	rt_free_begin(&self->rt);
+	set_policy(0, SCHED_FIFO, 50);
+	self->starved = spin_on(0);
+}
+
+FIXTURE_TEARDOWN(hog)
+{
+	load_stop(self->starved);
+	rt_free_end(&self->rt);
+	cpus_use(cpus_possible());
+}
+
+static void hog_cpu(void *arg)
+{
+	spin_until(now_ns() + *(__u64 *)arg);
+}
+
+/*
+ *     hog       FIFO   |runs for N seconds                |ends
+ *     starved   OTHER  |waits                             |runs
+ *
+ * Nothing of the kernel runs meanwhile. Whichever of its windows it looks at afterwards, some
+ * of them were stalled from begin to end.
+ */
+TEST_F_TIMEOUT(hog, does_not_hide_the_stall_that_it_made, 120)
+{
+	__u64 duration = variant->duration;
+	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = hog_cpu,
+				   .arg = &duration };
+	int fd = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
+	int calm = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
+
+	EXPECT_FALSE(trigger_fired(calm, 5000));
+	load_wait(load_start(&load));
+	EXPECT_TRUE(trigger_fired(fd, 500));
+	/* It says so once. */
+	EXPECT_FALSE(trigger_fired(fd, 5000));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(calm));
+}
+
+/* ---- What it costs ---- */
+
+struct armed {
+	const char *path;
+	const char *text;
+	bool user;
+};
+
+static const struct armed on_io_and_memory[] = {
+	{ PSI_IO, "some 50000 500000" },
+	{ PSI_IO, "full 50000 1000000" },
+	{ PSI_IO, "some 100000 2000000", true },
+	{ PSI_MEMORY, "some 50000 500000" },
+	{ PSI_MEMORY, "full 50000 3000000" },
+	{ PSI_MEMORY, "some 100000 10000000", true },
+	{ GROUP_IO, "some 50000 500000" },
+	{ GROUP_IO, "full 50000 10000000" },
+	{ GROUP "/memory.pressure", "some 50000 500000" },
+};
+
+/*
+ * To wake up is to wait for a CPU that has to switch, so there is no machine without
+ * any cpu stall.
+ */
+static const struct armed on_cpu[] = {
+	{ PSI_CPU, "some 50000 500000" },
+	{ PSI_CPU, "full 50000 500000" },
+	{ PSI_CPU, "some 100000 4000000", true },
+	{ GROUP "/cpu.pressure", "some 50000 500000" },
+	{ GROUP "/cpu.pressure", "full 50000 2000000", true },
+};
+
+/* Interrupts of the CPUs' own timers. */
+static __u64 timer_interrupts(void)
+{
+	char buf[16384], *at;
+	ssize_t len;
+
+	len = read_file("/proc/interrupts", buf, sizeof(buf));
+	if (len < 0)
+		psi_die("/proc/interrupts: %s", strerror(errno));
+	at = strstr(buf, "LOC:");
+	if (!at)
+		psi_die("/proc/interrupts has no line LOC");
+	return strtoull(at + 4, NULL, 10);
+}
+
+/**
+ * struct cost - what the kernel did by itself
+ * @switches: to its threads
+ * @interrupts: of the timer
+ */
+struct cost {
+	__u64 switches;
+	__u64 interrupts;
+};
+
+static struct cost cost_of_idling(__u64 ns)
+{
+	struct cost cost;
+
+	cost.switches = kthread_switches();
+	cost.interrupts = timer_interrupts();
+	sleep_for(ns);
+	cost.interrupts = timer_interrupts() - cost.interrupts;
+	cost.switches = kthread_switches() - cost.switches;
+	return cost;
+}
+
+#define MAX_ARMED	16
+
+FIXTURE(cost) {
+	struct stalls stalls;
+	struct cost before;
+	int fd[MAX_ARMED];
+};
+
+FIXTURE_SETUP(cost)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_exact", UNIT);
+	group_enter(GROUP);
+	for (int i = 0; i < MAX_ARMED; i++)
+		self->fd[i] = -1;
+	/* What was done for the set-up is over. */
+	sleep_for(30 * NSEC_PER_SEC);
+	self->before = cost_of_idling(60 * NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(cost)
+{
+	for (int i = 0; i < MAX_ARMED; i++)
+		close(self->fd[i]);
+	group_leave();
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static void arm_all(FIXTURE_DATA(cost) *self, const struct armed *armed, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		self->fd[i] = armed[i].user ? trigger_arm_user(armed[i].path, armed[i].text) :
+			      trigger_arm(armed[i].path, armed[i].text);
+}
+
+static void expect_cost(struct __test_metadata *_metadata, const char *when,
+			const struct cost *before, int times, const struct cost *cost)
+{
+	ksft_print_msg("%s: %llu switches, %llu timer interrupts in 60 s; before: %llu, %llu\n",
+		       when, cost->switches, cost->interrupts, before->switches,
+		       before->interrupts);
+	EXPECT_GE(times * before->switches + 4, cost->switches);
+	EXPECT_GE(times * before->interrupts + 10, cost->interrupts);
+}
+
+TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 400)
+{
+	struct cost cost;
+
+	arm_all(self, on_io_and_memory, ARRAY_SIZE(on_io_and_memory));
+	sleep_for(30 * NSEC_PER_SEC);
+	cost = cost_of_idling(60 * NSEC_PER_SEC);
+	expect_cost(_metadata, "armed", &self->before, 1, &cost);
+	report_row("io and memory triggers, 60 s idle: more wake-ups of kernel threads", "%lld",
+		   (long long)(cost.switches - self->before.switches));
+	stall_times(&self->stalls, 3);
+	/* One window, the longest, without a stall. */
+	sleep_for(12 * NSEC_PER_SEC);
+	cost = cost_of_idling(60 * NSEC_PER_SEC);
+	expect_cost(_metadata, "after a stall", &self->before, 1, &cost);
+}
+
+/*
+ * Each wake-up may be followed by a window of checks, but these are no reason for more
+ * of them.
+ */
+TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_feed_itself, 400)
+{
+	struct cost cost;
+
+	arm_all(self, on_cpu, ARRAY_SIZE(on_cpu));
+	sleep_for(30 * NSEC_PER_SEC);
+	cost = cost_of_idling(60 * NSEC_PER_SEC);
+	expect_cost(_metadata, "armed", &self->before, 12, &cost);
+	report_row("cpu triggers, 60 s idle: more wake-ups of kernel threads", "%lld",
+		   (long long)(cost.switches - self->before.switches));
+}
+
+static long long switches_while_stalled(const struct stalls *stalls, int times)
+{
+	long long switches = kthread_switches();
+
+	stall_times(stalls, times);
+	return kthread_switches() - switches;
+}
+
+TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 400)
+{
+	long long none, some;
+	int fd;
+
+	none = switches_while_stalled(&self->stalls, 100);
+	sleep_for(30 * NSEC_PER_SEC);
+	fd = trigger_arm(GROUP_IO, "some 1900000 2000000");
+	some = switches_while_stalled(&self->stalls, 100);
+	ksft_print_msg("10 s of stall: %lld switches, with a trigger %lld\n", none, some);
+	/* 5 windows, 10 checks each; half as many again for how they are made. */
+	EXPECT_GE(none + 5 * 10 * 3 / 2, some);
+	EXPECT_EQ(0, close(fd));
+	some = switches_while_stalled(&self->stalls, 100);
+	ksft_print_msg("closed: %lld\n", some);
+	EXPECT_GE(none + 4, some);
+}
+
+TEST_HARNESS_MAIN
