@@ -1,0 +1,861 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Triggers in the hands of someone who means no good
+ *
+ * Invariant: any user may open a pressure file and arm as many triggers as he may have
+ * descriptors. He pays for them himself, in memory of his cgroup, and nobody else notices: the
+ * events and the numbers of others are what they were.
+ *
+ * What would break it: memory that is charged to nobody, or kept after the last close; a
+ * check whose time grows with the number of triggers and is taken from someone who has
+ * rights; an error path that frees what is armed; a race of two writers that both win, or of
+ * a writer with the end of the cgroup.
+ *
+ * The victim has two triggers, one privileged and one of an ordinary user, on a cgroup of its
+ * own that stalls for 100 ms every second.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define HOSTILE		CGROUP_ROOT "/psi_hostile"
+#define VICTIM		CGROUP_ROOT "/psi_victim"
+#define VICTIM_IO	VICTIM "/io.pressure"
+#define UNIT		(100 * NSEC_PER_MSEC)
+
+static __u64 random_state = 88172645463325252ULL;
+
+static __u64 random_below(__u64 limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+/* ---- Many ---- */
+
+enum step { OPEN, ARM, COUNT, CLOSE };
+
+/**
+ * struct hoard - one process with many descriptors
+ * @text: what it arms them with, NULL: something random
+ * @nr: how many
+ * @todo: a pipe: each byte is a step
+ * @done: a pipe: an answer for each
+ * @count: descriptors that had an event; those that were armed
+ */
+struct hoard {
+	const char *text;
+	int nr;
+	int todo[2];
+	int done[2];
+	int count;
+	pid_t pid;
+};
+
+static const char * const system_files[] = { PSI_IO, PSI_MEMORY, PSI_CPU };
+
+static void hoard_open(const struct hoard *hoard, int *fds)
+{
+	for (int i = 0; i < hoard->nr; i++) {
+		fds[i] = open(system_files[hoard->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
+		if (fds[i] < 0)
+			psi_die("descriptor %d: %s", i, strerror(errno));
+	}
+}
+
+static int hoard_arm(const struct hoard *hoard, const int *fds)
+{
+	char text[64];
+	int nr = 0;
+
+	for (int i = 0; i < hoard->nr; i++) {
+		__u64 window = (1 + random_below(5)) * 2000000;
+
+		snprintf(text, sizeof(text), "%s %llu %llu", random_below(2) ? "some" : "full",
+			 1 + random_below(window), window);
+		nr += !trigger_write(fds[i], hoard->text ?: text,
+				     strlen(hoard->text ?: text) + 1);
+	}
+	return nr;
+}
+
+static int hoard_events(const struct hoard *hoard, const int *fds)
+{
+	int nr = 0;
+
+	for (int i = 0; i < hoard->nr; i++)
+		nr += poll_fd(fds[i], POLLPRI, 0) == POLLPRI;
+	return nr;
+}
+
+static void hoard_run(void *arg)
+{
+	struct hoard *hoard = arg;
+	const struct rlimit limit = { hoard->nr + 100, hoard->nr + 100 };
+	int *fds = calloc(hoard->nr, sizeof(*fds));
+	char step;
+
+	if (!fds || setrlimit(RLIMIT_NOFILE, &limit) || setresuid(USER, USER, USER))
+		psi_die("hoard: %s", strerror(errno));
+	while (read(hoard->todo[0], &step, 1) == 1) {
+		switch (step) {
+		case OPEN:
+			hoard_open(hoard, fds);
+			break;
+		case ARM:
+			hoard->count = hoard_arm(hoard, fds);
+			break;
+		case COUNT:
+			hoard->count = hoard_events(hoard, fds);
+			break;
+		case CLOSE:
+			for (int i = 0; i < hoard->nr; i++)
+				close(fds[i]);
+			break;
+		}
+		if (write(hoard->done[1], &step, 1) != 1)
+			psi_die("hoard: %s", strerror(errno));
+	}
+}
+
+#define PROCESSES	10
+
+/* All of them; the structs are in memory that they share with the test. */
+static struct hoard *hoards_start(int nr, const char *text)
+{
+	struct hoard *hoards = shared_memory(PROCESSES * sizeof(*hoards));
+	struct load load = { .cpu = -1, .cgroup = HOSTILE, .fn = hoard_run };
+	char max[32];
+
+	snprintf(max, sizeof(max), "%d", nr + 10000);
+	write_file("/proc/sys/fs/file-max", max);
+	for (int i = 0; i < PROCESSES; i++) {
+		struct hoard *hoard = &hoards[i];
+
+		hoard->text = text;
+		hoard->nr = nr / PROCESSES;
+		if (pipe(hoard->todo) || pipe(hoard->done))
+			psi_die("pipe: %s", strerror(errno));
+		load.arg = hoard;
+		hoard->pid = load_start(&load);
+	}
+	return hoards;
+}
+
+/* Has them all make one step; returns the sum of their answers. */
+static int hoards_do(struct hoard *hoards, enum step step)
+{
+	char byte = step;
+	int sum = 0;
+
+	for (int i = 0; i < PROCESSES; i++)
+		if (write(hoards[i].todo[1], &byte, 1) != 1)
+			psi_die("hoard %d: %s", i, strerror(errno));
+	for (int i = 0; i < PROCESSES; i++) {
+		if (read(hoards[i].done[0], &byte, 1) != 1)
+			psi_die("hoard %d is dead", i);
+		sum += hoards[i].count;
+	}
+	return sum;
+}
+
+static void hoards_stop(struct hoard *hoards)
+{
+	for (int i = 0; i < PROCESSES; i++) {
+		load_stop(hoards[i].pid);
+		close(hoards[i].todo[0]);
+		close(hoards[i].todo[1]);
+		close(hoards[i].done[0]);
+		close(hoards[i].done[1]);
+	}
+	munmap(hoards, PROCESSES * sizeof(*hoards));
+}
+
+/* Bytes of kernel memory that the hostile cgroup is charged with. */
+static long long charged(void)
+{
+	unsigned long long bytes;
+	char buf[8192], *at;
+
+	/* Charges are collected per CPU, and folded every 2 s. */
+	sleep_for(5 * NSEC_PER_SEC);
+	if (read_file(HOSTILE "/memory.stat", buf, sizeof(buf)) < 0)
+		psi_die("memory.stat: %s", strerror(errno));
+	at = strstr(buf, "\nkernel ");
+	if (!at || sscanf(at, "\nkernel %llu", &bytes) != 1)
+		psi_die("memory.stat has no line kernel");
+	return bytes;
+}
+
+/* ---- The victim ---- */
+
+/**
+ * struct victim - what it saw
+ * @privileged: events of its privileged trigger
+ * @user: events of the other one
+ * @total: growth of io some, in ns
+ * @late: the longest time from the end of a stall to the privileged event
+ */
+struct victim {
+	int privileged;
+	int user;
+	__u64 total;
+	__u64 late;
+};
+
+#define VICTIM_SECONDS	20
+
+/* The threshold is reached when a stall is almost over, and once in each window. */
+static struct victim victim_watch(const struct stalls *stalls)
+{
+	int fd = trigger_arm(VICTIM_IO, "some 90000 500000");
+	int user = trigger_arm_user(VICTIM_IO, "some 90000 2000000");
+	struct victim victim = {};
+	__u64 next = now_ns();
+
+	victim.total = psi_some_ns(VICTIM_IO);
+	for (int i = 0; i < VICTIM_SECONDS; i++) {
+		__u64 end, late;
+
+		stall(stalls);
+		end = now_ns();
+		if (trigger_fired(fd, 500)) {
+			victim.privileged++;
+			late = now_ns() - end;
+			victim.late = late > victim.late ? late : victim.late;
+		}
+		next += NSEC_PER_SEC;
+		victim.user += trigger_count(user, next);
+	}
+	victim.total = psi_some_ns(VICTIM_IO) - victim.total;
+	victim.user += trigger_fired(user, 2500);
+	close(fd);
+	close(user);
+	return victim;
+}
+
+FIXTURE(user) {
+	struct stalls stalls;
+	struct victim alone;
+};
+
+FIXTURE_SETUP(user)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_hostile", UNIT);
+	cgroup_create(HOSTILE, "+io +memory");
+	group_enter(VICTIM);
+	self->alone = victim_watch(&self->stalls);
+}
+
+FIXTURE_TEARDOWN(user)
+{
+	group_leave();
+	cgroup_remove(VICTIM);
+	cgroup_remove(HOSTILE);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static void expect_unharmed(struct __test_metadata *_metadata, const struct victim *alone,
+			    const struct victim *now)
+{
+	ksft_print_msg("victim alone: %d and %d events, %.6f s, late %.6f s\n", alone->privileged,
+		       alone->user, alone->total / 1e9, alone->late / 1e9);
+	ksft_print_msg("victim now:   %d and %d events, %.6f s, late %.6f s\n", now->privileged,
+		       now->user, now->total / 1e9, now->late / 1e9);
+	EXPECT_EQ(VICTIM_SECONDS, alone->privileged);
+	EXPECT_EQ(alone->privileged, now->privileged);
+	/* The quiet time of 2 s ends now before, now after a stall. */
+	EXPECT_LE(alone->user - 1, now->user);
+	EXPECT_GE(alone->user + 1, now->user);
+	EXPECT_GE(alone->total + alone->total / 100, now->total);
+	EXPECT_LE(alone->total - alone->total / 100, now->total);
+	/* A check is 50 ms after the last one. */
+	EXPECT_GE(60 * NSEC_PER_MSEC, now->late);
+}
+
+/* ---- Ten thousand ---- */
+
+#define MANY	10000
+#define MOST	100000
+
+TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
+{
+	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+	long long empty, open, armed, closed;
+
+	empty = charged();
+	hoards_do(hoards, OPEN);
+	open = charged();
+	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
+	armed = charged();
+	hoards_do(hoards, CLOSE);
+	closed = charged();
+	ksft_print_msg("kernel memory: %lld empty, %lld open, %lld armed, %lld closed\n", empty,
+		       open, armed, closed);
+	report_row("memory of a trigger charged to its owner, bytes", "%lld",
+		   (armed - open) / MANY);
+	EXPECT_LE(MANY * 64, armed - open);
+	/* The caches keep some pages, and the tasks their tables of descriptors. */
+	EXPECT_GE(empty + (armed - empty) / 4, closed);
+	hoards_stop(hoards);
+}
+
+TEST_F_TIMEOUT(user, with_10_000_triggers_gets_all_events, 600)
+{
+	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+
+	hoards_do(hoards, OPEN);
+	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
+	EXPECT_EQ(0, hoards_do(hoards, COUNT));
+	for (int i = 0; i < 3; i++) {
+		stall(&self->stalls);
+		sleep_for(3 * NSEC_PER_SEC);
+		EXPECT_EQ(MANY, hoards_do(hoards, COUNT));
+		EXPECT_EQ(0, hoards_do(hoards, COUNT));
+	}
+	hoards_stop(hoards);
+}
+
+TEST_F_TIMEOUT(user, with_100_000_triggers_harms_nobody, 150)
+{
+	struct hoard *hoards = hoards_start(MOST, NULL);
+	struct victim victim;
+	int armed;
+
+	hoards_do(hoards, OPEN);
+	armed = hoards_do(hoards, ARM);
+	EXPECT_EQ(MOST, armed);
+	victim = victim_watch(&self->stalls);
+	expect_unharmed(_metadata, &self->alone, &victim);
+	hoards_stop(hoards);
+}
+
+/* ---- No memory ---- */
+
+#define WITHOUT_MEMORY	2000
+
+/**
+ * struct poor - who arms in a cgroup with no room at all
+ * @killable: the OOM killer may take it
+ * @armed: writes that succeeded
+ * @refused: writes that failed with ENOMEM
+ * @other: another error
+ * @later: of those that were refused, how many could be armed when there was room again
+ */
+struct poor {
+	bool killable;
+	int armed;
+	int refused;
+	int other;
+	int later;
+};
+
+static void arm_without_memory(void *arg)
+{
+	const struct rlimit limit = { WITHOUT_MEMORY + 100, WITHOUT_MEMORY + 100 };
+	static bool refused[WITHOUT_MEMORY];
+	static int fds[WITHOUT_MEMORY];
+	struct poor *poor = arg;
+	char now[32];
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		psi_die("setrlimit: %s", strerror(errno));
+	if (!poor->killable)
+		write_file("/proc/self/oom_score_adj", "-1000");
+	for (int i = 0; i < WITHOUT_MEMORY; i++)
+		fds[i] = trigger_open(PSI_IO);
+	if (read_file(HOSTILE "/memory.current", now, sizeof(now)) < 0)
+		psi_die("memory.current: %s", strerror(errno));
+	cgroup_write(HOSTILE, "memory.max", now);
+	for (int i = 0; i < WITHOUT_MEMORY; i++) {
+		int error = trigger_set(fds[i], "some 50000 2000000\n");
+
+		refused[i] = error == ENOMEM;
+		poor->armed += !error;
+		poor->refused += error == ENOMEM;
+		if (error && error != ENOMEM)
+			poor->other = error;
+		if (refused[i] && poor->refused == 20)
+			break;
+	}
+	cgroup_write(HOSTILE, "memory.max", "max");
+	for (int i = 0; i < poor->armed + poor->refused; i++)
+		if (refused[i])
+			poor->later += !trigger_set(fds[i], "some 50000 2000000\n");
+}
+
+static void check_poor(struct __test_metadata *_metadata, const struct stalls *stalls,
+		       const struct victim *alone, struct poor *poor)
+{
+	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = poor };
+	struct victim victim;
+	int status;
+	pid_t pid;
+
+	pid = load_start(&load);
+	victim = victim_watch(stalls);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ksft_print_msg("%d armed, %d refused, %d armed later; wait status %#x\n", poor->armed,
+		       poor->refused, poor->later, status);
+	if (!poor->killable || !WIFSIGNALED(status)) {
+		EXPECT_EQ(0, status);
+		EXPECT_LT(0, poor->refused);
+		EXPECT_EQ(poor->refused, poor->later);
+	} else {
+		EXPECT_EQ(SIGKILL, WTERMSIG(status));
+	}
+	EXPECT_EQ(0, poor->other);
+	expect_unharmed(_metadata, alone, &victim);
+}
+
+/* Errors are for whoever has no room: ENOMEM, or its own OOM killer. */
+TEST_F_TIMEOUT(user, without_memory_is_refused_or_killed, 150)
+{
+	struct poor *poor = shared_memory(sizeof(*poor));
+
+	poor->killable = true;
+	check_poor(_metadata, &self->stalls, &self->alone, poor);
+}
+
+TEST_F_TIMEOUT(user, without_memory_who_cannot_be_killed_gets_enomem, 150)
+{
+	struct poor *poor = shared_memory(sizeof(*poor));
+
+	check_poor(_metadata, &self->stalls, &self->alone, poor);
+}
+
+/* ---- Bytes at random ---- */
+
+/* What the specification says of a text: 1 good, 0 bad, -1 it does not say. */
+static int judge_number(const char **pos, __u64 *value)
+{
+	const char *start = *pos;
+
+	*value = 0;
+	while (**pos >= '0' && **pos <= '9') {
+		if (*value <= 0xffffffff)
+			*value = *value * 10 + (**pos - '0');
+		++*pos;
+	}
+	if (*pos == start || *value > 0xffffffff)
+		return 0;
+	return *start == '0' && *pos - start > 1 ? -1 : 1;
+}
+
+static int judge_text(const char *bytes, size_t len)
+{
+	int number, sure = 1;
+	__u64 stall, window;
+	char text[256] = "";
+	const char *pos;
+
+	if (len >= sizeof(text))
+		return -1;
+	memcpy(text, bytes, len);
+	if (len && !text[len - 1])
+		len--;
+	if (len && text[len - 1] == '\n')
+		text[--len] = '\0';
+	if (strlen(text) != len)
+		return strcspn(text, "\n") == strlen(text) ? 0 : -1;
+	pos = text + strspn(text, " \t");
+	if (strspn(text, " \t") || strpbrk(text, "\v\f\r"))
+		sure = -1;
+	if (strncmp(pos, "some", 4) && strncmp(pos, "full", 4))
+		return 0;
+	pos += 4;
+	if (*pos != ' ' && *pos != '\t')
+		return sure == 1 ? 0 : -1;
+	pos += strspn(pos, " \t");
+	number = judge_number(&pos, &stall);
+	if (!number)
+		return sure == 1 ? 0 : -1;
+	sure = number < 0 ? -1 : sure;
+	if (*pos != ' ' && *pos != '\t')
+		return sure == 1 ? 0 : -1;
+	pos += strspn(pos, " \t");
+	number = judge_number(&pos, &window);
+	if (!number)
+		return sure == 1 ? 0 : -1;
+	sure = number < 0 ? -1 : sure;
+	pos += strspn(pos, " \t");
+	if (*pos || !stall || stall > window || window < 500000 || window > 10000000)
+		return sure == 1 ? 0 : -1;
+	return sure;
+}
+
+/* @size leaves room for what is put in. */
+static size_t random_text(char *text, size_t size)
+{
+	static const char bytes[] = "somefull0123456789 0123456789 \t\n\r-+x.";
+	size_t len;
+
+	if (!random_below(4)) {
+		len = random_below(size);
+		for (size_t i = 0; i < len; i++)
+			text[i] = random_below(2) ? random_below(256) :
+				  bytes[random_below(sizeof(bytes))];
+		return len;
+	}
+	/* A good text with some bytes changed, put in or left out. */
+	len = snprintf(text, size, "%s %llu %llu", random_below(2) ? "some" : "full",
+		       random_below(600000), 400000 + random_below(10000000));
+	len += random_below(2);
+	for (int changes = random_below(3); changes; changes--) {
+		size_t at = random_below(len);
+
+		switch (random_below(3)) {
+		case 0:
+			text[at] = bytes[random_below(sizeof(bytes))];
+			break;
+		case 1:
+			memmove(text + at + 1, text + at, len - at);
+			text[at] = bytes[random_below(sizeof(bytes))];
+			len++;
+			break;
+		default:
+			memmove(text + at, text + at + 1, len - at - 1);
+			len--;
+		}
+	}
+	return len;
+}
+
+FIXTURE(bytes) {
+};
+
+FIXTURE_SETUP(bytes)
+{
+	cgroup_create(HOSTILE, "+io");
+}
+
+FIXTURE_TEARDOWN(bytes)
+{
+	cgroup_remove(HOSTILE);
+}
+
+TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
+{
+	static const char * const paths[] = { PSI_IO, HOSTILE "/io.pressure" };
+	int armed = 0, refused = 0, wrong = 0;
+	char text[200];
+
+	for (int i = 0; i < 20000; i++) {
+		size_t len = random_text(text, sizeof(text) - 10);
+		int verdict = judge_text(text, len);
+		int fd = trigger_open(paths[i % 2]);
+		ssize_t done = write(fd, text, len);
+		bool alive = !(poll_fd(fd, POLLPRI, 0) & POLLERR);
+
+		if (len && done != (ssize_t)len && (done != -1 || errno != EINVAL))
+			wrong++;
+		if (len && alive != (done == (ssize_t)len))
+			wrong++;
+		if (len && verdict >= 0 && alive != verdict) {
+			if (++wrong < 10)
+				ksft_print_msg("%s \"%.*s\" (%zu bytes), must %sbe\n",
+					       alive ? "armed" : "refused", (int)len, text, len,
+					       verdict ? "" : "not ");
+		}
+		if (alive)
+			armed++;
+		else
+			refused++;
+		close(fd);
+	}
+	ksft_print_msg("%d armed, %d refused\n", armed, refused);
+	EXPECT_EQ(0, wrong);
+	EXPECT_LT(100, armed);
+	EXPECT_LT(100, refused);
+}
+
+/* ---- Signals ---- */
+
+static void do_nothing(int sig)
+{
+}
+
+/* Every system call on the way is interrupted sooner or later. */
+static void arm_under_signals(void *arg)
+{
+	const struct sigaction action = { .sa_handler = do_nothing };
+	const struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
+
+	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &timer, NULL))
+		psi_die("signals: %s", strerror(errno));
+	for (;;) {
+		int fd = open(PSI_IO, O_RDWR | O_CLOEXEC);
+		struct pollfd pfd = { .fd = fd, .events = POLLPRI };
+		int error;
+
+		if (fd < 0)
+			continue;
+		error = trigger_set(fd, "some 1000 2000000");
+		if (error && error != EINTR)
+			psi_die("write: %s", strerror(error));
+		if (!error && poll(&pfd, 1, random_below(10)) >= 0 && (pfd.revents & POLLERR))
+			psi_die("an armed trigger is gone");
+		close(fd);
+	}
+}
+
+TEST_F_TIMEOUT(user, who_is_interrupted_all_the_time_harms_nobody, 600)
+{
+	const struct load load = { .cgroup = HOSTILE, .fn = arm_under_signals };
+	pid_t pid[4];
+	struct victim victim;
+
+	for (int i = 0; i < 4; i++)
+		pid[i] = load_start(&load);
+	victim = victim_watch(&self->stalls);
+	expect_unharmed(_metadata, &self->alone, &victim);
+	for (int i = 0; i < 4; i++) {
+		EXPECT_EQ(0, waitpid(pid[i], NULL, WNOHANG));
+		load_stop(pid[i]);
+	}
+}
+
+/* ---- Races: on CPUs that run in parallel ---- */
+
+#define RACE_TIME	(4 * NSEC_PER_SEC)
+
+/**
+ * struct race - two threads that do something at the same time
+ * @fn: each of them, with its number
+ * @path: of the file
+ * @fd: the descriptor of this round
+ * @rounds: how many there were
+ * @result: of each
+ */
+struct race {
+	int (*fn)(struct race *race, int nr);
+	const char *path;
+	int fd;
+	int rounds;
+	int result[2];
+	pthread_barrier_t barrier;
+	bool over;
+};
+
+static void *race_second(void *arg)
+{
+	struct race *race = arg;
+
+	for (;;) {
+		pthread_barrier_wait(&race->barrier);
+		if (race->over)
+			return NULL;
+		race->result[1] = race->fn(race, 1);
+		pthread_barrier_wait(&race->barrier);
+	}
+}
+
+/* @judge gets every round; false ends the race. */
+static void race_run(struct race *race, bool (*judge)(struct race *race))
+{
+	__u64 end = now_ns() + RACE_TIME;
+	pthread_t second;
+	bool good = true;
+
+	pthread_barrier_init(&race->barrier, NULL, 2);
+	if (pthread_create(&second, NULL, race_second, race))
+		psi_die("pthread_create: %s", strerror(errno));
+	while (good && now_ns() < end) {
+		race->fd = trigger_open(race->path);
+		pthread_barrier_wait(&race->barrier);
+		race->result[0] = race->fn(race, 0);
+		pthread_barrier_wait(&race->barrier);
+		good = judge(race);
+		race->rounds += good;
+		close(race->fd);
+	}
+	race->over = true;
+	pthread_barrier_wait(&race->barrier);
+	pthread_join(second, NULL);
+	pthread_barrier_destroy(&race->barrier);
+}
+
+FIXTURE(race) {
+	pid_t spinner[2];
+};
+
+FIXTURE_VARIANT(race) {
+	const char *path;
+};
+
+FIXTURE_VARIANT_ADD(race, on_a_file_of_the_system) {
+	.path = PSI_CPU,
+};
+
+FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) {
+	.path = HOSTILE "/cpu.pressure",
+};
+
+FIXTURE_SETUP(race)
+{
+	const struct load load = { .cpu = 0, .cgroup = HOSTILE, .fn = spin };
+
+	cpus_use(cpus_possible());
+	cgroup_create(HOSTILE, "+io");
+	for (int i = 0; i < 2; i++)
+		self->spinner[i] = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	load_stop(self->spinner[0]);
+	load_stop(self->spinner[1]);
+	cgroup_remove(HOSTILE);
+}
+
+static int race_arm(struct race *race, int nr)
+{
+	return trigger_set(race->fd, nr ? "some 50000 1000000\n" : "full 1 500000\n");
+}
+
+static bool one_won(struct race *race)
+{
+	return (race->result[0] == 0 && race->result[1] == EBUSY) ||
+	       (race->result[1] == 0 && race->result[0] == EBUSY);
+}
+
+TEST_F_TIMEOUT(race, of_two_who_arm_has_one_winner, 60)
+{
+	struct race race = { .fn = race_arm, .path = variant->path };
+
+	race_run(&race, one_won);
+	ksft_print_msg("%d rounds; %d and %d in the last one\n", race.rounds, race.result[0],
+		       race.result[1]);
+	EXPECT_LT(100, race.rounds);
+	EXPECT_TRUE(one_won(&race));
+}
+
+static int race_arm_and_poll(struct race *race, int nr)
+{
+	short revents;
+
+	if (nr)
+		return trigger_set(race->fd, "some 1 500000\n");
+	revents = poll_fd(race->fd, POLLPRI, 0);
+	/* Before it was armed, or after. */
+	return revents == (POLLERR | POLLPRI) || revents == POLLPRI || !revents ? 0 : revents;
+}
+
+static bool both_won(struct race *race)
+{
+	return !race->result[0] && !race->result[1];
+}
+
+TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, 60)
+{
+	struct race race = { .fn = race_arm_and_poll, .path = variant->path };
+
+	race_run(&race, both_won);
+	EXPECT_LT(100, race.rounds);
+	EXPECT_TRUE(both_won(&race));
+}
+
+#define DYING	HOSTILE "/dying"
+
+/**
+ * struct arming - threads that arm, poll, read and close while the cgroup comes and goes
+ * @over: they end
+ * @wrong: an error that none of these can have
+ */
+struct arming {
+	bool over;
+	int wrong;
+};
+
+static void *arm_what_dies(void *arg)
+{
+	struct arming *arming = arg;
+	char buf[512];
+
+	while (!__atomic_load_n(&arming->over, __ATOMIC_RELAXED)) {
+		int error, fd = open(DYING "/cpu.pressure", O_RDWR | O_CLOEXEC);
+
+		if (fd < 0) {
+			if (errno != ENOENT && errno != ENODEV)
+				arming->wrong = errno;
+			continue;
+		}
+		error = trigger_set(fd, "some 1 500000\n");
+		if (error && error != ENODEV)
+			arming->wrong = error;
+		if (pread(fd, buf, sizeof(buf), 0) < 0 && errno != ENODEV)
+			arming->wrong = errno;
+		poll_fd(fd, POLLPRI, random_below(3));
+		close(fd);
+	}
+	return NULL;
+}
+
+static void come_and_go(bool remove)
+{
+	if (remove) {
+		if (mkdir(DYING, 0755) && errno != EEXIST)
+			psi_die("mkdir: %s", strerror(errno));
+		sleep_for(NSEC_PER_MSEC);
+		if (rmdir(DYING))
+			psi_die("rmdir: %s", strerror(errno));
+		return;
+	}
+	cgroup_write(DYING, "cgroup.pressure", "0");
+	sleep_for(NSEC_PER_MSEC);
+	cgroup_write(DYING, "cgroup.pressure", "1");
+}
+
+static void check_dying(struct __test_metadata *_metadata, bool remove)
+{
+	struct arming arming = {};
+	__u64 end = now_ns() + RACE_TIME;
+	pthread_t thread[3];
+	int rounds = 0;
+
+	if (!remove)
+		cgroup_create(DYING, "+io");
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_what_dies, &arming));
+	for (; now_ns() < end; rounds++)
+		come_and_go(remove);
+	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	if (!remove)
+		cgroup_remove(DYING);
+	ksft_print_msg("%d rounds\n", rounds);
+	EXPECT_EQ(0, arming.wrong);
+	EXPECT_LT(10, rounds);
+}
+
+TEST_F_TIMEOUT(race, with_the_end_of_the_cgroup_harms_nobody, 60)
+{
+	check_dying(_metadata, true);
+}
+
+TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_harms_nobody, 60)
+{
+	check_dying(_metadata, false);
+}
+
+TEST_HARNESS_MAIN
