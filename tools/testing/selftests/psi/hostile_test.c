@@ -716,6 +716,8 @@ FIXTURE_SETUP(race)
 
 	cpus_use(cpus_possible());
 	cgroup_create(HOSTILE, "+io");
+	/* The spinners stall, and whoever races comes before them. */
+	set_policy(0, SCHED_FIFO, 40);
 	for (int i = 0; i < 2; i++)
 		self->spinner[i] = load_start(&load);
 }
@@ -780,10 +782,12 @@ TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, 60)
  * struct arming - threads that arm, poll, read and close while the cgroup comes and goes
  * @over: they end
  * @wrong: an error that none of these can have
+ * @armed: how often it worked
  */
 struct arming {
 	bool over;
 	int wrong;
+	int armed;
 };
 
 static void *arm_what_dies(void *arg)
@@ -802,6 +806,7 @@ static void *arm_what_dies(void *arg)
 		error = trigger_set(fd, "some 1 500000\n");
 		if (error && error != ENODEV)
 			arming->wrong = error;
+		__atomic_fetch_add(&arming->armed, !error, __ATOMIC_RELAXED);
 		if (pread(fd, buf, sizeof(buf), 0) < 0 && errno != ENODEV)
 			arming->wrong = errno;
 		poll_fd(fd, POLLPRI, random_below(3));
@@ -810,12 +815,25 @@ static void *arm_what_dies(void *arg)
 	return NULL;
 }
 
-static void come_and_go(bool remove)
+static void move_to(const char *cgroup, const pid_t *pid)
+{
+	char text[32];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), "%d", pid[i]);
+		cgroup_write(cgroup, "cgroup.procs", text);
+	}
+}
+
+/* It is stalled up to its end. */
+static void come_and_go(bool remove, const pid_t *pid)
 {
 	if (remove) {
-		if (mkdir(DYING, 0755) && errno != EEXIST)
+		if (mkdir(DYING, 0755))
 			psi_die("mkdir: %s", strerror(errno));
-		sleep_for(NSEC_PER_MSEC);
+		move_to(DYING, pid);
+		sleep_for(2 * NSEC_PER_MSEC);
+		move_to(HOSTILE, pid);
 		if (rmdir(DYING))
 			psi_die("rmdir: %s", strerror(errno));
 		return;
@@ -823,39 +841,45 @@ static void come_and_go(bool remove)
 	cgroup_write(DYING, "cgroup.pressure", "0");
 	sleep_for(NSEC_PER_MSEC);
 	cgroup_write(DYING, "cgroup.pressure", "1");
+	sleep_for(NSEC_PER_MSEC);
 }
 
-static void check_dying(struct __test_metadata *_metadata, bool remove)
+static void check_dying(struct __test_metadata *_metadata, bool remove, const pid_t *pid)
 {
 	struct arming arming = {};
 	__u64 end = now_ns() + RACE_TIME;
 	pthread_t thread[3];
 	int rounds = 0;
 
-	if (!remove)
+	if (!remove) {
 		cgroup_create(DYING, "+io");
+		move_to(DYING, pid);
+	}
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_what_dies, &arming));
 	for (; now_ns() < end; rounds++)
-		come_and_go(remove);
+		come_and_go(remove, pid);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
-	if (!remove)
+	if (!remove) {
+		move_to(HOSTILE, pid);
 		cgroup_remove(DYING);
-	ksft_print_msg("%d rounds\n", rounds);
+	}
+	ksft_print_msg("%d rounds, %d armed\n", rounds, arming.armed);
 	EXPECT_EQ(0, arming.wrong);
 	EXPECT_LT(10, rounds);
+	EXPECT_LT(10, arming.armed);
 }
 
 TEST_F_TIMEOUT(race, with_the_end_of_the_cgroup_harms_nobody, 60)
 {
-	check_dying(_metadata, true);
+	check_dying(_metadata, true, self->spinner);
 }
 
 TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_harms_nobody, 60)
 {
-	check_dying(_metadata, false);
+	check_dying(_metadata, false, self->spinner);
 }
 
 TEST_HARNESS_MAIN
