@@ -383,6 +383,9 @@ static void arm_without_memory(void *arg)
 		write_file("/proc/self/oom_score_adj", "-1000");
 	for (int i = 0; i < WITHOUT_MEMORY; i++)
 		fds[i] = trigger_open(PSI_IO);
+	/* What is refused must be the write, not a page of ours. */
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		psi_die("mlockall: %s", strerror(errno));
 	if (read_file(HOSTILE "/memory.current", now, sizeof(now)) < 0)
 		psi_die("memory.current: %s", strerror(errno));
 	cgroup_write(HOSTILE, "memory.max", now);
@@ -478,7 +481,9 @@ static int judge_text(const char *bytes, size_t len)
 	if (strlen(text) != len)
 		return strcspn(text, "\n") == strlen(text) ? 0 : -1;
 	pos = text + strspn(text, " \t");
-	if (strspn(text, " \t") || strpbrk(text, "\v\f\r"))
+	if (pos != text)
+		return 0;
+	if (strpbrk(text, "\v\f\r"))
 		sure = -1;
 	if (strncmp(pos, "some", 4) && strncmp(pos, "full", 4))
 		return 0;
@@ -497,7 +502,6 @@ static int judge_text(const char *bytes, size_t len)
 	if (!number)
 		return sure == 1 ? 0 : -1;
 	sure = number < 0 ? -1 : sure;
-	pos += strspn(pos, " \t");
 	if (*pos || !stall || stall > window || window < 500000 || window > 10000000)
 		return sure == 1 ? 0 : -1;
 	return sure;
@@ -795,6 +799,8 @@ static void *arm_what_dies(void *arg)
 	struct arming *arming = arg;
 	char buf[512];
 
+	/* Whoever makes the cgroup come and go comes first. */
+	set_policy(0, SCHED_OTHER, 0);
 	while (!__atomic_load_n(&arming->over, __ATOMIC_RELAXED)) {
 		int error, fd = open(DYING "/cpu.pressure", O_RDWR | O_CLOEXEC);
 

@@ -74,9 +74,6 @@ TEXT(with_a_newline_and_a_nul, GOOD "\n\0", 0);
 TEXT(that_says_full, "full 50000 1000000", 0);
 TEXT(with_several_blanks, "some   50000     1000000", 0);
 TEXT(with_tabs, "some\t50000 \t 1000000\n", 0);
-TEXT(with_a_leading_blank, " " GOOD, 0);
-TEXT(with_a_trailing_blank, GOOD " ", 0);
-TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", 0);
 
 TEXT(without_a_nul_where_the_last_digit_decides, "some 2000000 10000000", 0);
 TEXT(with_the_shortest_window, "some 1 500000", 0);
@@ -113,6 +110,10 @@ TEXT(without_a_blank_after_the_word, "some50000 1000000\n", EINVAL);
 TEXT(with_commas, "some,50000,1000000\n", EINVAL);
 TEXT(with_fields_on_lines_of_their_own, "some\n50000\n1000000\n", EINVAL);
 
+/* Blanks are between the fields, not around them. */
+TEXT(with_a_leading_blank, " " GOOD, EINVAL);
+TEXT(with_a_trailing_blank, GOOD " ", EINVAL);
+TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", EINVAL);
 TEXT(with_junk_before_it, "x" GOOD, EINVAL);
 TEXT(with_junk_after_it, GOOD "xyz", EINVAL);
 TEXT(with_one_byte_of_junk_after_it, GOOD "x", EINVAL);
