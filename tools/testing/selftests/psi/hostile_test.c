@@ -376,6 +376,7 @@ static void arm_without_memory(void *arg)
 	static int fds[WITHOUT_MEMORY];
 	struct poor *poor = arg;
 	char now[32];
+	int limit_fd;
 
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		psi_die("setrlimit: %s", strerror(errno));
@@ -388,7 +389,9 @@ static void arm_without_memory(void *arg)
 		psi_die("mlockall: %s", strerror(errno));
 	if (read_file(HOSTILE "/memory.current", now, sizeof(now)) < 0)
 		psi_die("memory.current: %s", strerror(errno));
-	cgroup_write(HOSTILE, "memory.max", now);
+	limit_fd = open(HOSTILE "/memory.max", O_WRONLY | O_CLOEXEC);
+	if (limit_fd < 0 || write(limit_fd, now, strlen(now)) < 0)
+		psi_die("memory.max: %s", strerror(errno));
 	for (int i = 0; i < WITHOUT_MEMORY; i++) {
 		int error = trigger_set(fds[i], "some 50000 2000000\n");
 
@@ -400,7 +403,8 @@ static void arm_without_memory(void *arg)
 		if (refused[i] && poor->refused == 20)
 			break;
 	}
-	cgroup_write(HOSTILE, "memory.max", "max");
+	if (write(limit_fd, "max", 3) != 3)
+		psi_die("memory.max: %s", strerror(errno));
 	for (int i = 0; i < poor->armed + poor->refused; i++)
 		if (refused[i])
 			poor->later += !trigger_set(fds[i], "some 50000 2000000\n");

@@ -333,6 +333,39 @@ TEST_F(trigger, has_the_window_that_was_written_without_a_nul)
 
 /* ---- Next to others ---- */
 
+#define CROWD		24
+#define CROWD_STALL	(450 * NSEC_PER_MSEC)
+
+/*
+ * Triggers of all windows, armed one after the other while nothing stalls. Then
+ * there is one stall that each of them must report.
+ */
+TEST_F_TIMEOUT(trigger, in_a_crowd_counts_all_of_the_first_stall, 120)
+{
+	__u64 step = variant->user ? 2 * NSEC_PER_SEC : 397 * NSEC_PER_MSEC;
+	struct stalls slow;
+	int fd[CROWD];
+
+	stalls_create(&slow, "psi_exact_slow", CROWD_STALL);
+	sleep_for(30 * NSEC_PER_SEC);
+	for (int i = 0; i < CROWD; i++) {
+		__u64 window = variant->user ? (1 + i % 5) * step : 600 * NSEC_PER_MSEC + i * step;
+
+		fd[i] = arm(i % 3 ? variant->path : PSI_IO, variant->user, CROWD_STALL * 97 / 100,
+			    window);
+		sleep_for(97 * NSEC_PER_MSEC);
+	}
+	stall(&slow);
+	sleep_for(1500 * NSEC_PER_MSEC);
+	for (int i = 0; i < CROWD; i++) {
+		EXPECT_TRUE(trigger_fired(fd[i], 0)) {
+			TH_LOG("trigger %d", i);
+		}
+		EXPECT_EQ(0, close(fd[i]));
+	}
+	stalls_remove(&slow);
+}
+
 static void read_file_at_10_khz(void *arg)
 {
 	int fd = open(arg, O_RDONLY | O_CLOEXEC);
