@@ -154,10 +154,11 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
 	__u64 latency = variant->window * 9 / 10;
 	struct stalls slow;
 	struct load load = { .policy = SCHED_FIFO, .prio = 60, .fn = read_once, .arg = &slow };
-	int more, less;
+	int all, more, less;
 	pid_t pid;
 
 	stalls_create(&slow, "psi_exact_slow", latency);
+	all = arm(variant->path, variant->user, latency * 97 / 100, variant->window);
 	pid = load_start(&load);
 	sleep_for(latency * 6 / 10);
 	more = arm(variant->path, variant->user, latency * 45 / 100, variant->window);
@@ -165,6 +166,9 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
 	load_wait(pid);
 	EXPECT_TRUE(trigger_fired(less, too_late(variant->window)));
 	EXPECT_FALSE(trigger_fired(more, too_late(variant->window)));
+	/* It was there before. */
+	EXPECT_TRUE(trigger_fired(all, 0));
+	EXPECT_EQ(0, close(all));
 	EXPECT_EQ(0, close(more));
 	EXPECT_EQ(0, close(less));
 	stalls_remove(&slow);
@@ -228,6 +232,31 @@ TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence, 120)
 		sleep_for(i * window * 9 / 10);
 	}
 	EXPECT_EQ(0, close(fd));
+	stalls_remove(&slow);
+}
+
+/* The silence is longer than the one window, and shorter than the other. */
+TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence_in_which_another_is_checked, 300)
+{
+	__u64 window = variant->window, latency = window * 37 / 100;
+	int other = arm(variant->path, variant->user, 5 * NSEC_PER_SEC, 10 * NSEC_PER_SEC);
+	struct stalls slow;
+	int fd;
+
+	fd = arm(variant->path, variant->user, latency * 97 / 100, window);
+	stalls_create(&slow, "psi_exact_slow", latency);
+	trigger_fired(fd, too_late(window));
+	for (int i = 10; i < 20; i++) {
+		stall(&self->stalls);
+		sleep_for(window * i / 10);
+		stall(&slow);
+		EXPECT_TRUE(trigger_fired(fd, (window / 10 + LATE(window)) / NSEC_PER_MSEC)) {
+			TH_LOG("after a silence of %d tenths of a window", i);
+		}
+		sleep_for(window * 11 / 10);
+	}
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(other));
 	stalls_remove(&slow);
 }
 
