@@ -576,7 +576,7 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 
 		if (len && done != (ssize_t)len && (done != -1 || errno != EINVAL))
 			wrong++;
-		if (len && alive != (done == (ssize_t)len))
+		if (len && alive != !(done < 0))
 			wrong++;
 		if (len && verdict >= 0 && alive != verdict) {
 			if (++wrong < 10)

@@ -729,11 +729,11 @@ FIXTURE_TEARDOWN(cost)
 	cpus_use(cpus_possible());
 }
 
-static void arm_all(FIXTURE_DATA(cost) *self, const struct armed *armed, int nr)
+static void arm_all(int *fd, const struct armed *armed, int nr)
 {
 	for (int i = 0; i < nr; i++)
-		self->fd[i] = armed[i].user ? trigger_arm_user(armed[i].path, armed[i].text) :
-			      trigger_arm(armed[i].path, armed[i].text);
+		fd[i] = armed[i].user ? trigger_arm_user(armed[i].path, armed[i].text) :
+			trigger_arm(armed[i].path, armed[i].text);
 }
 
 static void expect_cost(struct __test_metadata *_metadata, const char *when,
@@ -750,7 +750,7 @@ TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 400)
 {
 	struct cost cost;
 
-	arm_all(self, on_io_and_memory, ARRAY_SIZE(on_io_and_memory));
+	arm_all(self->fd, on_io_and_memory, ARRAY_SIZE(on_io_and_memory));
 	sleep_for(30 * NSEC_PER_SEC);
 	cost = cost_of_idling(60 * NSEC_PER_SEC);
 	expect_cost(_metadata, "armed", &self->before, 1, &cost);
@@ -771,7 +771,7 @@ TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_feed_itself, 400)
 {
 	struct cost cost;
 
-	arm_all(self, on_cpu, ARRAY_SIZE(on_cpu));
+	arm_all(self->fd, on_cpu, ARRAY_SIZE(on_cpu));
 	sleep_for(30 * NSEC_PER_SEC);
 	cost = cost_of_idling(60 * NSEC_PER_SEC);
 	expect_cost(_metadata, "armed", &self->before, 12, &cost);
