@@ -110,21 +110,25 @@ static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
 
 #else /* CONFIG_PSI */
 
-static inline void psi_init(void) { }
+/* Without it: no pressure, and tasks change their cgroup like before. */
+
 static inline bool psi_enabled(void) { return false; }
-static inline void psi_memstall_enter(unsigned long *flags) { }
-static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline u64 psi_some_memory_us(void) { return 0; }
+static inline void psi_memstall_enter(unsigned long *flags) { }
 
 #ifdef CONFIG_CGROUPS
 static inline bool cgroup_psi_enabled(void) { return false; }
-static inline int psi_cgroup_alloc(struct cgroup *cgrp) { return 0; }
 static inline void psi_cgroup_free(struct cgroup *cgrp) { }
+static inline int psi_cgroup_alloc(struct cgroup *cgrp) { return 0; }
+
 static inline void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
 	rcu_assign_pointer(p->cgroups, to);
 }
 #endif /* CONFIG_CGROUPS */
+
+static inline void psi_memstall_leave(unsigned long *flags) { }
+static inline void psi_init(void) { }
 
 #endif /* CONFIG_PSI */
 

@@ -625,8 +625,8 @@ static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
  * @cpu: the CPU
  * @times: filled in, per state, ns
  *
- * A CPU on which the group did nothing since the last fold, and does nothing
- * now, is not visited again until the group is active there.
+ * A CPU on which the group does nothing now is not visited again until the group
+ * is active there.
  *
  * Context: Takes the runqueue lock.
  */
@@ -655,7 +655,7 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 	}
 	raw_write_seqcount_end(seq);
 
-	if (!pc->states && !times[PSI_NONIDLE]) {
+	if (!pc->states) {
 		pc->listed = false;
 		pc->tell = PSI_ALL_STATES;
 		cpumask_clear_cpu(cpu, group->cpumask);

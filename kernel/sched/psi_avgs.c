@@ -25,8 +25,8 @@
  *
  *   A group is folded while it is on the list psi_active, on the CPUs in its
  *   cpumask. The walk puts both there, at the first activity on a CPU; the fold
- *   takes a CPU away when the group was idle on it for a whole window, and the
- *   group when no CPU is left. Cost: O(groups active on a CPU, CPUs), nothing for
+ *   takes a CPU away when the group is idle on it, and the group when no CPU is
+ *   left. Cost: O(groups active on a CPU, CPUs), nothing for
  *   CPUs that a group does not use, nothing for groups that sleep.
  *
  * Averages
@@ -48,6 +48,8 @@
  *
  *   A worker folds at the end of each period, and goes on while the list has
  *   groups. When there are none it rests, and the first group to join kicks it.
+ *   Another wake-up, only to see that nothing has happened, would do worse than
+ *   waste time: it would let deferrable work of others run, which is activity.
  *
  *   While a group is off the list it is idle; psi_group.joined is when it got
  *   back on. Up to it, a group that has not been folded since had no stall.

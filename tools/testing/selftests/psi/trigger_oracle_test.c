@@ -690,7 +690,7 @@ TEST_F(model, is_judged_as_it_is)
 		self->log->least = self->log->most;
 		self->log->end = DURATION;
 		triggers_make(self->triggers, &self->log->most);
-		for (int nr = 0; nr < NR_TRIGGERS; nr++) {
+		for (int nr = 0; nr < NR_TRIGGERS; nr += 2) {
 			struct trigger *trigger = &self->triggers[nr];
 
 			trigger->never = false;
