@@ -38,8 +38,9 @@
  *   is nowhere but in its group, and psi_cpu.watched has the states. When one of
  *   them begins, the walk raises an alarm of the group, with the time, and kicks
  *   the monitor: a worker that looks at the samplers which are due. A sampler rests
- *   again after a window without any such stall. Nothing is forgotten by that: its
- *   samples stay true.
+ *   again after a step without any such stall. Nothing is forgotten by that: its
+ *   samples stay true. Not sooner, as stalls often come in a row; and not later, as
+ *   looking wakes the CPU, and what else runs then may stall.
  *
  *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
  *   priority, so that they fire when the CPUs are contended. The others have one
@@ -120,7 +121,6 @@ struct psi_sample {
  * @class: the monitor that serves it
  * @window: length in ns
  * @mark: when the running step ends
- * @quiet: steps in a row without a stall that a trigger waits for, up to now
  * @resting: not in the queue of the monitor
  * @states: states that triggers wait for, a bit mask
  * @waiting: per state, how many triggers wait for it
@@ -141,7 +141,6 @@ struct psi_sampler {
 	enum psi_class		class;
 	u64			window;
 	u64			mark;
-	unsigned int		quiet;
 	bool			resting;
 	unsigned int		states;
 	unsigned int		waiting[PSI_NR_STATES];
@@ -504,7 +503,6 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 	}
 	sampler->last.at = max(since, sampler->last.at);
 	sampler->resting = false;
-	sampler->quiet = 0;
 	sampler->mark = psi_sampler_next_mark(sampler, now);
 }
 
@@ -583,20 +581,30 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 	return next;
 }
 
-/* End a step. Return whether there was stall that a trigger waits for. */
-static bool psi_sampler_sample(struct psi_sampler *sampler)
+/* Bring the totals to now. Return whether there was stall that a trigger waits for. */
+static bool psi_sampler_grown(struct psi_sampler *sampler)
 {
-	u64 now = local_clock();
 	struct psi_sample old = sampler->last;
-	bool grown = false;
 	int s;
 
-	psi_sampler_push(sampler);
-	psi_sampler_update(sampler, now);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		grown |= sampler->states & BIT(s) && sampler->last.total[s] != old.total[s];
-	sampler->mark = psi_sampler_next_mark(sampler, now);
-	return grown;
+	psi_sampler_update(sampler, local_clock());
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (sampler->states & BIT(s) && sampler->last.total[s] != old.total[s])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * After a step without stall a sampler may rest. It asks to be told of stall first,
+ * and then looks again: what begins in between is seen by one or the other.
+ */
+static bool psi_sampler_may_rest(struct psi_sampler *sampler)
+{
+	struct psi_group *group = sampler->group;
+	unsigned int hold = psi_watch(group, psi_group_watched(group));
+
+	return !(hold & sampler->states) && !psi_sampler_grown(sampler);
 }
 
 /* A sampler is due. Return when it is again, PSI_NEVER when it rests or is gone. */
@@ -606,25 +614,19 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	struct psi_notices notices = { };
 	struct psi_sample sample;
 	bool step, rest = false;
-	u64 owed;
+	u64 next;
 
 	spin_lock(&group->lock);
 	step = local_clock() >= sampler->mark;
 	if (step) {
-		/* Ask to be told before the last look: stall in between would be lost. */
-		if (sampler->quiet >= PSI_STEPS - 1)
-			rest = !(psi_watch(group, psi_group_watched(group)) & sampler->states);
-		if (psi_sampler_sample(sampler)) {
-			sampler->quiet = 0;
-			rest = false;
-		} else {
-			sampler->quiet++;
-		}
+		psi_sampler_push(sampler);
+		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		sampler->mark = psi_sampler_next_mark(sampler, sampler->last.at);
 		sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sample);
 	}
-	owed = psi_sampler_report(sampler, &sample, step, &notices);
+	next = psi_sampler_report(sampler, &sample, step, &notices);
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -633,12 +635,14 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 		psi_sampler_free(sampler);
 		return PSI_NEVER;
 	}
-	sampler->resting = rest && owed == PSI_NEVER;
-	owed = sampler->resting ? PSI_NEVER : min(owed, sampler->mark);
+	/* Somebody is owed an event: the time for it comes without any stall. */
+	sampler->resting = rest && next == PSI_NEVER;
+	if (!sampler->resting)
+		next = min(next, sampler->mark);
 	spin_unlock(&group->lock);
 
 	psi_notify(&notices);
-	return owed;
+	return next;
 }
 
 /*
