@@ -236,12 +236,18 @@ static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
  */
 static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
 {
+	struct psi_cpu *child = pc, *p;
 	unsigned int begun;
 
-	if (!pc->listed) {
+	if (!pc->listed)
 		psi_clock_join(pc, cpu, now);
-		pc->tell = pc->watched;
+	/* Who delegates to it is active with it, and not watched. */
+	for (p = pc->parent; p && p->delegate == child; child = p, p = p->parent) {
+		if (!p->listed)
+			psi_clock_join(p, cpu, now);
 	}
+	if (pc->tell == PSI_ALL_STATES)
+		pc->tell = pc->watched;
 	begun = pc->states & pc->tell;
 	if (begun) {
 		pc->tell &= ~begun;
@@ -270,12 +276,84 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 		psi_tell(pc, cpu, now);
 }
 
-/* Apply @change to one level; return what that changes for the next. */
-static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi_counts change,
-						  int cpu, u64 now)
+/* The group at the end of a chain of delegates. */
+static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
 {
-	unsigned int old = pc->attrs, new;
+	while (pc->delegate)
+		pc = pc->delegate;
+	return pc;
+}
 
+/* Add to @times what the delegates of a group have; return the last of them. */
+static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *times)
+{
+	struct psi_cpu *d;
+	int s;
+
+	while ((d = READ_ONCE(pc->delegate))) {
+		for (s = 0; s < PSI_NR_STATES; s++)
+			times[s] += d->times[s];
+		pc = d;
+	}
+	return pc;
+}
+
+/* Have a group stand for itself again, with all that its delegate knows. */
+static noinline void psi_undelegate(struct psi_cpu *pc)
+{
+	struct psi_cpu *d = psi_add_delegated(pc, pc->times);
+
+	pc->delegate = NULL;
+	pc->attrs = d->attrs;
+	pc->states = d->states;
+	pc->counts = psi_counts_of(d->attrs);
+	pc->mixed = true;
+	pc->up = d->up;
+	d->up = pc;
+}
+
+/*
+ * Have a group's only child in use stand for it. Not for a group that is watched:
+ * it wants to know when its states begin.
+ */
+static void psi_delegate(struct psi_cpu *pc)
+{
+	u64 times[PSI_NR_STATES] = { };
+	struct psi_cpu *child = pc->last, *d;
+	struct psi_counts counts;
+	int s;
+
+	if (pc->delegate || !child || pc->mixed || pc->watched)
+		return;
+	while (child->parent != pc)
+		child = child->parent;
+	d = psi_delegate_of(child);
+	counts = psi_counts_of(d->attrs);
+	if (pc->kept != child->kept ||
+	    pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)
+		return;
+
+	pc->delegate = child;
+	d->up = pc->up;
+	psi_add_delegated(pc, times);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		pc->times[s] -= times[s];
+}
+
+/* Apply @change of a child, or a task, to one level; return what that changes for the next. */
+static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi_cpu *from,
+						  struct psi_counts change, int cpu, u64 now)
+{
+	unsigned int old, new;
+
+	if (unlikely(pc->delegate))
+		psi_undelegate(pc);
+	if (pc->last != from) {
+		pc->last = from;
+		pc->mixed = true;
+	}
+
+	old = pc->attrs;
 	pc->counts = psi_counts_add(pc->counts, change);
 	new = psi_attrs_of(pc->counts);
 	if (new == old)
@@ -289,20 +367,23 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 /**
  * psi_walk - apply the change of one contributor
  * @pc: its group on @cpu
+ * @from: the contributor if it is a group, %NULL for a task
  * @change: what it adds to the counts from now on
  * @cpu: the CPU
  * @now: time of the event in ns
  */
-static void psi_walk(struct psi_cpu *pc, struct psi_counts change, int cpu, u64 now)
+static void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct psi_counts change,
+		     int cpu, u64 now)
 {
 	while (pc && !psi_counts_zero(change)) {
-		change = psi_step(pc, change, cpu, now);
-		pc = pc->parent;
+		change = psi_step(pc, from, change, cpu, now);
+		from = pc;
+		pc = pc->up;
 	}
 }
 
 /**
- * psi_walk_two - apply the changes of two contributors at once
+ * psi_walk_two - apply the changes of two tasks at once
  * @a: group of the first on @cpu
  * @change_a: what the first adds to the counts from now on
  * @b: group of the second, in the same tree
@@ -316,24 +397,31 @@ static void psi_walk(struct psi_cpu *pc, struct psi_counts change, int cpu, u64 
 static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 			 struct psi_cpu *b, struct psi_counts change_b, int cpu, u64 now)
 {
+	struct psi_cpu *from_a = NULL, *from_b = NULL;
+
 	while (a != b) {
 		if (psi_counts_zero(change_a)) {
-			psi_walk(b, change_b, cpu, now);
+			psi_walk(b, from_b, change_b, cpu, now);
 			return;
 		}
 		if (psi_counts_zero(change_b)) {
-			psi_walk(a, change_a, cpu, now);
+			psi_walk(a, from_a, change_a, cpu, now);
 			return;
 		}
-		if (a->level >= b->level) {
-			change_a = psi_step(a, change_a, cpu, now);
-			a = a->parent;
+		if (!b || (a && a->level >= b->level)) {
+			change_a = psi_step(a, from_a, change_a, cpu, now);
+			from_a = a;
+			a = a->up;
 		} else {
-			change_b = psi_step(b, change_b, cpu, now);
-			b = b->parent;
+			change_b = psi_step(b, from_b, change_b, cpu, now);
+			from_b = b;
+			b = b->up;
 		}
 	}
-	psi_walk(a, psi_counts_add(change_a, change_b), cpu, now);
+	/* Where two children meet, no child stands for the group. */
+	if (a && from_a != from_b)
+		a->mixed = true;
+	psi_walk(a, from_a, psi_counts_add(change_a, change_b), cpu, now);
 }
 
 /*
@@ -369,7 +457,7 @@ static void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
 {
 	struct psi_cpu *pc = per_cpu_ptr(t->group->cpus, cpu);
 
-	psi_walk(pc, psi_task_change(t, attrs), cpu, now);
+	psi_walk(pc, NULL, psi_task_change(t, attrs), cpu, now);
 }
 
 /* The same for two tasks at once, either of which may not be counted at all. */
@@ -603,13 +691,15 @@ static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
 	unsigned int seq, states, s;
 	u64 now, irq;
 
+	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
 		memcpy(times, pc->times, sizeof(pc->times));
-		states = pc->states;
+		states = psi_add_delegated(pc, times)->states;
 		now = sched_clock_cpu(cpu);
 		irq = irq_time_read(cpu);
 	} while (read_seqcount_retry(seqcount, seq));
+	rcu_read_unlock();
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
 		if (states & BIT(s))
@@ -635,6 +725,7 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 	struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 	struct rq *rq = cpu_rq(cpu);
+	struct psi_cpu *d;
 	struct rq_flags rf;
 	unsigned int s;
 	u64 now, irq;
@@ -647,17 +738,22 @@ static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 	irq = irq_time_read(cpu);
 
 	raw_write_seqcount_begin(seq);
+	memcpy(times, pc->times, sizeof(pc->times));
+	d = psi_add_delegated(pc, times);
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		u64 t = pc->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
-
-		times[s] = pc->times[s] + t;
-		pc->times[s] = -t;
+		times[s] += d->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
+		pc->times[s] -= times[s];
+		/* What a parent that delegates has through this group stays. */
+		if (pc->parent && pc->parent->delegate == pc)
+			pc->parent->times[s] += times[s];
 	}
+	psi_delegate(pc);
+	pc->mixed = false;
 	raw_write_seqcount_end(seq);
 
-	if (!pc->states) {
+	if (!d->states) {
 		pc->listed = false;
-		pc->tell = PSI_ALL_STATES;
+		psi_delegate_of(pc)->tell = PSI_ALL_STATES;
 		cpumask_clear_cpu(cpu, group->cpumask);
 	}
 	rq_unlock_irqrestore(rq, &rf);
@@ -680,6 +776,7 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 
 	for_each_possible_cpu(cpu) {
 		struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 		struct rq_flags rf;
 
 		/* Watched, and nothing began since: what begins now will be told. */
@@ -688,8 +785,13 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 			continue;
 
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		if (pc->delegate) {
+			raw_write_seqcount_begin(seq);
+			psi_undelegate(pc);
+			raw_write_seqcount_end(seq);
+		}
 		pc->watched = states;
-		if (pc->listed)
+		if (pc->tell != PSI_ALL_STATES)
 			pc->tell = states;
 		hold |= pc->states & states;
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
@@ -713,25 +815,50 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent)
 		pc->tell = PSI_ALL_STATES;
 		if (parent) {
 			pc->parent = per_cpu_ptr(parent->cpus, cpu);
+			pc->up = pc->parent;
 			pc->level = pc->parent->level + 1;
 		}
 	}
 }
 
-static void psi_group_put(struct psi_group *group)
+static void psi_group_free(struct rcu_head *rcu)
 {
-	if (!refcount_dec_and_test(&group->refs))
-		return;
+	struct psi_group *group = container_of(rcu, struct psi_group, rcu);
+
 	free_percpu(group->cpus);
 	free_cpumask_var(group->cpumask);
 	kfree(group);
 }
 
+/* Readers may still be looking through the delegation of a parent. */
+static void psi_group_put(struct psi_group *group)
+{
+	if (refcount_dec_and_test(&group->refs))
+		call_rcu(&group->rcu, psi_group_free);
+}
+
 /* Keep the times of a group on a CPU, or do not. */
 static __maybe_unused void psi_keep(struct psi_cpu *pc, bool on, int cpu, u64 now)
 {
+	if (pc->delegate)
+		psi_undelegate(pc);
+	if (pc->parent && pc->parent->delegate == pc)
+		psi_undelegate(pc->parent);
 	pc->kept = on ? PSI_ALL_STATES : 0;
 	psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, cpu, now);
+}
+
+/* No ancestor remembers a group any more that is about to go. */
+static __maybe_unused void psi_forget(struct psi_cpu *pc)
+{
+	struct psi_cpu *p;
+
+	if (pc->parent->delegate == pc)
+		psi_undelegate(pc->parent);
+	for (p = pc->parent; p; p = p->parent) {
+		if (p->last == pc)
+			p->last = NULL;
+	}
 }
 
 #ifdef CONFIG_CGROUPS
@@ -765,15 +892,29 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 
 /**
  * psi_cgroup_free - let go of the group of a cgroup
- * @cgrp: the cgroup; no task is counted in it any more
+ * @cgrp: the cgroup; no task is counted in it any more, and it has its parent
  *
  * The clock or a monitor may still hold a reference for a moment. They look at
  * the group alone, never at its parent.
  */
 void psi_cgroup_free(struct cgroup *cgrp)
 {
-	if (cgrp->psi)
-		psi_group_put(cgrp->psi);
+	int cpu;
+
+	if (!cgrp->psi)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		struct rq_flags rf;
+
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		raw_write_seqcount_begin(seq);
+		psi_forget(pc);
+		raw_write_seqcount_end(seq);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+	psi_group_put(cgrp->psi);
 }
 
 /**

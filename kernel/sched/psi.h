@@ -64,33 +64,43 @@ struct psi_counts {
 /**
  * struct psi_cpu - a group on one CPU
  * @counts: contributors by attribute
- * @parent: the parent group on the same CPU, %NULL for the system
- * @group: the group this is a part of
- * @attrs: attributes with a count above zero: what the group shows to @parent
+ * @up: where a change of what the group shows has to be applied, %NULL for nowhere
+ * @delegate: the child that stands for the group, see "Delegation" in psi.c
+ * @last: where the last change came from: a child, what stands for one, or %NULL
+ *	  for a task
+ * @attrs: attributes with a count above zero: what the group shows
  * @states: pressure states that hold now, a function of @attrs
  * @kept: the states whose time is kept: all, or none in a group switched off
  * @tell: psi_tell() is called when one of these states holds after a change
  * @watched: the states that a trigger waits for
  * @listed: the fold visits this CPU of the group
+ * @mixed: changes came from more than one child, or from tasks, since the last fold
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
- *	   holds, less the clock at which it began, see psi_enter_states()
+ *	   holds, less the clock at which it began, see psi_enter_states(). While
+ *	   there is a @delegate, what the group has more than that
+ * @parent: the parent group on the same CPU, %NULL for the system
+ * @group: the group this is a part of
  *
- * Written under the lock of the CPU's runqueue and inside a write section of
+ * While there is a @delegate, @counts, @attrs and @states are out of date. Written under the lock of the CPU's runqueue and inside a write section of
  * its psi_seq; read under either.
  */
 struct psi_cpu {
 	struct psi_counts	counts;
-	struct psi_cpu		*parent;
-	struct psi_group	*group;
+	struct psi_cpu		*up;
+	struct psi_cpu		*delegate;
+	struct psi_cpu		*last;
 	u8			attrs;
 	u8			states;
 	u8			kept;
 	u8			tell;
 	u8			watched;
-	bool			listed;
+	bool			listed:1;
+	bool			mixed:1;
 	u16			level;
 	u64			times[PSI_NR_STATES];
+	struct psi_cpu		*parent;
+	struct psi_group	*group;
 } ____cacheline_aligned;
 
 /**
@@ -143,6 +153,7 @@ struct psi_alarm {
  * @avgs: the averages
  * @samplers: what the triggers of the group look at
  * @alarms: how monitors are told
+ * @rcu: frees it when nobody looks through a delegation any more
  * @cpumask: CPUs with activity since the last fold; bits are set under the
  *	     lock of that CPU's runqueue and cleared with @lock held as well
  */
@@ -159,6 +170,7 @@ struct psi_group {
 	struct psi_avgs		avgs;
 	struct list_head	samplers;
 	struct psi_alarm	alarms[PSI_NR_CLASSES];
+	struct rcu_head		rcu;
 	cpumask_var_t		cpumask;
 };
 

@@ -549,6 +549,8 @@ struct psi_test_model {
 	struct psi_group groups[PSI_TEST_GROUPS];
 	struct psi_test_model_task tasks[PSI_TEST_TASKS];
 	bool off[PSI_TEST_GROUPS];
+	int nr;			/* tasks that do something */
+	int delegated;
 	/* what the oracle knows: states by definition, and their times */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
@@ -655,7 +657,7 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 /* Something that may happen to a task happens. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
-	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % PSI_TEST_TASKS];
+	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % m->nr];
 	u32 what = prandom_u32_state(&m->rnd) % 8;
 
 	if (what == 0) {
@@ -670,6 +672,16 @@ static void psi_test_model_event(struct psi_test_model *m)
 		if (m->cpus[0] != m->cpus[1])
 			t->cpu = !t->cpu;
 		psi_test_model_set(m, t);
+		return;
+	}
+	if (what == 3 && prandom_u32_state(&m->rnd) % 4 == 0) {
+		/* What a fold does, for one group. */
+		struct psi_cpu *pc = per_cpu_ptr(t->psi.group->cpus, m->cpus[t->cpu]);
+
+		for (; pc; pc = pc->parent) {
+			psi_delegate(pc);
+			pc->mixed = false;
+		}
 		return;
 	}
 	if (what == 2 && prandom_u32_state(&m->rnd) % 8 == 0) {
@@ -727,7 +739,7 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 		struct psi_cpu *pc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
 
 		if (psi_test_parent[i] == g)
-			sum = psi_counts_add(sum, psi_counts_of(pc->attrs));
+			sum = psi_counts_add(sum, psi_counts_of(psi_delegate_of(pc)->attrs));
 	}
 	return sum;
 }
@@ -736,21 +748,26 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 {
 	struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
 	struct psi_counts counts = psi_test_model_counts(m, g, c);
+	u64 times[PSI_NR_STATES];
+	unsigned int states;
 	int s;
 
-	if (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall) {
+	memcpy(times, pc->times, sizeof(times));
+	states = psi_add_delegated(pc, times)->states;
+	m->delegated += !!pc->delegate;
+	if (!pc->delegate && (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
 			   event, g, c, pc->counts.sched, pc->counts.stall,
 			   counts.sched, counts.stall);
 		return false;
 	}
-	if (pc->states != m->states[g][c]) {
+	if (states != m->states[g][c]) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: states %#x, recounted %#x",
-			   event, g, c, pc->states, m->states[g][c]);
+			   event, g, c, states, m->states[g][c]);
 		return false;
 	}
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		u64 time = pc->times[s] + (pc->states & BIT(s) ? m->now : 0);
+		u64 time = times[s] + (states & BIT(s) ? m->now : 0);
 
 		/* the interrupt clock is the machine's */
 		if (s == PSI_IRQ_FULL || time == m->times[g][c][s])
@@ -762,12 +779,13 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	return true;
 }
 
-static void psi_test_model_run(struct kunit *test, u64 start)
+static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 {
 	struct psi_test_model *m = psi_test_model_init(test, start);
 	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
 	int event, g, c, s;
 
+	m->nr = nr;
 	for (event = 0; event < PSI_TEST_EVENTS; event++) {
 		u64 len = prandom_u32_state(&m->rnd) >> (prandom_u32_state(&m->rnd) % 32);
 
@@ -790,6 +808,8 @@ static void psi_test_model_run(struct kunit *test, u64 start)
 		}
 	}
 
+	KUNIT_EXPECT_GT(test, m->delegated, 100);
+
 	/* Everybody leaves: nothing is left behind. */
 	for (c = 0; c < PSI_TEST_TASKS; c++) {
 		struct psi_test_model_task *t = &m->tasks[c];
@@ -800,25 +820,36 @@ static void psi_test_model_run(struct kunit *test, u64 start)
 		for (c = 0; c < cpus; c++) {
 			struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
 
-			KUNIT_EXPECT_TRUE(test, psi_counts_zero(pc->counts));
-			KUNIT_EXPECT_EQ(test, pc->states, 0);
+			KUNIT_EXPECT_TRUE(test, pc->delegate || psi_counts_zero(pc->counts));
+			KUNIT_EXPECT_EQ(test, psi_delegate_of(pc)->states, 0);
 		}
 	}
 }
 
 static void psi_test_model_from_boot(struct kunit *test)
 {
-	psi_test_model_run(test, 0);
+	psi_test_model_run(test, 0, PSI_TEST_TASKS);
+}
+
+/* Groups have one child in use, mostly. */
+static void psi_test_model_few_tasks(struct kunit *test)
+{
+	psi_test_model_run(test, NSEC_PER_SEC, 4);
+}
+
+static void psi_test_model_one_task(struct kunit *test)
+{
+	psi_test_model_run(test, NSEC_PER_SEC, 1);
 }
 
 static void psi_test_model_across_the_sign_bit(struct kunit *test)
 {
-	psi_test_model_run(test, S64_MAX - 1000);
+	psi_test_model_run(test, S64_MAX - 1000, 3);
 }
 
 static void psi_test_model_across_the_wrap(struct kunit *test)
 {
-	psi_test_model_run(test, U64_MAX - 1000);
+	psi_test_model_run(test, U64_MAX - 1000, 6);
 }
 
 /*
@@ -1050,6 +1081,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_trigger),
 	KUNIT_CASE(psi_test_trigger_pause),
 	KUNIT_CASE_SLOW(psi_test_model_from_boot),
+	KUNIT_CASE_SLOW(psi_test_model_few_tasks),
+	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	{ }

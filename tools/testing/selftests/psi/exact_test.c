@@ -213,12 +213,13 @@ static __u64 duty_stall(const struct duty *duty)
 }
 
 /* What others than the two workers waited for the CPU so far. */
+/* Less what the kernel's own watchers of pressure waited: that is no pressure. */
 static __u64 duty_others(const pid_t *worker)
 {
 	struct cpu_clock cc;
 
 	cpu_clock_read(0, &cc);
-	return cc.wait - task_wait_ns(worker[0]) - task_wait_ns(worker[1]);
+	return cc.wait - task_wait_ns(worker[0]) - task_wait_ns(worker[1]) - psi_threads_wait_ns();
 }
 
 FIXTURE(steady) {

@@ -2,6 +2,7 @@
 /* What the tests of pressure stall information share: see psi_util.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -233,6 +234,27 @@ __u64 task_wait_ns(pid_t pid)
 	if (sscanf(buf, "%llu %llu", &run, &wait) != 2)
 		psi_die("%s: cannot parse \"%s\"", path, buf);
 	return wait;
+}
+
+__u64 psi_threads_wait_ns(void)
+{
+	char comm[64];
+	__u64 sum = 0;
+	glob_t found;
+	size_t i;
+
+	if (glob("/proc/[0-9]*/comm", 0, NULL, &found))
+		psi_die("/proc: no tasks");
+	for (i = 0; i < found.gl_pathc; i++) {
+		pid_t pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
+
+		/* Kernel threads: the tests' own have other names, or a parent. */
+		if (read_file(found.gl_pathv[i], comm, sizeof(comm)) > 0 &&
+		    (!strcmp(comm, "psi\n") || !strncmp(comm, "psi_watch", 9)) && getpgid(pid) == 0)
+			sum += task_wait_ns(pid);
+	}
+	globfree(&found);
+	return sum;
 }
 
 void cpu_clock_read(int cpu, struct cpu_clock *cc)

@@ -96,6 +96,8 @@ struct task_clock {
 
 void task_clock_read(pid_t pid, struct task_clock *tc);
 __u64 task_wait_ns(pid_t pid);
+/* The threads that PSI has for itself: the kernel does not count them. */
+__u64 psi_threads_wait_ns(void);
 void task_delays_on(void);
 
 /**
