@@ -154,39 +154,48 @@ static void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 /*
  * Counts: the lanes
  *
- * Tasks number less than 2^30 (MAX_THREADS), groups fewer still, so 31 bits
- * hold any count. A CPU executes one task, so one bit will do for oncpu. A
- * lane may borrow from the next within a difference; it cannot in a sum of
- * all, as that is the sum of all contributors.
+ * Tasks number less than 2^30 (MAX_THREADS), groups fewer still, so 30 bits
+ * hold any count, and leave a bit above it free. A CPU executes one task, so
+ * one bit will do for oncpu. A lane may borrow from the next within a
+ * difference; it cannot in a sum of all, as that is the sum of all contributors.
  */
-#define PSI_SCHED_LANE		31
-#define PSI_SCHED_ATTRS		(PSI_WAITING | PSI_PRODUCTIVE | PSI_ONCPU | PSI_ONCPU_STALL)
-#define PSI_STALL_LANE		32
+#define PSI_LANE		31
+#define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
+#define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
 
 /* What one contributor that shows @attrs adds to the counts of its group. */
+static __init struct psi_counts psi_counts_for(u64 attrs)
+{
+	return (struct psi_counts) {
+		.sched = (attrs & PSI_WAITING) |
+			 (attrs & PSI_PRODUCTIVE) << (PSI_LANE - 1) |
+			 (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2),
+		.stall = (attrs & PSI_IOWAIT) >> 4 |
+			 (attrs & PSI_MEMSTALL) << (PSI_LANE - 5),
+	};
+}
+
+/* The same for every set of attributes. */
+static struct psi_counts psi_counts_table[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
-	u64 a = attrs;
+	return psi_counts_table[attrs];
+}
 
-	return (struct psi_counts) {
-		.sched = (a & PSI_WAITING) |
-			 (a & PSI_PRODUCTIVE) << (PSI_SCHED_LANE - 1) |
-			 (a & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_SCHED_LANE - 2),
-		.stall = (a & PSI_IOWAIT) >> 4 |
-			 (a & PSI_MEMSTALL) << (PSI_STALL_LANE - 5),
-	};
+/* Two bits: whether each of two lanes is above zero, by the carry into the bit above it. */
+static __always_inline unsigned int psi_lanes_of(u64 counts)
+{
+	u64 carry = (counts & PSI_LANES_MAX) + PSI_LANES_MAX;
+
+	return (carry >> (PSI_LANE - 1) & 1) | (carry >> (2 * PSI_LANE - 2) & 2);
 }
 
 /* The attributes with a count above zero. */
 static __always_inline unsigned int psi_attrs_of(struct psi_counts counts)
 {
-	const u64 lane = (1ULL << PSI_SCHED_LANE) - 1;
-
-	return (counts.sched & lane ? PSI_WAITING : 0) |
-	       (counts.sched >> PSI_SCHED_LANE & lane ? PSI_PRODUCTIVE : 0) |
-	       counts.sched >> (2 * PSI_SCHED_LANE) << 2 |
-	       ((u32)counts.stall ? PSI_IOWAIT : 0) |
-	       (counts.stall >> PSI_STALL_LANE ? PSI_MEMSTALL : 0);
+	return psi_lanes_of(counts.sched) | counts.sched >> (2 * PSI_LANE) << 2 |
+	       psi_lanes_of(counts.stall) << 4;
 }
 
 static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
@@ -361,7 +370,7 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 
 	pc->attrs = new;
 	psi_enter_states(pc, psi_states[new] & pc->kept, cpu, now);
-	return psi_counts_diff(old, new);
+	return pc->up ? psi_counts_diff(old, new) : (struct psi_counts){ };
 }
 
 /**
@@ -372,10 +381,10 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
  * @cpu: the CPU
  * @now: time of the event in ns
  */
-static void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct psi_counts change,
+static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct psi_counts change,
 		     int cpu, u64 now)
 {
-	while (pc && !psi_counts_zero(change)) {
+	while (!psi_counts_zero(change)) {
 		change = psi_step(pc, from, change, cpu, now);
 		from = pc;
 		pc = pc->up;
@@ -392,9 +401,10 @@ static void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct psi_counts
  * @now: time of the event in ns
  *
  * Each walks up to the group they share; from there they are one. Where one of
- * them ends earlier, the other goes on alone.
+ * them ends earlier, the other goes on alone. Nothing changes above the top, so
+ * neither gets there.
  */
-static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
+static noinline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 			 struct psi_cpu *b, struct psi_counts change_b, int cpu, u64 now)
 {
 	struct psi_cpu *from_a = NULL, *from_b = NULL;
@@ -408,7 +418,7 @@ static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 			psi_walk(a, from_a, change_a, cpu, now);
 			return;
 		}
-		if (!b || (a && a->level >= b->level)) {
+		if (a->level >= b->level) {
 			change_a = psi_step(a, from_a, change_a, cpu, now);
 			from_a = a;
 			a = a->up;
@@ -419,7 +429,7 @@ static void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 		}
 	}
 	/* Where two children meet, no child stands for the group. */
-	if (a && from_a != from_b)
+	if (from_a != from_b)
 		a->mixed = true;
 	psi_walk(a, from_a, psi_counts_add(change_a, change_b), cpu, now);
 }
@@ -453,7 +463,7 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 }
 
 /* Count a task as @attrs. */
-static void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
+static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
 {
 	struct psi_cpu *pc = per_cpu_ptr(t->group->cpus, cpu);
 
@@ -461,11 +471,11 @@ static void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
 }
 
 /* The same for two tasks at once, either of which may not be counted at all. */
-static void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
+static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 			   struct psi_task *next, unsigned int next_attrs, int cpu, u64 now)
 {
+	struct psi_counts change, more;
 	struct psi_cpu *from, *to;
-	struct psi_counts change;
 
 	if (unlikely(!prev->group)) {
 		if (next->group)
@@ -480,7 +490,11 @@ static void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 	from = per_cpu_ptr(prev->group->cpus, cpu);
 	to = per_cpu_ptr(next->group->cpus, cpu);
 	change = psi_task_change(prev, prev_attrs);
-	psi_walk_two(from, change, to, psi_task_change(next, next_attrs), cpu, now);
+	more = psi_task_change(next, next_attrs);
+	if (from == to)
+		psi_walk(from, NULL, psi_counts_add(change, more), cpu, now);
+	else
+		psi_walk_two(from, change, to, more, cpu, now);
 }
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
@@ -587,12 +601,6 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
 	struct rq_flags rf;
 	struct rq *rq;
-
-	/* A child that does not run yet is counted nowhere. */
-	if (READ_ONCE(p->__state) == TASK_NEW) {
-		p->psi.group = to;
-		return;
-	}
 
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
@@ -972,8 +980,10 @@ void __init psi_init(void)
 {
 	unsigned int attrs;
 
-	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++)
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_states[attrs] = psi_states_of(attrs);
+		psi_counts_table[attrs] = psi_counts_for(attrs);
+	}
 
 	if (!psi_enable) {
 		static_branch_enable(&psi_disabled);

@@ -197,7 +197,7 @@ static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 
 	for (lane = 0; lane < 6; lane++) {
 		struct psi_counts one = psi_counts_of(BIT(lane)), many;
-		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : 1ULL << 30;
+		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : (1ULL << 30) - 1;
 
 		many.sched = one.sched * nr;
 		many.stall = one.stall * nr;
