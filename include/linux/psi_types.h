@@ -13,6 +13,7 @@ struct psi_group;
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
+ * @own: one of PSI's own threads, which take the CPU from nobody
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
  * the task itself writes @in_stall, with that lock held.
@@ -22,6 +23,7 @@ struct psi_task {
 	struct psi_group	*group;
 	u8			attrs;
 	bool			in_stall;
+	bool			own;
 #endif
 };
 

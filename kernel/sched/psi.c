@@ -51,12 +51,40 @@
  *
  *   psi_walk() applies the change of one contributor to its group, and while
  *   what the group shows changes too, goes on with that change in the parent.
- *   A walk takes at most one step a level, O(depth), and most end earlier.
+ *   Most walks end before the top.
  *
  *   A context switch changes two tasks, whose walks meet at the latest in the
  *   system. Counts are linear, so where the walks meet their changes are
  *   added up, and what cancels is never seen above: on a switch between two
  *   tasks of one group, "oncpu" does not change.
+ *
+ * Delegation
+ *
+ *   A container is many cgroups deep, and most of these have one child in use on
+ *   a CPU. What such a group shows is what its child shows, whatever happens to
+ *   the child; so it need not be touched at all. It delegates: it remembers the
+ *   child, and keeps of its times only what they are more than the child's,
+ *
+ *	times - delegate.times
+ *
+ *   which stays the same from then on, as both have the same states. The child
+ *   may delegate in turn. A walk goes from the group at the end of such a chain
+ *   (psi_cpu.up) to the next one that does not delegate to it, in one step: the
+ *   cost of an event does not depend on the depth, only on how many groups have
+ *   several contributors.
+ *
+ *   When a change comes to a group that delegates, from another child or a task,
+ *   psi_undelegate() makes it what it would be: times are added up, its only
+ *   contributor so far shows what the end of the chain shows. That is true
+ *   also in the middle of psi_walk_two(), when the other walk has passed above it
+ *   already: what that one changed is in what the chain shows.
+ *
+ *   The fold has groups delegate, those whose changes all came from one child
+ *   since the last fold; psi_cpu.mixed knows. So groups with several children in
+ *   use do not go to and fro. Groups with a trigger do not delegate.
+ *
+ *   The fold takes times from one group after the other. What it takes from a
+ *   delegate it gives back to the group that delegates.
  *
  * Time
  *
@@ -114,9 +142,10 @@
  *   but looking at pressure makes none; otherwise a monitor would see stall
  *   for ever, its own.
  *
- *   The invariant: the counts of a group on a CPU equal a recount of its
- *   contributors there, on every level. The model test in psi_test.c checks it,
- *   and the states and times that follow, after each of many random events.
+ *   The invariant: the counts of a group on a CPU that does not delegate equal a
+ *   recount of its contributors there, on every level; one that delegates has a
+ *   single contributor at most. The model test in psi_test.c checks it, and the
+ *   states and times of all groups, after each of many random events.
  *
  * Locking
  *
@@ -128,7 +157,8 @@
  *   (the clock of psi_avgs.c) it starts by an irq_work.
  *
  *   Readers of times take no runqueue lock: they retry when psi_seq moved.
- *   All levels of an event change in one write section of the CPU.
+ *   All levels of an event change in one write section of the CPU. Delegates are
+ *   freed under RCU, as a reader may be about to look through one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -162,6 +192,7 @@ static void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 #define PSI_LANE		31
 #define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
 #define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
+#define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
 
 /* What one contributor that shows @attrs adds to the counts of its group. */
 static __init struct psi_counts psi_counts_for(u64 attrs)
@@ -192,10 +223,14 @@ static __always_inline unsigned int psi_lanes_of(u64 counts)
 }
 
 /* The attributes with a count above zero. */
-static __always_inline unsigned int psi_attrs_of(struct psi_counts counts)
+static __always_inline unsigned int psi_sched_attrs_of(struct psi_counts counts)
 {
-	return psi_lanes_of(counts.sched) | counts.sched >> (2 * PSI_LANE) << 2 |
-	       psi_lanes_of(counts.stall) << 4;
+	return psi_lanes_of(counts.sched) | counts.sched >> (2 * PSI_LANE) << 2;
+}
+
+static __always_inline unsigned int psi_stall_attrs_of(struct psi_counts counts)
+{
+	return psi_lanes_of(counts.stall) << 4;
 }
 
 static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
@@ -264,6 +299,12 @@ static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
 	}
 }
 
+/* A state begins or ends at @t. */
+static __always_inline void psi_flip(struct psi_cpu *pc, unsigned int s, u64 t)
+{
+	pc->times[s] += pc->states & BIT(s) ? -t : t;
+}
+
 /*
  * End the states that no longer hold and begin those that do from now on, see
  * "Time" above. Mostly it is one state.
@@ -274,13 +315,12 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 	unsigned int flips = pc->states ^ states;
 
 	pc->states = states;
-	while (flips) {
-		unsigned int s = __ffs(flips);
-		u64 t = s == PSI_IRQ_FULL ? irq_time_read(cpu) : now;
-
-		flips &= flips - 1;
-		pc->times[s] += states & BIT(s) ? -t : t;
+	if (flips & BIT(PSI_IRQ_FULL)) {
+		psi_flip(pc, PSI_IRQ_FULL, irq_time_read(cpu));
+		flips &= ~BIT(PSI_IRQ_FULL);
 	}
+	for (; flips; flips &= flips - 1)
+		psi_flip(pc, __ffs(flips), now);
 	if (unlikely(states & pc->tell))
 		psi_tell(pc, cpu, now);
 }
@@ -319,6 +359,8 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 	pc->mixed = true;
 	pc->up = d->up;
 	d->up = pc;
+	/* Who delegates to it counts on it from now on to tell the clock. */
+	pc->tell = PSI_ALL_STATES;
 }
 
 /*
@@ -364,7 +406,9 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 
 	old = pc->attrs;
 	pc->counts = psi_counts_add(pc->counts, change);
-	new = psi_attrs_of(pc->counts);
+	new = psi_sched_attrs_of(pc->counts);
+	/* Most of what happens is scheduling. */
+	new |= change.stall ? psi_stall_attrs_of(pc->counts) : old & PSI_STALL_ATTRS;
 	if (new == old)
 		return (struct psi_counts){ };
 
@@ -536,19 +580,13 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 	psi_task_set(rq, p, flags & DEQUEUE_SLEEP ? psi_task_attrs(p, PSI_ASLEEP) : 0);
 }
 
-/* Whether @p is one of PSI's own threads. */
-static __always_inline bool psi_is_own(struct task_struct *p)
-{
-	return !p->psi.group && !is_idle_task(p);
-}
-
 static __always_inline void psi_switch(struct task_struct *prev, struct task_struct *next,
 				       int cpu, u64 now)
 {
 	bool queued;
 
 	/* As far as counting goes, who stops now is the task held so far. */
-	if (unlikely(psi_is_own(prev)))
+	if (unlikely(prev->psi.own))
 		prev = xchg(per_cpu_ptr(&psi_held, cpu), NULL);
 	if (unlikely(!prev || prev == next)) {
 		if (next->psi.group)
@@ -557,7 +595,7 @@ static __always_inline void psi_switch(struct task_struct *prev, struct task_str
 	}
 
 	queued = task_on_rq_queued(prev) && !prev->se.sched_delayed;
-	if (unlikely(psi_is_own(next)) && queued && prev->psi.group) {
+	if (unlikely(next->psi.own) && queued && prev->psi.group) {
 		per_cpu(psi_held, cpu) = prev;
 		return;
 	}
@@ -651,6 +689,7 @@ static void psi_ignore_current(void)
 	update_rq_clock(rq);
 	psi_task_set(rq, current, 0);
 	psi_ignore(current);
+	current->psi.own = true;
 	rq_unlock_irq(rq, &rf);
 }
 
@@ -867,6 +906,9 @@ static __maybe_unused void psi_forget(struct psi_cpu *pc)
 		if (p->last == pc)
 			p->last = NULL;
 	}
+	/* The clock may come by once more, when the parent is gone. */
+	pc->parent = NULL;
+	pc->up = NULL;
 }
 
 #ifdef CONFIG_CGROUPS

@@ -77,6 +77,11 @@ static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int 
 	return sum;
 }
 
+static unsigned int psi_test_attrs_of(struct psi_counts counts)
+{
+	return psi_sched_attrs_of(counts) | psi_stall_attrs_of(counts);
+}
+
 #define PSI_TEST_IRQ	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) << PSI_IRQ_FULL)
 
 static const struct psi_test_states_row {
@@ -139,7 +144,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_states_rows, psi_test_states_rows, desc);
 static void psi_test_states_table(struct kunit *test)
 {
 	const struct psi_test_states_row *row = test->param_value;
-	unsigned int attrs = psi_attrs_of(psi_test_counts(row->tasks, row->nr));
+	unsigned int attrs = psi_test_attrs_of(psi_test_counts(row->tasks, row->nr));
 
 	KUNIT_EXPECT_EQ(test, psi_test_states(row->tasks, row->nr), row->states);
 	KUNIT_EXPECT_EQ(test, psi_states[attrs], row->states);
@@ -165,7 +170,7 @@ static void psi_test_states_exhaustive(struct kunit *test)
 		}
 		if (oncpu > 1)
 			continue;
-		attrs = psi_attrs_of(psi_test_counts(tasks, NR));
+		attrs = psi_test_attrs_of(psi_test_counts(tasks, NR));
 		if (psi_states[attrs] != psi_test_states(tasks, NR)) {
 			KUNIT_FAIL(test, "set %u: states %#x, by definition %#x", code,
 				   psi_states[attrs], psi_test_states(tasks, NR));
@@ -201,9 +206,9 @@ static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 
 		many.sched = one.sched * nr;
 		many.stall = one.stall * nr;
-		KUNIT_EXPECT_EQ(test, psi_attrs_of(many), BIT(lane));
+		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), BIT(lane));
 	}
-	KUNIT_EXPECT_EQ(test, psi_attrs_of(psi_counts_of(PSI_NR_ATTR_SETS - 1)),
+	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(psi_counts_of(PSI_NR_ATTR_SETS - 1)),
 			PSI_NR_ATTR_SETS - 1);
 }
 
@@ -1014,11 +1019,10 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 
 		/* No false one, and none missed by more than a step. */
 		most = psi_test_most(stalls, since, now);
-		if (t.owed && !was_owed) {
+		if (t.owed && !was_owed)
 			KUNIT_ASSERT_GE(test, most + PSI_SLACK_NS, t.threshold);
-		} else if (!t.owed && !late) {
+		else if (!t.owed && !late)
 			KUNIT_ASSERT_LT(test, most, t.threshold + step);
-		}
 
 		/* At most one per window, and at once when it may be. */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {

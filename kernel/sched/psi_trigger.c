@@ -523,6 +523,11 @@ static unsigned int psi_group_watch(struct psi_group *group)
 		states[sampler->class] |= sampler->states;
 	for (class = 0; class < PSI_NR_CLASSES; class++)
 		WRITE_ONCE(group->alarms[class].states, states[class]);
+	/*
+	 * Who begins a state then looks at ->states; psi_watch() has them the other
+	 * way round. One of the two sees the other. Pairs with psi_raise_alarms().
+	 */
+	smp_mb();
 	return psi_watch(group, psi_group_watched(group));
 }
 
@@ -657,6 +662,8 @@ static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 n
 {
 	int class;
 
+	/* Pairs with psi_group_watch(). */
+	smp_mb();
 	for (class = 0; class < PSI_NR_CLASSES; class++) {
 		struct psi_alarm *alarm = &group->alarms[class];
 		struct psi_worker *worker = &psi_monitors[class].worker;
@@ -786,8 +793,8 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 		psi_trigger_restart(t, &now);
 		if (!sampler->waiting[t->state]++)
 			sampler->states |= BIT(t->state);
-		if (sampler->resting)
-			hold = psi_group_watch(group) & sampler->states;
+		/* Also when it is at work: it may be about to rest. */
+		hold = psi_group_watch(group) & sampler->states;
 	}
 	if (hold) {
 		local_irq_disable();

@@ -62,12 +62,12 @@ static void psi_kick(struct psi_worker *worker)
 	if (!atomic_read(&worker->idle) || !atomic_xchg(&worker->idle, 0))
 		return;
 
-	if (!cpumask_test_cpu(cpu, &psi_worker_cpus))
+	/* A CPU on its way offline still switches, but serves no irq_work any more. */
+	if (!cpumask_test_cpu(cpu, &psi_worker_cpus) || !cpu_online(cpu))
 		cpu = cpumask_any_and(&psi_worker_cpus, cpu_online_mask);
-	if (cpu < nr_cpu_ids)
-		irq_work_queue_on(&worker->kick, cpu);
-	else
-		irq_work_queue(&worker->kick);
+	if (cpu >= nr_cpu_ids)
+		cpu = cpumask_any(cpu_online_mask);
+	irq_work_queue_on(&worker->kick, cpu);
 }
 
 /* Sleep until @next or a kick. Being woken early is no harm. */

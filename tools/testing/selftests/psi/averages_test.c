@@ -76,6 +76,25 @@ static void model_doubtful_sample(struct model *model, double percent)
 		model->doubt[i] += 2.5 * (1 - exp(-2.0 / tau[i]));
 }
 
+/* What all tasks of the machine waited so far: kernel threads do, now and then. */
+static __u64 waited(void)
+{
+	struct cpu_clock cc;
+
+	cpu_clock_read(-1, &cc);
+	return cc.wait - psi_threads_wait_ns();
+}
+
+/* There may have been as much stall in this period as tasks waited since @before. */
+static void model_doubt_waits(struct model *model, __u64 *before)
+{
+	__u64 now = waited();
+
+	for (int i = 0; i < NR_AVGS; i++)
+		model->doubt[i] += 100.0 * (now - *before) / PERIOD * (1 - exp(-2.0 / tau[i]));
+	*before = now;
+}
+
 /* ---- The real thing ---- */
 
 /*
@@ -152,6 +171,7 @@ static double stop_load(FIXTURE_DATA(response) * self)
 
 TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
 {
+	__u64 wait;
 	double half;
 
 	for (int i = 0; i < 10; i++) {
@@ -166,6 +186,7 @@ TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
 	model_doubtful_sample(&self->model, half);
 	assert_model(_metadata, &self->model);
 
+	wait = waited();
 	for (int i = 0; i < 60; i++) {
 		self->period_start += PERIOD;
 		sleep_until(self->period_start + SETTLED);
@@ -173,6 +194,7 @@ TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
 			model_sample(&self->model, 0, 1);
 		else
 			model_doubtful_sample(&self->model, 0);
+		model_doubt_waits(&self->model, &wait);
 		assert_model(_metadata, &self->model);
 	}
 }
