@@ -176,6 +176,40 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
 }
 
 /*
+ * Two triggers that look at different states in the same window share what can be shared.
+ * The second is armed while only the first has something to look at, and must be told of
+ * its own state when that begins, long after the first has come to rest.
+ */
+TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
+{
+	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/cpu.pressure" : PSI_CPU;
+	__u64 latency = variant->window / 2;
+	struct stalls slow;
+	struct load load = { .policy = SCHED_FIFO, .prio = 60, .fn = read_once, .arg = &slow };
+	pid_t pid, spinner[2];
+	int io, cpu;
+
+	stalls_create(&slow, "psi_exact_slow", latency);
+	io = arm(variant->path, variant->user, variant->window * 9 / 10, variant->window);
+	pid = load_start(&load);
+	sleep_for(latency / 2);
+	cpu = arm(path, variant->user, variant->window / 4, variant->window);
+	load_wait(pid);
+	sleep_for(2 * variant->window);
+	EXPECT_FALSE(trigger_fired(cpu, 0));
+
+	spinner[0] = spin_on(0);
+	spinner[1] = spin_on(0);
+	EXPECT_TRUE(trigger_fired(cpu, too_late(variant->window)));
+	load_stop(spinner[0]);
+	load_stop(spinner[1]);
+	EXPECT_FALSE(trigger_fired(io, 0));
+	EXPECT_EQ(0, close(io));
+	EXPECT_EQ(0, close(cpu));
+	stalls_remove(&slow);
+}
+
+/*
  * One stall, a little longer than the threshold: nothing of it may be lost, neither at
  * its begin nor at its end.
  */
