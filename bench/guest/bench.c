@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +25,18 @@ static const struct workload {
 	const char *name;
 	void (*run)(void);
 } workloads[] = {
+	{ "fork", forks },
+	{ "idle", idle },
+	{ "isolated", isolated },
+	{ "many", many },
+	{ "memory", memory },
+	{ "memstall", memstall },
 	{ "pingpong", pingpong },
+	{ "read", reads },
+	{ "remote", remote },
+	{ "threads", threads },
+	{ "trigger", triggers },
+	{ "upkeep", upkeep },
 };
 
 static char **patterns;
@@ -88,6 +101,63 @@ void batches_add(struct batches *batches, uint64_t time)
 	if (batches->nr == batches->room)
 		die("more batches than announced");
 	batches->times[batches->nr++] = time;
+}
+
+void sleep_until(uint64_t time)
+{
+	const struct timespec until = { .tv_sec = time / 1000000000, .tv_nsec = time % 1000000000 };
+
+	if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+		die("clock_nanosleep");
+}
+
+struct interval {
+	uint64_t elapsed, busy;
+};
+
+/* Since the last look. */
+static struct interval look(void)
+{
+	static uint64_t last_now, last_idle;
+	uint64_t value, now = 0, idle = 0;
+	struct interval interval;
+	char line[256];
+	FILE *file;
+
+	file = fopen("/proc/timer_list", "re");
+	if (!file)
+		die("/proc/timer_list");
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "now at %" SCNu64, &value) == 1)
+			now = value;
+		/* What waits for I/O is apart. */
+		else if (sscanf(line, " .idle_sleeptime : %" SCNu64, &value) == 1 ||
+			 sscanf(line, " .iowait_sleeptime: %" SCNu64, &value) == 1)
+			idle += value;
+	}
+	fclose(file);
+	if (!now)
+		die("/proc/timer_list has no time");
+	interval.elapsed = now - last_now;
+	interval.busy = interval.elapsed - (idle - last_idle);
+	last_now = now;
+	last_idle = idle;
+	return interval;
+}
+
+static struct interval one_look;
+
+void look_twice(void)
+{
+	look();
+	one_look = look();
+}
+
+double look_again(void)
+{
+	struct interval interval = look();
+
+	return 1e9 * (interval.busy - one_look.busy) / (interval.elapsed - one_look.elapsed);
 }
 
 static int compare(const void *a, const void *b)
@@ -203,6 +273,43 @@ void cgroup_remove_chain(const char *parent, const char *name, unsigned int dept
 	}
 }
 
+const char *cgroup_numbered(unsigned int number)
+{
+	static char path[16];
+
+	snprintf(path, sizeof(path), "/g%04u", number);
+	return path;
+}
+
+uint64_t number_in(const char *path, const char *word)
+{
+	size_t len = strlen(word);
+	uint64_t number;
+	char line[256];
+	FILE *file;
+
+	file = fopen(path, "re");
+	if (!file)
+		die("%s", path);
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, word, len) && sscanf(line + len, " %" SCNu64, &number) == 1) {
+			fclose(file);
+			return number;
+		}
+	}
+	die("%s has no %s", path, word);
+}
+
+int trigger_arm(const char *path, const char *text)
+{
+	int fd;
+
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text) + 1) < 0)
+		die("a trigger of %s", path);
+	return fd;
+}
+
 pid_t fork_or_die(void)
 {
 	pid_t pid;
@@ -212,6 +319,14 @@ pid_t fork_or_die(void)
 	if (pid < 0)
 		die("fork");
 	return pid;
+}
+
+void wait_or_die(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("a task failed");
 }
 
 void pipe_or_die(int fds[2])

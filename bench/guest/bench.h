@@ -63,12 +63,41 @@ void cgroup_write(const char *cgroup, const char *file, const char *text);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
 void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
+/* Directly below the root: the group of this number. */
+const char *cgroup_numbered(unsigned int number);
+
+/*
+ * How much the CPU does but idle; for one CPU only.  A look costs as much as
+ * there are timers, up to some tenths of a second, and itself is part of the
+ * interval that follows.  So it takes two intervals: look_twice() begins with
+ * one in which there is little more than the look.
+ */
+void look_twice(void);
+/* Instructions in each second since then, without the look. */
+double look_again(void);
 
 pid_t fork_or_die(void);
+void wait_or_die(pid_t pid);
 void pipe_or_die(int fds[2]);
+void sleep_until(uint64_t time);
 void write_file(const char *path, const char *text);
+/* The number after WORD in a file; fatal if there is none. */
+uint64_t number_in(const char *path, const char *word);
+/* A trigger of this kernel; the file descriptor. */
+int trigger_arm(const char *path, const char *text);
 
 /* The workloads. */
+void forks(void);
+void idle(void);
+void isolated(void);
+void many(void);
+void memory(void);
+void memstall(void);
 void pingpong(void);
+void reads(void);
+void remote(void);
+void threads(void);
+void triggers(void);
+void upkeep(void);
 
 #endif /* BENCH_H */

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -69,7 +68,7 @@ static void policy_set(pid_t pid, int policy)
 /* With one task in MINE and one in OTHER. */
 static void measure(const char *name, int policy, const char *mine, const char *other)
 {
-	int ping[2], pong[2], status;
+	int ping[2], pong[2];
 	struct batches batches;
 	unsigned int i;
 	uint64_t begin;
@@ -105,8 +104,7 @@ static void measure(const char *name, int policy, const char *mine, const char *
 
 	close(ping[1]);
 	close(pong[1]);
-	if (waitpid(pid, &status, 0) != pid || status)
-		die("the other task failed");
+	wait_or_die(pid);
 	close(ping[0]);
 	close(pong[0]);
 	policy_set(getpid(), SCHED_OTHER);
