@@ -81,7 +81,7 @@ void result(double value, const char *format, ...)
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
-	printf(" %.6g\n", value);
+	printf(" %.9g\n", value);
 	fflush(stdout);
 }
 
