@@ -38,8 +38,8 @@ BOOTS = (
     Boot("upkeep"),
     Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
     Boot("trigger"),
-    Boot("memory"),
-    Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY),
+    Boot("memory", options=("--mem", "1024")),
+    Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
     Boot("threads"),
     # 20 s of work: at 64 ns an instruction they are cheap.
     Boot("isolated", append="isolcpus=1", options=("--smp", "2", "--shift", "6")),

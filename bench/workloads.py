@@ -13,6 +13,7 @@ import figures
 import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
+CONFIG = "bench"    # of configs/list
 RECORD = HERE / "results.json"
 OUT = guest.ROOT / "build" / "bench"
 VALUE = re.compile(r"# value (\S+) (\S+)$", re.MULTILINE)
@@ -29,7 +30,7 @@ def images(words, flavours):
     for flavour in given:
         if flavour not in figures.FLAVOURS:
             sys.exit(f"bench: there is no flavour {flavour}")
-    return {flavour: given.get(flavour) or guest.image(flavour) for flavour in flavours}
+    return {flavour: given.get(flavour) or guest.image(flavour, CONFIG) for flavour in flavours}
 
 
 def build():

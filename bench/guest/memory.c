@@ -7,8 +7,8 @@
 #include "bench.h"
 
 enum {
-	WARM_UP = 100,		/* groups that fill what is partly free */
-	GROUPS = 1000,
+	WARM_UP = 200,		/* groups that fill what is partly free */
+	GROUPS = 3000,
 };
 
 static double bytes(void)
