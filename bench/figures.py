@@ -9,6 +9,7 @@ import dataclasses
 FLAVOURS = ("none", "stock", "psi")
 DEPTHS = (1, 2, 4, 8, 16)
 MANY = 64       # possible CPUs
+ONLINE = 4      # CPUs that are there
 
 
 @dataclasses.dataclass
@@ -35,6 +36,7 @@ BOOTS = (
     Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
     Boot("read"),
     Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
+    Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
     Boot("upkeep"),
     Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
     Boot("trigger"),
@@ -155,6 +157,7 @@ def pingpong():
                 yield over(f"{words}, {place} {depth}", f"pingpong/{prefix}{shape}/{depth}", aim(most))
         yield over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
         yield Line(f"{words}: of the groups' cost that gives back", given_back(prefix), "{:.0f} %", least=aim(90))
+        yield over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")
         for depth, place in ((0, "root"), (8, "one leaf, depth 8")):
             figure = f"pingpong/psi=0/{prefix}leaf/{depth}"
             yield Line(f"{words}, {place}, `psi=0`", part(figure), "{:+.2f} %", figure, most=0.5, target="within 0.5 %")
@@ -195,6 +198,8 @@ def reading():
     for name, words in (("unused", "never used"), ("used", "that was used")):
         yield Line(f"read a file of a group {words}: for each possible CPU", slope("read", name, "plain"), "{:,.1f}",
                    most=0.5, target="0")
+    yield Line("read a file of a group: for each CPU that it was used on",
+               lambda values: (values.plain(f"read/online={ONLINE}/used") - values.plain("read/used")) / (ONLINE - 1), "{:,.1f}")
     for groups in (1, 10, 100, 500, 2000):
         yield plain(f"open, read and close a file, of {groups} groups in turn", f"read/scrape/{groups}")
 

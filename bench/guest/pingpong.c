@@ -134,6 +134,22 @@ static void switched_off(const char *name, int policy, unsigned int depth)
 	cgroup_remove_chain("", "a", depth);
 }
 
+/* In one leaf, which has a trigger that is not reached. */
+static void armed(const char *name, int policy, unsigned int depth)
+{
+	char path[256], file[512];
+	int fd = -1;
+
+	cgroup_chain("", "a", depth, path, sizeof(path));
+	snprintf(file, sizeof(file), "%s%s/cpu.pressure", CGROUPS, path);
+	if (cgroup_has(path, "cpu.pressure"))
+		fd = trigger_arm(file, "full 1000000 1000000");
+	measure(name, policy, path, path);
+	if (fd >= 0)
+		close(fd);
+	cgroup_remove_chain("", "a", depth);
+}
+
 /* Each in a child of its own of the last group of a chain. */
 static void siblings(const char *name, int policy, unsigned int depth)
 {
@@ -169,6 +185,7 @@ static const struct shape {
 	{ "siblings", siblings, { 1, 2, 4, 8, 16, -1 } },
 	{ "disjoint", disjoint, { 1, 2, 4, 8, 16, -1 } },
 	{ "pressure=0", switched_off, { 8, -1 } },
+	{ "armed", armed, { 8, -1 } },
 };
 
 static void shape_run(const struct shape *shape, const struct policy *policy)
