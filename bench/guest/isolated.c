@@ -2,7 +2,7 @@
 /*
  * What a stall on an isolated CPU makes that CPU do for others.
  *
- * Two tasks are on CPU 1 all the time, in a group with a privileged trigger.
+ * Two tasks work on CPU 1 all the time, in a group of depth 4 with a trigger.
  * Counted are the runs of the CPU's workqueue threads, and how often it had
  * timers to run.  Some are there without PSI, too.
  */
@@ -17,7 +17,11 @@
 
 #include "bench.h"
 
-enum { CPU = 1, WINDOW = 20 /* s */ };
+enum {
+	CPU = 1,
+	DEPTH = 4,
+	WINDOW = 20,		/* s */
+};
 
 static bool is_isolated(void)
 {
@@ -82,37 +86,40 @@ static uint64_t timers(void)
 	die("/proc/softirqs has no timers");
 }
 
-static pid_t spinner(void)
+/* All it does to its group happens on the isolated CPU, which never idles: others would run its timers. */
+static pid_t worker(const char *cgroup)
 {
 	cpu_set_t set;
 	pid_t pid;
 
 	pid = fork_or_die();
-	if (!pid)
-		for (;;)
-			;
+	if (pid)
+		return pid;
 	CPU_ZERO(&set);
 	CPU_SET(CPU, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
+	if (sched_setaffinity(0, sizeof(set), &set))
 		die("cannot run on CPU %d", CPU);
-	cgroup_enter("/a", pid);
-	return pid;
+	cgroup_enter(cgroup, getpid());
+	for (;;)
+		;
 }
 
 void isolated(void)
 {
 	uint64_t works_before, timers_before;
+	char path[256], file[512];
 	pid_t one, two;
 
 	if (!is_isolated()) {
 		printf("# this kernel cannot isolate CPUs\n");
 		return;
 	}
-	cgroup_make("/a");
-	if (cgroup_has("/a", "cpu.pressure"))
-		trigger_arm(CGROUPS "/a/cpu.pressure", "some 1000000 1000000");
-	one = spinner();
-	two = spinner();
+	cgroup_chain("", "a", DEPTH, path, sizeof(path));
+	snprintf(file, sizeof(file), "%s%s/cpu.pressure", CGROUPS, path);
+	if (!access(file, F_OK))
+		trigger_arm(file, "some 500000 1000000");
+	one = worker(path);
+	two = worker(path);
 	sleep(4);
 	works_before = works();
 	timers_before = timers();
