@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness series refresh prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness bench bench-check series refresh prefixes clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -20,6 +20,8 @@ help:
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
+	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
+	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
@@ -70,6 +72,12 @@ refresh: deps
 
 exactness: deps
 	@ci/exactness
+
+bench: deps
+	@bench/run $(BENCH)
+
+bench-check: deps
+	@bench/check $(BENCH)
 
 prefixes: deps
 	@ci/prefixes

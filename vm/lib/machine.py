@@ -34,6 +34,7 @@ class Machine:
     megabytes: int = 512
     append: str = ""
     disks: list = field(default_factory=list)
+    more: list = field(default_factory=list)
 
     def check(self):
         """Refuse what cannot work, before anything is made."""
@@ -77,7 +78,7 @@ class Machine:
         argv += ["-append", " ".join(filter(None, cmdline))]
         for number, (disk, fd) in enumerate(zip(self.disks, disk_fds)):
             argv += disk.arguments(f"disk{number}", fd, self.virtual)
-        return argv
+        return argv + self.more
 
 
 def result_port(path):

@@ -28,6 +28,7 @@ def add_machine(parser):
     add("--smp", type=positive, default=1, metavar="N")
     add("--mem", type=positive, default=512, metavar="MB")
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
+    add("--qemu", action="append", default=[], metavar="ARG", help="one more argument of QEMU; may be repeated")
     add("--disk", action="append", default=[], type=disk,
         metavar="MB[:iops=N][:bps=N][:err=KIND]",
         help="an empty virtio disk; err: read, write or flush fails")
@@ -68,6 +69,7 @@ def machine(args, **more):
         megabytes=args.mem,
         append=" ".join(args.append),
         disks=disks,
+        more=args.qemu,
         **more,
     )
     box.check()

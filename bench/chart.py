@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Owns the picture: what a round trip costs, against the depth of the groups.
+
+usage: chart.py RESULTS DIRECTORY      writes DIRECTORY/depth.svg and DIRECTORY/depth.png
+
+The same results give the same bytes, but for another release of matplotlib.
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+import figures
+
+PANELS = (("leaf", "both in one leaf", 600), ("siblings", "in two sibling leaves below", 800),
+          ("disjoint", "in two branches", 1500))
+KERNELS = (("stock", "stock", "#d55e00", "s"), ("psi", "ours", "#0072b2", "o"))
+INK, FAINT = "#222222", "#8a8a8a"
+STYLE = {
+    "svg.hashsalt": "psi bench",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def points(results, shape, flavour):
+    """Depths and costs of one curve; depth 0 is the root."""
+    names = {depth: f"pingpong/{shape}/{depth}" for depth in figures.DEPTHS}
+    names[0] = "pingpong/leaf/0"
+    found = [(depth, results[name][flavour] - results[name]["none"]) for depth, name in sorted(names.items())
+             if {flavour, "none"} <= results.get(name, {}).keys()]
+    return zip(*found)
+
+
+def draw(results, plt):
+    from matplotlib.lines import Line2D
+
+    figure, panels = plt.subplots(1, len(PANELS), sharex=True, sharey=True, figsize=(10, 4.2))
+    figure.subplots_adjust(left=0.075, right=0.985, top=0.78, bottom=0.125, wspace=0.08)
+    for axes, (shape, title, most) in zip(panels, PANELS):
+        for flavour, _, colour, marker in KERNELS:
+            axes.plot(*points(results, shape, flavour), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
+        axes.axhline(most, color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))
+        axes.set_title(title, fontsize=10.5)
+        axes.grid(axis="y", color="#d9d9d9", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.set_xticks((0, *figures.DEPTHS[1:]))
+        axes.set_xlabel("depth of the cgroups")
+        axes.tick_params(length=3)
+    panels[0].set_ylim(0)
+    panels[0].set_xlim(-0.4, figures.DEPTHS[-1] + 0.4)
+    panels[0].set_ylabel("extra instructions a round trip")
+    none = results["pingpong/leaf/0"]["none"]
+    figure.text(0.075, 0.935, f"Two tasks wake each other through pipes: what PSI adds to {none:,.0f} instructions",
+                fontsize=13, fontweight="bold")
+    figure.legend(
+        handles=[Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.8)
+                 for _, _, colour, marker in KERNELS] + [Line2D([], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))],
+        labels=[name for _, name, _, _ in KERNELS] + ["target"],
+        loc="upper left", bbox_to_anchor=(0.069, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
+    return figure
+
+
+def save(results, directory):
+    """Writes both pictures; ImportError when matplotlib is missing."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    with plt.rc_context(STYLE):
+        figure = draw(results, plt)
+        for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+            figure.savefig(os.path.join(directory, f"depth.{suffix}"), dpi=160, metadata=metadata)
+        plt.close(figure)
+
+
+def main():
+    if len(sys.argv) != 3:
+        print("usage: chart.py RESULTS DIRECTORY", file=sys.stderr)
+        return 64
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            save(json.load(file), sys.argv[2])
+    except ImportError:
+        print("chart: no matplotlib for /usr/bin/python3: install python3-matplotlib (make deps)", file=sys.stderr)
+        return 1
+    except (OSError, ValueError, KeyError) as error:
+        print(f"chart: {sys.argv[1]}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Owns what the benches mean: which boots measure what, the table, the targets.
+
+A figure has a name and a value for each flavour.  Most are numbers of
+instructions; what PSI costs is the value less that of the kernel without PSI.
+"""
+import dataclasses
+
+FLAVOURS = ("none", "stock", "psi")
+DEPTHS = (1, 2, 4, 8, 16)
+MANY = 64       # possible CPUs
+ONLINE = 4      # CPUs that are there
+
+
+@dataclasses.dataclass
+class Boot:
+    """One boot: a workload, and how its results are to be called."""
+    workload: str
+    patterns: tuple = ()        # of what it is to measure; all without any
+    prefix: str = ""            # in front of the names of its figures
+    append: str = ""            # kernel parameters
+    options: tuple = ()         # of vm/run
+    cpus: int = 1               # possible ones
+
+    def name(self):
+        return "-".join(filter(None, (self.workload, self.prefix.strip("/").replace("=", ""))))
+
+
+BOOTS = (
+    Boot("pingpong"),
+    Boot("pingpong", ("leaf/0", "batch/leaf/0", "leaf/8", "batch/leaf/8"), "psi=0/", "psi=0"),
+    Boot("many"),
+    Boot("idle"),
+    Boot("remote", options=("--smp", "2")),
+    Boot("fork"),
+    Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
+    Boot("read"),
+    Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
+    Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
+    Boot("upkeep"),
+    Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
+    Boot("trigger"),
+    Boot("memory", options=("--mem", "1024")),
+    Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
+    Boot("threads"),
+    # 20 s of work: at 64 ns an instruction they are cheap.
+    Boot("isolated", append="isolcpus=1", options=("--smp", "2", "--shift", "6")),
+)
+
+
+class Missing(Exception):
+    """A value was not measured."""
+
+
+class Values:
+    """The figures of one flavour."""
+
+    def __init__(self, figures, flavour):
+        self._figures = figures
+        self._flavour = flavour
+
+    def plain(self, name, flavour=None):
+        """A value as it is."""
+        try:
+            return self._figures[name][flavour or self._flavour]
+        except KeyError:
+            raise Missing(name) from None
+
+    def extra(self, name):
+        """What it is over no PSI."""
+        return self.plain(name) - self.plain(name, "none")
+
+
+@dataclasses.dataclass
+class Line:
+    """A line of the table, and what we are after."""
+    words: str
+    value: object               # function of Values
+    form: str = "{:+,.0f}"
+    base: str = None            # the figure whose value without PSI is shown
+    most: float = None
+    least: float = None
+    target: str = ""            # in place of the limit's number
+
+    def met(self, value):
+        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+    def text(self, figures):
+        """The line; '' when our value is missing."""
+        cells = [f"{figures[self.base]['none']:,.0f}" if "none" in figures.get(self.base, {}) else "-"]
+        values = []
+        for flavour in ("stock", "psi"):
+            try:
+                values.append(self.value(Values(figures, flavour)))
+            except Missing:
+                values.append(None)
+        if values[1] is None:
+            return ""
+        cells += ["-" if value is None else self.form.format(value) for value in values]
+        cells.append(f"{values[1] / values[0]:.2f}" if values[0] else "-")
+        return f"| {' | '.join([self.words, *cells, self.goal(values[1])])} |"
+
+    def goal(self, value):
+        target = self.target
+        if not target and self.most is not None:
+            target = "≤ " + self.form.replace("+", "").format(self.most)
+        if not target and self.least is not None:
+            target = "≥ " + self.form.replace("+", "").format(self.least)
+        return target if self.met(value) else f"{target} **missed**"
+
+
+def over(words, figure, most=None):
+    """A line for instructions over no PSI."""
+    return Line(words, lambda values: values.extra(figure), base=figure, most=most)
+
+
+def plain(words, figure, most=None, form="{:,.0f}"):
+    """A line for something that a kernel without PSI does not have."""
+    return Line(words, lambda values: values.plain(figure), form, most=most)
+
+
+def given_back(prefix):
+    """Which part of the groups' cost goes away with cgroup.pressure=0."""
+    def share(values):
+        root, leaf, off = (values.extra(f"pingpong/{prefix}{name}") for name in ("leaf/0", "leaf/8", "pressure=0/8"))
+        if leaf - root < 50:    # there is nothing to give back
+            return 100 if off - root < 50 else 0
+        return 100 * (leaf - off) / (leaf - root)
+    return share
+
+
+def part(figure):
+    """Percent over no PSI."""
+    return lambda values: 100 * values.extra(figure) / values.plain(figure, "none")
+
+
+def slope(workload, name, value):
+    """For each further possible CPU."""
+    return lambda values: (getattr(values, value)(f"{workload}/cpus={MANY}/{name}")
+                           - getattr(values, value)(f"{workload}/{name}")) / (MANY - 1)
+
+
+def fixed(name):
+    """Bytes of a group that no CPU is to blame for."""
+    return lambda values: values.extra(f"memory/{name}") - slope("memory", name, "extra")(values)
+
+
+def pingpong():
+    """The targets are for the default policy, with which they were found."""
+    for prefix, words in (("", "ping-pong"), ("batch/", "the same, batch tasks")):
+        def aim(number, prefix=prefix):
+            return None if prefix else number
+        yield over(f"{words}, root", f"pingpong/{prefix}leaf/0", aim(450))
+        for shape, place, most in (("leaf", "one leaf, depth", 600), ("siblings", "siblings below depth", 800),
+                                   ("disjoint", "disjoint branches of depth", 1500)):
+            for depth in DEPTHS:
+                yield over(f"{words}, {place} {depth}", f"pingpong/{prefix}{shape}/{depth}", aim(most))
+        yield over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
+        yield Line(f"{words}: of the groups' cost that gives back", given_back(prefix), "{:.0f} %", least=aim(90))
+        yield over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")
+        for depth, place in ((0, "root"), (8, "one leaf, depth 8")):
+            figure = f"pingpong/psi=0/{prefix}leaf/{depth}"
+            yield Line(f"{words}, {place}, `psi=0`", part(figure), "{:+.2f} %", figure, most=0.5, target="within 0.5 %")
+
+
+def others():
+    for name, place in (("leaf/0", "root"), ("leaf/1", "one leaf, depth 1"), ("leaf/8", "one leaf, depth 8"),
+                        ("siblings/1", "a leaf each below depth 1"), ("siblings/8", "a leaf each below depth 8")):
+        yield over(f"10 tasks write to 10 others, a message, {place}", f"many/{name}")
+    for depth in (0, 1, 4, 8):
+        yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
+    for depth in (0, 1, 8):
+        yield over(f"ping-pong of two CPUs that idle in between, depth {depth}", f"remote/leaf/{depth}")
+    for depth in (0, 1, 8):
+        yield over(f"fork, exit and wait, depth {depth}", f"fork/leaf/{depth}")
+    for depth in (1, 4, 8):
+        yield over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
+    yield from reading()
+    for groups in (10, 100, 500, 2000):
+        yield over(f"{groups} groups, a task each that wakes once a second: a wake-up", f"upkeep/groups/{groups}",
+                   700 if groups == 500 else None)
+    yield over(f"the same with 500 groups and {MANY} possible CPUs", f"upkeep/cpus={MANY}/groups/500", 700)
+    for nr in (0, 1, 10, 100, 500, 2000):
+        yield over(f"stalls, {nr} triggers of the system: a second", f"trigger/system/{nr}")
+    for nr in (1, 32, 500):
+        yield over(f"stalls in {nr} groups with a trigger each: a second", f"trigger/groups/{nr}")
+    yield from memory()
+    yield plain("kernel threads for 32 groups with a privileged trigger each", "threads/groups/32", 1)
+    yield over("an isolated CPU in 20 s of stall: runs of its workqueues", "isolated/works", 0)
+    yield Line("an isolated CPU in 20 s of stall: timers", lambda values: values.extra("isolated/timers"),
+               base="isolated/timers", most=10, target="0 ± 10")
+
+
+def reading():
+    for name, words in (("system", "of the system"), ("unused", "of a group never used"), ("used", "of a group that was used"),
+                        ("stalled/at-once", "of a stalled group"), ("stalled/10kHz", "of a stalled group, at 10 kHz"),
+                        ("stalled/1kHz", "of a stalled group, at 1 kHz"), ("stalled/100Hz", "of a stalled group, at 100 Hz")):
+        yield plain(f"read a file {words}", f"read/{name}")
+    for name, words in (("unused", "never used"), ("used", "that was used")):
+        yield Line(f"read a file of a group {words}: for each possible CPU", slope("read", name, "plain"), "{:,.1f}",
+                   most=0.5, target="0")
+    yield Line("read a file of a group: for each CPU that it was used on",
+               lambda values: (values.plain(f"read/online={ONLINE}/used") - values.plain("read/used")) / (ONLINE - 1), "{:,.1f}")
+    for groups in (1, 10, 100, 500, 2000):
+        yield plain(f"open, read and close a file, of {groups} groups in turn", f"read/scrape/{groups}")
+
+
+def memory():
+    for name, words, most in (("unused", "", None), ("used", " that was used on a CPU", 96)):
+        yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
+                   most=most)
+        yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=600)
+
+
+LINES = (*pingpong(), *others())
+
+
+def table(figures):
+    """The lines of the table that can be filled in."""
+    head = ["| what | no PSI | stock | ours | ours/stock | target |", "|---|---|---|---|---|---|"]
+    return "\n".join(head + list(filter(None, (line.text(figures) for line in LINES))))
+
+
+def cost(values):
+    """What a figure says about ours: over no PSI if that has it, too."""
+    return values["psi"] - values.get("none", 0)
+
+
+# Differences without a reason, as a part of what the kernel without PSI needs:
+# who preempts whom depends on when exactly the ticks come.
+NOISE = {"isolated": 0.3, "many": 0.01, "memstall": 0.0002, "trigger": 0.0002}
+SOME_NOISE = 0.001
+
+
+def worse(recorded, found, share=0.03):
+    """[(figure, recorded cost, found cost)] of what got worse by more than a share."""
+    out = []
+    for name in sorted(recorded.keys() & found.keys()):
+        if "psi" not in recorded[name] or "psi" not in found[name]:
+            continue
+        before, after = cost(recorded[name]), cost(found[name])
+        noise = NOISE.get(name.split("/")[0], SOME_NOISE) * found[name].get("none", 0)
+        if after > before + max(share * abs(before), noise):
+            out.append((name, before, after))
+    return out

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Many groups with tasks that wake up once a second.
+ */
+#ifndef CROWD_H
+#define CROWD_H
+
+#include <stdint.h>
+
+struct crowd {
+	unsigned int groups;
+	unsigned int tasks;	/* in each group, which wake up at the same time */
+	uint64_t work;		/* instructions of each, each time */
+};
+
+void crowd_start(const struct crowd *crowd);
+/* Wake-ups so far. */
+unsigned long crowd_wakeups(void);
+void crowd_end(const struct crowd *crowd);
+
+#endif /* CROWD_H */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads of cpu.pressure.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum {
+	READS = 51,
+	ROUNDS = 5,
+};
+
+static void read_once(int fd)
+{
+	char text[256];
+
+	if (pread(fd, text, sizeof(text), 0) <= 0)
+		die("a pressure file cannot be read");
+}
+
+static int open_group(const char *cgroup, const char *file)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s%s/%s", CGROUPS, cgroup, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("%s", path);
+	return fd;
+}
+
+/* PAUSE is the time between two reads. */
+static void measure(const char *name, int fd, uint64_t pause)
+{
+	struct batches batches;
+	uint64_t begin, next;
+	int i;
+
+	if (!wanted(name))
+		return;
+	batches_init(&batches, READS);
+	read_once(fd);
+	next = now();
+	profile_begin();
+	for (i = 0; i < READS; i++) {
+		if (pause)
+			sleep_until(next += pause);
+		begin = now();
+		read_once(fd);
+		batches_add(&batches, now() - begin);
+	}
+	profile_end(READS);
+	result(batches_median(&batches), "%s", name);
+}
+
+/* A task that works all the time, in the group. */
+static pid_t spinner(const char *cgroup)
+{
+	pid_t pid;
+
+	pid = fork_or_die();
+	if (!pid)
+		for (;;)
+			;
+	cgroup_enter(cgroup, pid);
+	return pid;
+}
+
+/* Be in the group on each CPU that there is. */
+static void visit_cpus(const char *cgroup)
+{
+	int cpu, nr = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	cgroup_enter(cgroup, getpid());
+	for (cpu = nr - 1; cpu >= 0; cpu--) {
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			die("cannot run on CPU %d", cpu);
+		usleep(1000);
+	}
+	cgroup_enter("", getpid());
+}
+
+static void states_of_a_group(void)
+{
+	int fd;
+
+	fd = open("/proc/pressure/cpu", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("/proc/pressure/cpu");
+	measure("system", fd, 0);
+	close(fd);
+
+	cgroup_make("/a");
+	fd = open_group("/a", "cpu.pressure");
+	measure("unused", fd, 0);
+	visit_cpus("/a");
+	measure("used", fd, 0);
+	close(fd);
+	cgroup_remove("/a");
+}
+
+static void rates(void)
+{
+	pid_t pid;
+	int fd;
+
+	cgroup_make("/a");
+	fd = open_group("/a", "cpu.pressure");
+	pid = spinner("/a");
+	measure("stalled/at-once", fd, 0);
+	measure("stalled/10kHz", fd, 100000);
+	measure("stalled/1kHz", fd, 1000000);
+	measure("stalled/100Hz", fd, 10000000);
+	close(fd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	cgroup_remove("/a");
+}
+
+/* As a monitor does it: open, read and close the file of each of many groups. */
+static void scrape(unsigned int groups)
+{
+	struct batches batches;
+	unsigned int i, j;
+	uint64_t begin;
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "scrape/%u", groups);
+	if (!wanted(name))
+		return;
+	for (i = 0; i < groups; i++)
+		cgroup_make(cgroup_numbered(i));
+	batches_init(&batches, ROUNDS);
+	for (j = 0; j < ROUNDS; j++) {
+		begin = now();
+		for (i = 0; i < groups; i++) {
+			fd = open_group(cgroup_numbered(i), "cpu.pressure");
+			read_once(fd);
+			close(fd);
+		}
+		batches_add(&batches, now() - begin);
+	}
+	result(batches_median(&batches) / groups, "%s", name);
+	for (i = 0; i < groups; i++)
+		cgroup_remove(cgroup_numbered(i));
+}
+
+void reads(void)
+{
+	/* Without PSI there is nothing to read. */
+	if (access("/proc/pressure/cpu", F_OK))
+		return;
+	states_of_a_group();
+	rates();
+	scrape(1);
+	scrape(10);
+	scrape(100);
+	scrape(500);
+	scrape(2000);
+}
