@@ -425,8 +425,8 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
  * @cpu: the CPU
  * @now: time of the event in ns
  */
-static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct psi_counts change,
-		     int cpu, u64 now)
+static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
+			      struct psi_counts change, int cpu, u64 now)
 {
 	while (!psi_counts_zero(change)) {
 		change = psi_step(pc, from, change, cpu, now);
@@ -449,7 +449,8 @@ static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from, struct p
  * neither gets there.
  */
 static noinline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
-			 struct psi_cpu *b, struct psi_counts change_b, int cpu, u64 now)
+				  struct psi_cpu *b, struct psi_counts change_b,
+				  int cpu, u64 now)
 {
 	struct psi_cpu *from_a = NULL, *from_b = NULL;
 
@@ -516,7 +517,8 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, i
 
 /* The same for two tasks at once, either of which may not be counted at all. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
-			   struct psi_task *next, unsigned int next_attrs, int cpu, u64 now)
+					   struct psi_task *next, unsigned int next_attrs,
+					   int cpu, u64 now)
 {
 	struct psi_counts change, more;
 	struct psi_cpu *from, *to;

@@ -82,7 +82,9 @@ struct psi_counts {
  * @parent: the parent group on the same CPU, %NULL for the system
  * @group: the group this is a part of
  *
- * While there is a @delegate, @counts, @attrs and @states are out of date. Written under the lock of the CPU's runqueue and inside a write section of
+ * While there is a @delegate, @counts, @attrs and @states are out of date.
+ *
+ * Written under the lock of the CPU's runqueue and inside a write section of
  * its psi_seq; read under either.
  */
 struct psi_cpu {

@@ -760,7 +760,8 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	memcpy(times, pc->times, sizeof(times));
 	states = psi_add_delegated(pc, times)->states;
 	m->delegated += !!pc->delegate;
-	if (!pc->delegate && (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)) {
+	if (!pc->delegate &&
+	    (pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
 			   event, g, c, pc->counts.sched, pc->counts.stall,
 			   counts.sched, counts.stall);
