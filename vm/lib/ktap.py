@@ -34,6 +34,8 @@ BAIL_OUT = re.compile(r"Bail out!\s*(.*)$")
 # What did not run, or ran and does not count.  All three need to be expected.
 DIRECTIVE = re.compile(r"(?<!\\)#\s*(?:skip|xfail|todo)\w*:?\s*(.*)$", re.IGNORECASE)
 
+REMARKS = 3  # how many of those before a failed result are told with it
+
 
 @dataclass
 class Stream:
@@ -88,6 +90,7 @@ class Report:
         self.complaints = []
         self._open = []  # streams being read, innermost last
         self._ended = []  # subtests waiting for the result that sums them up
+        self._remarks = []  # since the last result: most often why the next one failed
         for number, line in enumerate(text.splitlines(), 1):
             self._line(number, line.rstrip())
         self._leave("")
@@ -100,7 +103,7 @@ class Report:
         if VERSION.match(body):
             self._fresh(number, prefix)
         elif "#" in prefix and all(s.prefix != prefix for s in self._open):
-            pass
+            self._remarks.append(body)
         elif match := PLAN.match(body):
             self._plan(number, prefix, match)
         elif match := RESULT.match(body):
@@ -169,20 +172,21 @@ class Report:
         stream.seen.add(test)
         stream.last = test
         good = verdict == "ok"
+        remarks, self._remarks = self._remarks[-REMARKS:], []
         if all(s.empty() for s in subtests):
-            good = self._leaf(match.string, good, DIRECTIVE.search(rest))
+            good = self._leaf(match.string, good, DIRECTIVE.search(rest), remarks)
         else:
             good = self._sum(number, match.string, good, any(s.failed for s in subtests))
         stream.failed |= not good
 
-    def _leaf(self, text, good, directive):
+    def _leaf(self, text, good, directive, remarks):
         if directive:
             self.skips.append(Skip(text, directive.group(1)))
             return True
         if good:
             self.passed += 1
         else:
-            self.failures.append(text)
+            self.failures.append(": ".join([text, *remarks]))
         return good
 
     def _sum(self, number, text, good, failed_below):
