@@ -79,9 +79,9 @@
  *   also in the middle of psi_walk_two(), when the other walk has passed above it
  *   already: what that one changed is in what the chain shows.
  *
- *   The fold has groups delegate, those whose changes all came from one child
- *   since the last fold; psi_cpu.mixed knows. So groups with several children in
- *   use do not go to and fro. Groups with a trigger do not delegate.
+ *   A group delegates when PSI_STREAK changes in a row have come from one child. So
+ *   what going to and fro costs is small against what it saves, also where a
+ *   kernel thread wakes up every few ms. Groups with a trigger do not delegate.
  *
  *   The fold takes times from one group after the other. What it takes from a
  *   delegate it gives back to the group that delegates.
@@ -273,6 +273,12 @@ static __init unsigned int psi_states_of(unsigned int attrs)
 /* The same for every set of attributes: the walk looks it up. */
 static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
+/* Whether the next fold visits a group on a CPU. */
+static bool psi_listed(struct psi_cpu *pc, int cpu)
+{
+	return cpumask_test_cpu(cpu, pc->group->cpumask);
+}
+
 /*
  * Somebody waits for what just happened on this CPU: the clock for any activity
  * after an idle window, monitors for states that their triggers watch. They are
@@ -283,11 +289,11 @@ static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
 	struct psi_cpu *child = pc, *p;
 	unsigned int begun;
 
-	if (!pc->listed)
+	if (!psi_listed(pc, cpu))
 		psi_clock_join(pc, cpu, now);
 	/* Who delegates to it is active with it, and not watched. */
 	for (p = pc->parent; p && p->delegate == child; child = p, p = p->parent) {
-		if (!p->listed)
+		if (!psi_listed(p, cpu))
 			psi_clock_join(p, cpu, now);
 	}
 	if (pc->tell == PSI_ALL_STATES)
@@ -325,6 +331,9 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 		psi_tell(pc, cpu, now);
 }
 
+/* Changes after which a child stands for the group that they all came to. */
+#define PSI_STREAK		64
+
 /* The group at the end of a chain of delegates. */
 static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
 {
@@ -356,7 +365,7 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 	pc->attrs = d->attrs;
 	pc->states = d->states;
 	pc->counts = psi_counts_of(d->attrs);
-	pc->mixed = true;
+	pc->streak = 0;
 	pc->up = d->up;
 	d->up = pc;
 	/* Who delegates to it counts on it from now on to tell the clock. */
@@ -364,17 +373,17 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 }
 
 /*
- * Have a group's only child in use stand for it. Not for a group that is watched:
- * it wants to know when its states begin.
+ * Have a group's only child in use stand for it, if it has but one. Not for a group
+ * that is watched: it wants to know when its states begin.
  */
-static void psi_delegate(struct psi_cpu *pc)
+static noinline void psi_delegate(struct psi_cpu *pc, int cpu)
 {
 	u64 times[PSI_NR_STATES] = { };
 	struct psi_cpu *child = pc->last, *d;
 	struct psi_counts counts;
 	int s;
 
-	if (pc->delegate || !child || pc->mixed || pc->watched)
+	if (pc->watched)
 		return;
 	while (child->parent != pc)
 		child = child->parent;
@@ -389,6 +398,8 @@ static void psi_delegate(struct psi_cpu *pc)
 	psi_add_delegated(pc, times);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		pc->times[s] -= times[s];
+	if (!psi_listed(pc, cpu))
+		d->tell = PSI_ALL_STATES;
 }
 
 /* Apply @change of a child, or a task, to one level; return what that changes for the next. */
@@ -396,12 +407,15 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 						  struct psi_counts change, int cpu, u64 now)
 {
 	unsigned int old, new;
+	bool settled = false;
 
 	if (unlikely(pc->delegate))
 		psi_undelegate(pc);
-	if (pc->last != from) {
+	if (unlikely(pc->last != from)) {
 		pc->last = from;
-		pc->mixed = true;
+		pc->streak = 0;
+	} else if (from) {
+		settled = ++pc->streak == PSI_STREAK;
 	}
 
 	old = pc->attrs;
@@ -414,6 +428,8 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 
 	pc->attrs = new;
 	psi_enter_states(pc, psi_states[new] & pc->kept, cpu, now);
+	if (unlikely(settled))
+		psi_delegate(pc, cpu);
 	return pc->up ? psi_counts_diff(old, new) : (struct psi_counts){ };
 }
 
@@ -474,8 +490,7 @@ static noinline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 		}
 	}
 	/* Where two children meet, no child stands for the group. */
-	if (from_a != from_b)
-		a->mixed = true;
+	a->streak = 0;
 	psi_walk(a, from_a, psi_counts_add(change_a, change_b), cpu, now);
 }
 
@@ -758,6 +773,27 @@ static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
 	}
 }
 
+/* What psi_take_cpu() does inside a write section; @irq is the CPU's interrupt time. */
+static void psi_take(struct psi_cpu *pc, int cpu, u64 now, u64 irq, u64 *times)
+{
+	struct psi_cpu *d;
+	unsigned int s;
+
+	memcpy(times, pc->times, sizeof(pc->times));
+	d = psi_add_delegated(pc, times);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		times[s] += d->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
+		pc->times[s] -= times[s];
+		/* What a parent that delegates has through this group stays. */
+		if (pc->parent && pc->parent->delegate == pc)
+			pc->parent->times[s] += times[s];
+	}
+	if (!d->states) {
+		d->tell = PSI_ALL_STATES;
+		cpumask_clear_cpu(cpu, pc->group->cpumask);
+	}
+}
+
 /**
  * psi_take_cpu - take the times of a group on a CPU, so that they start anew
  * @group: the group, locked
@@ -771,40 +807,17 @@ static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
  */
 static void psi_take_cpu(struct psi_group *group, int cpu, u64 *times)
 {
-	struct psi_cpu *pc = per_cpu_ptr(group->cpus, cpu);
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 	struct rq *rq = cpu_rq(cpu);
-	struct psi_cpu *d;
 	struct rq_flags rf;
-	unsigned int s;
-	u64 now, irq;
 
 	lockdep_assert_held(&group->lock);
 
 	rq_lock_irqsave(rq, &rf);
 	update_rq_clock(rq);
-	now = rq_clock(rq);
-	irq = irq_time_read(cpu);
-
 	raw_write_seqcount_begin(seq);
-	memcpy(times, pc->times, sizeof(pc->times));
-	d = psi_add_delegated(pc, times);
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		times[s] += d->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
-		pc->times[s] -= times[s];
-		/* What a parent that delegates has through this group stays. */
-		if (pc->parent && pc->parent->delegate == pc)
-			pc->parent->times[s] += times[s];
-	}
-	psi_delegate(pc);
-	pc->mixed = false;
+	psi_take(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(rq), irq_time_read(cpu), times);
 	raw_write_seqcount_end(seq);
-
-	if (!d->states) {
-		pc->listed = false;
-		psi_delegate_of(pc)->tell = PSI_ALL_STATES;
-		cpumask_clear_cpu(cpu, group->cpumask);
-	}
 	rq_unlock_irqrestore(rq, &rf);
 }
 
@@ -897,6 +910,21 @@ static __maybe_unused void psi_keep(struct psi_cpu *pc, bool on, int cpu, u64 no
 	psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, cpu, now);
 }
 
+/* From now on a group is a contributor to @to. Both have an ancestor in common. */
+static __maybe_unused void psi_adopt(struct psi_cpu *pc, struct psi_cpu *to, int cpu, u64 now)
+{
+	struct psi_cpu *from = pc->parent, *d = psi_delegate_of(pc);
+	struct psi_counts all = psi_counts_of(d->attrs);
+
+	if (from->delegate == pc)
+		psi_undelegate(from);
+	from->last = NULL;
+	from->streak = 0;
+	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
+	pc->parent = to;
+	d->up = to;
+}
+
 /* No ancestor remembers a group any more that is about to go. */
 static __maybe_unused void psi_forget(struct psi_cpu *pc)
 {
@@ -914,6 +942,17 @@ static __maybe_unused void psi_forget(struct psi_cpu *pc)
 }
 
 #ifdef CONFIG_CGROUPS
+/*
+ * Where what belongs to a cgroup is counted: there, or if it is switched off in the
+ * next one above that is not.
+ */
+static struct psi_group *psi_home(struct cgroup *cgrp)
+{
+	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
+		cgrp = cgroup_parent(cgrp);
+	return cgroup_psi(cgrp);
+}
+
 /**
  * psi_cgroup_alloc - give a new cgroup a group of its own
  * @cgrp: the cgroup, linked to its parent, without tasks
@@ -937,7 +976,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 		kfree(group);
 		return -ENOMEM;
 	}
-	psi_group_init(group, cgroup_psi(cgroup_parent(cgrp)));
+	psi_group_init(group, psi_home(cgroup_parent(cgrp)));
 	cgrp->psi = group;
 	return 0;
 }
@@ -969,18 +1008,59 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_group_put(cgrp->psi);
 }
 
+/* Count the group of a cgroup where it belongs. */
+static void psi_cgroup_rehome(struct cgroup *cgrp)
+{
+	struct psi_group *to = psi_home(cgroup_parent(cgrp));
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
+
+		if (pc->parent == per_cpu_ptr(to->cpus, cpu))
+			continue;
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		raw_write_seqcount_begin(seq);
+		psi_adopt(pc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
+		raw_write_seqcount_end(seq);
+		rq_unlock_irqrestore(rq, &rf);
+	}
+}
+
+/* The same for its tasks. */
+static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
+{
+	struct psi_group *to = psi_home(cgrp);
+	struct css_task_iter it;
+	struct task_struct *p;
+
+	css_task_iter_start(&cgrp->self, 0, &it);
+	while ((p = css_task_iter_next(&it)))
+		psi_move_task(p, to);
+	css_task_iter_end(&it);
+}
+
 /**
  * psi_cgroup_enable - keep the times of a cgroup, or do not
  * @cgrp: the cgroup; a root stands for the system
- * @on: whether to
+ * @on: whether to; CGRP_NO_PRESSURE says so already
  *
- * What the cgroup shows to its parent does not depend on it. While times are not
- * kept no state holds in the cgroup; when they are again, what is true begins.
+ * While they are not kept, the cgroup's tasks and children are counted in the next
+ * cgroup above that is switched on, so that the cgroup costs nothing. What stays
+ * behind, dying tasks say, is counted as ever: a group takes part as long as it
+ * has contributors.
  *
- * Context: Process context.
+ * Context: Process context, may sleep. cgroup_mutex held: cgroups and members stay,
+ *	    but for tasks that fork or exit. A fork either sees the flag, or its
+ *	    child is on the list that is gone through after it was set.
  */
 void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
+	struct cgroup_subsys_state *pos;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -996,6 +1076,18 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}
+
+	if (!cgroup_parent(cgrp))
+		return;
+	css_for_each_descendant_pre(pos, &cgrp->self) {
+		psi_cgroup_rehome(pos->cgroup);
+		/* In and below a cgroup that is switched on nothing changes. */
+		if (pos->cgroup != cgrp && !test_bit(CGRP_NO_PRESSURE, &pos->cgroup->flags))
+			pos = css_rightmost_descendant(pos);
+		else
+			psi_cgroup_rehome_tasks(pos->cgroup);
+		cond_resched();
+	}
 }
 
 /**
@@ -1008,7 +1100,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
 	if (!static_branch_likely(&psi_disabled))
-		psi_move_task(p, cgroup_psi(to->dfl_cgrp));
+		psi_move_task(p, psi_home(to->dfl_cgrp));
 	rcu_assign_pointer(p->cgroups, to);
 }
 #endif /* CONFIG_CGROUPS */

@@ -73,8 +73,7 @@ struct psi_counts {
  * @kept: the states whose time is kept: all, or none in a group switched off
  * @tell: psi_tell() is called when one of these states holds after a change
  * @watched: the states that a trigger waits for
- * @listed: the fold visits this CPU of the group
- * @mixed: changes came from more than one child, or from tasks, since the last fold
+ * @streak: changes in a row from @last, if that is no task; wraps around
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
  *	   holds, less the clock at which it began, see psi_enter_states(). While
@@ -97,8 +96,7 @@ struct psi_cpu {
 	u8			kept;
 	u8			tell;
 	u8			watched;
-	bool			listed:1;
-	bool			mixed:1;
+	u8			streak;
 	u16			level;
 	u64			times[PSI_NR_STATES];
 	struct psi_cpu		*parent;
@@ -156,8 +154,9 @@ struct psi_alarm {
  * @samplers: what the triggers of the group look at
  * @alarms: how monitors are told
  * @rcu: frees it when nobody looks through a delegation any more
- * @cpumask: CPUs with activity since the last fold; bits are set under the
- *	     lock of that CPU's runqueue and cleared with @lock held as well
+ * @cpumask: CPUs that the next fold visits, as they had activity since the last;
+ *	     bits are set under the lock of that CPU's runqueue and cleared with @lock
+ *	     held as well
  */
 struct psi_group {
 	struct psi_cpu __percpu	*cpus;

@@ -258,7 +258,6 @@ static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now)
 {
 	struct psi_group *group = pc->group;
 
-	pc->listed = true;
 	cpumask_set_cpu(cpu, group->cpumask);
 	/* A full barrier, which pairs with the one in psi_fold(). */
 	if (atomic_xchg(&group->listed, 1))

@@ -554,6 +554,7 @@ struct psi_test_model {
 	struct psi_group groups[PSI_TEST_GROUPS];
 	struct psi_test_model_task tasks[PSI_TEST_TASKS];
 	bool off[PSI_TEST_GROUPS];
+	int parent[PSI_TEST_GROUPS];	/* the next above that is not off */
 	int nr;			/* tasks that do something */
 	int delegated;
 	/* what the oracle knows: states by definition, and their times */
@@ -573,8 +574,10 @@ static void psi_test_model_exit(void *data)
 	struct psi_test_model *m = data;
 	int g;
 
-	for (g = 0; g < PSI_TEST_GROUPS; g++)
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		free_percpu(m->groups[g].cpus);
+		free_cpumask_var(m->groups[g].cpumask);
+	}
 }
 
 static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
@@ -601,12 +604,11 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
 
 		group->cpus = alloc_percpu(struct psi_cpu);
 		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
 		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL);
-		/* no fold is to visit these */
-		for_each_possible_cpu(cpu) {
-			per_cpu_ptr(group->cpus, cpu)->listed = true;
-			per_cpu_ptr(group->cpus, cpu)->tell = 0;
-		}
+		m->parent[g] = psi_test_parent[g];
+		/* the clock of the system is not to see these */
+		atomic_set(&group->listed, 1);
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
 		m->tasks[t].group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
@@ -659,19 +661,75 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 	return NULL;
 }
 
+/* Where what belongs to a group is counted. */
+static int psi_test_model_home(struct psi_test_model *m, int g)
+{
+	while (g && m->off[g])
+		g = psi_test_parent[g];
+	return g;
+}
+
+/* A group is switched off, or on again. */
+static void psi_test_model_toggle(struct psi_test_model *m, int group)
+{
+	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
+	int g, c, t;
+
+	m->off[group] = !m->off[group];
+	for (c = 0; c < cpus; c++)
+		psi_keep(per_cpu_ptr(m->groups[group].cpus, m->cpus[c]), !m->off[group],
+			 m->cpus[c], m->now);
+	for (g = 1; g < PSI_TEST_GROUPS; g++) {
+		int to = psi_test_model_home(m, psi_test_parent[g]);
+
+		if (m->parent[g] == to)
+			continue;
+		m->parent[g] = to;
+		for (c = 0; c < cpus; c++)
+			psi_adopt(per_cpu_ptr(m->groups[g].cpus, m->cpus[c]),
+				  per_cpu_ptr(m->groups[to].cpus, m->cpus[c]), m->cpus[c], m->now);
+	}
+	for (t = 0; t < PSI_TEST_TASKS; t++) {
+		struct psi_test_model_task *task = &m->tasks[t];
+		int to = psi_test_model_home(m, task->group);
+
+		/* Now and then one stays behind, as if it were dying. */
+		if (task->psi.group != &m->groups[to] && prandom_u32_state(&m->rnd) % 8)
+			psi_regroup(&task->psi, &m->groups[to], m->cpus[task->cpu], m->now);
+	}
+}
+
+/* The clock visits a group on a CPU, if that is on its list. */
+static void psi_test_model_fold(struct psi_test_model *m, int g, int c)
+{
+	struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	u64 times[PSI_NR_STATES];
+	int s;
+
+	if (!psi_listed(pc, m->cpus[c]))
+		return;
+	psi_take(pc, m->cpus[c], m->now, irq_time_read(m->cpus[c]), times);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (s != PSI_IRQ_FULL)
+			KUNIT_EXPECT_EQ(m->test, times[s], m->times[g][c][s]);
+		m->times[g][c][s] = 0;
+	}
+}
+
 /* Something that may happen to a task happens. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
 	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % m->nr];
 	u32 what = prandom_u32_state(&m->rnd) % 8;
 
-	if (what == 0) {
+	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It moves to another cgroup, in whatever state it is. */
 		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
-		psi_regroup(&t->psi, &m->groups[t->group], m->cpus[t->cpu], m->now);
+		psi_regroup(&t->psi, &m->groups[psi_test_model_home(m, t->group)],
+			    m->cpus[t->cpu], m->now);
 		return;
 	}
-	if (what == 1 && t->is.where != PSI_RUNS) {
+	if (what == 1 && t->is.where != PSI_RUNS && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It migrates, asleep or queued. */
 		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
 		if (m->cpus[0] != m->cpus[1])
@@ -679,24 +737,12 @@ static void psi_test_model_event(struct psi_test_model *m)
 		psi_test_model_set(m, t);
 		return;
 	}
-	if (what == 3 && prandom_u32_state(&m->rnd) % 4 == 0) {
-		/* What a fold does, for one group. */
-		struct psi_cpu *pc = per_cpu_ptr(t->psi.group->cpus, m->cpus[t->cpu]);
-
-		for (; pc; pc = pc->parent) {
-			psi_delegate(pc);
-			pc->mixed = false;
-		}
+	if (what == 3 && prandom_u32_state(&m->rnd) % 8 == 0) {
+		psi_test_model_fold(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
 		return;
 	}
-	if (what == 2 && prandom_u32_state(&m->rnd) % 8 == 0) {
-		/* Its cgroup is switched off, or on again. */
-		int c;
-
-		m->off[t->group] = !m->off[t->group];
-		for (c = 0; c < (m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS); c++)
-			psi_keep(per_cpu_ptr(m->groups[t->group].cpus, m->cpus[c]),
-				 !m->off[t->group], m->cpus[c], m->now);
+	if (what == 2 && prandom_u32_state(&m->rnd) % 64 == 0) {
+		psi_test_model_toggle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
 	switch (t->is.where) {
@@ -726,7 +772,7 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	int t, nr = 0;
 
 	for (t = 0; t < PSI_TEST_TASKS; t++)
-		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].group, g))
+		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].psi.group - m->groups, g))
 			tasks[nr++] = m->tasks[t].is;
 	m->states[g][c] = m->off[g] ? 0 : psi_test_states(tasks, nr);
 }
@@ -738,12 +784,12 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 	int i;
 
 	for (i = 0; i < PSI_TEST_TASKS; i++)
-		if (m->tasks[i].cpu == c && m->tasks[i].group == g)
+		if (m->tasks[i].cpu == c && m->tasks[i].psi.group == &m->groups[g])
 			sum = psi_counts_add(sum, psi_counts_of(psi_test_attrs(&m->tasks[i].is)));
 	for (i = 0; i < PSI_TEST_GROUPS; i++) {
 		struct psi_cpu *pc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
 
-		if (psi_test_parent[i] == g)
+		if (m->parent[i] == g)
 			sum = psi_counts_add(sum, psi_counts_of(psi_delegate_of(pc)->attrs));
 	}
 	return sum;
@@ -770,6 +816,11 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	if (states != m->states[g][c]) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: states %#x, recounted %#x",
 			   event, g, c, states, m->states[g][c]);
+		return false;
+	}
+	if (states && !psi_listed(pc, m->cpus[c])) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: active, but no fold will come",
+			   event, g, c);
 		return false;
 	}
 	for (s = 0; s < PSI_NR_STATES; s++) {
