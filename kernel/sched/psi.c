@@ -194,43 +194,43 @@ static void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 #define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
 #define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
 
-/* What one contributor that shows @attrs adds to the counts of its group. */
-static __init struct psi_counts psi_counts_for(u64 attrs)
+/* What one contributor that shows @attrs adds to psi_counts.sched of its group. */
+static __init u64 psi_sched_counts_of(u64 attrs)
 {
-	return (struct psi_counts) {
-		.sched = (attrs & PSI_WAITING) |
-			 (attrs & PSI_PRODUCTIVE) << (PSI_LANE - 1) |
-			 (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2),
-		.stall = (attrs & PSI_IOWAIT) >> 4 |
-			 (attrs & PSI_MEMSTALL) << (PSI_LANE - 5),
-	};
+	return (attrs & PSI_WAITING) |
+	       (attrs & PSI_PRODUCTIVE) << (PSI_LANE - 1) |
+	       (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2);
+}
+
+/* The same for psi_counts.stall. */
+static __init u64 psi_stall_counts_of(u64 attrs)
+{
+	return (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
 }
 
 /* The same for every set of attributes. */
-static struct psi_counts psi_counts_table[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+static u64 psi_stall_counts[PSI_NR_ATTR_SETS] __ro_after_init;
 
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
-	return psi_counts_table[attrs];
+	return (struct psi_counts){ psi_sched_counts[attrs], psi_stall_counts[attrs] };
 }
 
-/* Two bits: whether each of two lanes is above zero, by the carry into the bit above it. */
-static __always_inline unsigned int psi_lanes_of(u64 counts)
+/*
+ * The attributes with a count above zero. A count carries into the bit above it
+ * when PSI_LANE_MAX is added, unless it is zero.
+ */
+static __always_inline unsigned int psi_sched_attrs_of(u64 counts)
 {
-	u64 carry = (counts & PSI_LANES_MAX) + PSI_LANES_MAX;
+	u64 carry = counts + PSI_LANES_MAX;
 
-	return (carry >> (PSI_LANE - 1) & 1) | (carry >> (2 * PSI_LANE - 2) & 2);
+	return (carry >> (PSI_LANE - 1) & 1) + 2 * (carry >> (2 * PSI_LANE - 1));
 }
 
-/* The attributes with a count above zero. */
-static __always_inline unsigned int psi_sched_attrs_of(struct psi_counts counts)
+static __always_inline unsigned int psi_stall_attrs_of(u64 counts)
 {
-	return psi_lanes_of(counts.sched) | counts.sched >> (2 * PSI_LANE) << 2;
-}
-
-static __always_inline unsigned int psi_stall_attrs_of(struct psi_counts counts)
-{
-	return psi_lanes_of(counts.stall) << 4;
+	return psi_sched_attrs_of(counts) << 4;
 }
 
 static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
@@ -241,9 +241,12 @@ static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, str
 /* The change of a contributor that showed @old and now shows @new. */
 static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
 {
-	struct psi_counts a = psi_counts_of(old), b = psi_counts_of(new);
+	struct psi_counts diff = { psi_sched_counts[new] - psi_sched_counts[old] };
 
-	return (struct psi_counts){ b.sched - a.sched, b.stall - a.stall };
+	/* Most of what happens is scheduling. */
+	if (unlikely((old ^ new) & PSI_STALL_ATTRS))
+		diff.stall = psi_stall_counts[new] - psi_stall_counts[old];
+	return diff;
 }
 
 static __always_inline bool psi_counts_zero(struct psi_counts c)
@@ -279,6 +282,75 @@ static bool psi_listed(struct psi_cpu *pc, int cpu)
 	return cpumask_test_cpu(cpu, pc->group->cpumask);
 }
 
+/* A child stands for a group when that many changes in a row came from it. */
+#define PSI_STREAK		64
+/* That many did, and when psi_tell() is called next it shall try. */
+#define PSI_SETTLED		U8_MAX
+
+/* The group at the end of a chain of delegates. */
+static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
+{
+	while (pc->delegate)
+		pc = pc->delegate;
+	return pc;
+}
+
+/* Add to @times what the delegates of a group have; return the last of them. */
+static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *times)
+{
+	struct psi_cpu *d;
+	int s;
+
+	while ((d = READ_ONCE(pc->delegate))) {
+		for (s = 0; s < PSI_NR_STATES; s++)
+			times[s] += d->times[s];
+		pc = d;
+	}
+	return pc;
+}
+
+/* Have a group stand for itself again, with all that its delegate knows. */
+static noinline void psi_undelegate(struct psi_cpu *pc)
+{
+	struct psi_cpu *d = psi_add_delegated(pc, pc->times);
+
+	pc->delegate = NULL;
+	pc->attrs = d->attrs;
+	pc->states = d->states;
+	pc->counts = psi_counts_of(d->attrs);
+	pc->streak = PSI_STREAK;
+	pc->up = d->up;
+	d->up = pc;
+	/* Who delegates to it counts on it from now on to tell the clock. */
+	pc->tell = PSI_ALL_STATES;
+}
+
+/* Have a group's only child in use stand for it, if it has but one. */
+static void psi_delegate(struct psi_cpu *pc)
+{
+	u64 times[PSI_NR_STATES] = { };
+	struct psi_cpu *child = pc->last, *d;
+	struct psi_counts counts;
+	int s;
+
+	pc->streak = PSI_STREAK;
+	if (!child || pc->watched)
+		return;
+	while (child->parent != pc)
+		child = child->parent;
+	d = psi_delegate_of(child);
+	counts = psi_counts_of(d->attrs);
+	if (pc->kept != child->kept ||
+	    pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)
+		return;
+
+	pc->delegate = child;
+	d->up = pc->up;
+	psi_add_delegated(pc, times);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		pc->times[s] -= times[s];
+}
+
 /*
  * Somebody waits for what just happened on this CPU: the clock for any activity
  * after an idle window, monitors for states that their triggers watch. They are
@@ -298,6 +370,8 @@ static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
 	}
 	if (pc->tell == PSI_ALL_STATES)
 		pc->tell = pc->watched;
+	if (pc->streak > PSI_STREAK)
+		psi_delegate(pc);
 	begun = pc->states & pc->tell;
 	if (begun) {
 		pc->tell &= ~begun;
@@ -331,106 +405,130 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 		psi_tell(pc, cpu, now);
 }
 
-/* Changes after which a child stands for the group that they all came to. */
-#define PSI_STREAK		64
-
-/* The group at the end of a chain of delegates. */
-static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
+/*
+ * A group whose changes have all come from one child for a while: have psi_tell()
+ * called, which delegates when this change is done. Not for a group that is watched:
+ * it wants to know when its states begin.
+ */
+static noinline void psi_settle(struct psi_cpu *pc)
 {
-	while (pc->delegate)
-		pc = pc->delegate;
-	return pc;
-}
-
-/* Add to @times what the delegates of a group have; return the last of them. */
-static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *times)
-{
-	struct psi_cpu *d;
-	int s;
-
-	while ((d = READ_ONCE(pc->delegate))) {
-		for (s = 0; s < PSI_NR_STATES; s++)
-			times[s] += d->times[s];
-		pc = d;
-	}
-	return pc;
-}
-
-/* Have a group stand for itself again, with all that its delegate knows. */
-static noinline void psi_undelegate(struct psi_cpu *pc)
-{
-	struct psi_cpu *d = psi_add_delegated(pc, pc->times);
-
-	pc->delegate = NULL;
-	pc->attrs = d->attrs;
-	pc->states = d->states;
-	pc->counts = psi_counts_of(d->attrs);
-	pc->streak = 0;
-	pc->up = d->up;
-	d->up = pc;
-	/* Who delegates to it counts on it from now on to tell the clock. */
-	pc->tell = PSI_ALL_STATES;
+	pc->streak = PSI_SETTLED;
+	if (!pc->watched)
+		pc->tell = PSI_ALL_STATES;
 }
 
 /*
- * Have a group's only child in use stand for it, if it has but one. Not for a group
- * that is watched: it wants to know when its states begin.
+ * Apply @change of a child, or a task, to one level; return what that changes for the
+ * next. Without @stall there is none in @change, nor in what that changes.
  */
-static noinline void psi_delegate(struct psi_cpu *pc, int cpu)
-{
-	u64 times[PSI_NR_STATES] = { };
-	struct psi_cpu *child = pc->last, *d;
-	struct psi_counts counts;
-	int s;
-
-	if (pc->watched)
-		return;
-	while (child->parent != pc)
-		child = child->parent;
-	d = psi_delegate_of(child);
-	counts = psi_counts_of(d->attrs);
-	if (pc->kept != child->kept ||
-	    pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)
-		return;
-
-	pc->delegate = child;
-	d->up = pc->up;
-	psi_add_delegated(pc, times);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		pc->times[s] -= times[s];
-	if (!psi_listed(pc, cpu))
-		d->tell = PSI_ALL_STATES;
-}
-
-/* Apply @change of a child, or a task, to one level; return what that changes for the next. */
 static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi_cpu *from,
-						  struct psi_counts change, int cpu, u64 now)
+						  struct psi_counts change, bool stall,
+						  int cpu, u64 now)
 {
+	struct psi_counts none = { }, diff;
 	unsigned int old, new;
-	bool settled = false;
 
 	if (unlikely(pc->delegate))
 		psi_undelegate(pc);
-	if (unlikely(pc->last != from)) {
+	if (pc->last != from) {
 		pc->last = from;
-		pc->streak = 0;
-	} else if (from) {
-		settled = ++pc->streak == PSI_STREAK;
+		pc->streak = PSI_STREAK;
+	} else if (from && unlikely(!--pc->streak)) {
+		psi_settle(pc);
 	}
 
 	old = pc->attrs;
-	pc->counts = psi_counts_add(pc->counts, change);
-	new = psi_sched_attrs_of(pc->counts);
-	/* Most of what happens is scheduling. */
-	new |= change.stall ? psi_stall_attrs_of(pc->counts) : old & PSI_STALL_ATTRS;
+	pc->counts.sched += change.sched;
+	new = psi_sched_attrs_of(pc->counts.sched);
+	if (stall) {
+		pc->counts.stall += change.stall;
+		new |= psi_stall_attrs_of(pc->counts.stall);
+	} else {
+		new |= old & PSI_STALL_ATTRS;
+	}
 	if (new == old)
-		return (struct psi_counts){ };
+		return none;
 
 	pc->attrs = new;
 	psi_enter_states(pc, psi_states[new] & pc->kept, cpu, now);
-	if (unlikely(settled))
-		psi_delegate(pc, cpu);
-	return pc->up ? psi_counts_diff(old, new) : (struct psi_counts){ };
+	if (!pc->up)
+		return none;
+	diff = psi_counts_diff(old, new);
+	if (!stall)
+		diff.stall = 0;
+	return diff;
+}
+
+/* See psi_walk(); and psi_step() for @stall, a constant. */
+static __always_inline void __psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
+				       struct psi_counts change, bool stall, int cpu, u64 now)
+{
+	while (!psi_counts_zero(change)) {
+		change = psi_step(pc, from, change, stall, cpu, now);
+		from = pc;
+		pc = pc->up;
+	}
+}
+
+static noinline void psi_walk_sched(struct psi_cpu *pc, struct psi_cpu *from, u64 sched,
+				    int cpu, u64 now)
+{
+	__psi_walk(pc, from, (struct psi_counts){ sched }, false, cpu, now);
+}
+
+static noinline void psi_walk_all(struct psi_cpu *pc, struct psi_cpu *from,
+				  struct psi_counts change, int cpu, u64 now)
+{
+	__psi_walk(pc, from, change, true, cpu, now);
+}
+
+/* See psi_walk_two(). */
+static __always_inline void __psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
+					   struct psi_cpu *b, struct psi_counts change_b,
+					   bool stall, int cpu, u64 now)
+{
+	struct psi_cpu *from_a = NULL, *from_b = NULL;
+
+	while (a != b) {
+		if (psi_counts_zero(change_a)) {
+			a = b;
+			from_a = from_b;
+			break;
+		}
+		if (psi_counts_zero(change_b))
+			break;
+		if (a->level >= b->level) {
+			change_a = psi_step(a, from_a, change_a, stall, cpu, now);
+			from_a = a;
+			a = a->up;
+		} else {
+			change_b = psi_step(b, from_b, change_b, stall, cpu, now);
+			from_b = b;
+			b = b->up;
+		}
+	}
+	/* Where two children meet, no child stands for the group. */
+	if (a == b && from_a != from_b)
+		a->streak = PSI_STREAK;
+	change_a = psi_counts_add(change_a, change_b);
+	if (stall)
+		psi_walk_all(a, from_a, change_a, cpu, now);
+	else
+		psi_walk_sched(a, from_a, change_a.sched, cpu, now);
+}
+
+static noinline void psi_walk_two_sched(struct psi_cpu *a, u64 sched_a,
+					struct psi_cpu *b, u64 sched_b, int cpu, u64 now)
+{
+	__psi_walk_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
+		       false, cpu, now);
+}
+
+static noinline void psi_walk_two_all(struct psi_cpu *a, struct psi_counts change_a,
+				      struct psi_cpu *b, struct psi_counts change_b,
+				      int cpu, u64 now)
+{
+	__psi_walk_two(a, change_a, b, change_b, true, cpu, now);
 }
 
 /**
@@ -441,14 +539,13 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
  * @cpu: the CPU
  * @now: time of the event in ns
  */
-static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
-			      struct psi_counts change, int cpu, u64 now)
+static __always_inline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
+				     struct psi_counts change, int cpu, u64 now)
 {
-	while (!psi_counts_zero(change)) {
-		change = psi_step(pc, from, change, cpu, now);
-		from = pc;
-		pc = pc->up;
-	}
+	if (unlikely(change.stall))
+		psi_walk_all(pc, from, change, cpu, now);
+	else
+		psi_walk_sched(pc, from, change.sched, cpu, now);
 }
 
 /**
@@ -464,34 +561,14 @@ static noinline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
  * them ends earlier, the other goes on alone. Nothing changes above the top, so
  * neither gets there.
  */
-static noinline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
-				  struct psi_cpu *b, struct psi_counts change_b,
-				  int cpu, u64 now)
+static __always_inline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
+					 struct psi_cpu *b, struct psi_counts change_b,
+					 int cpu, u64 now)
 {
-	struct psi_cpu *from_a = NULL, *from_b = NULL;
-
-	while (a != b) {
-		if (psi_counts_zero(change_a)) {
-			psi_walk(b, from_b, change_b, cpu, now);
-			return;
-		}
-		if (psi_counts_zero(change_b)) {
-			psi_walk(a, from_a, change_a, cpu, now);
-			return;
-		}
-		if (a->level >= b->level) {
-			change_a = psi_step(a, from_a, change_a, cpu, now);
-			from_a = a;
-			a = a->up;
-		} else {
-			change_b = psi_step(b, from_b, change_b, cpu, now);
-			from_b = b;
-			b = b->up;
-		}
-	}
-	/* Where two children meet, no child stands for the group. */
-	a->streak = 0;
-	psi_walk(a, from_a, psi_counts_add(change_a, change_b), cpu, now);
+	if (unlikely(change_a.stall | change_b.stall))
+		psi_walk_two_all(a, change_a, b, change_b, cpu, now);
+	else
+		psi_walk_two_sched(a, change_a.sched, b, change_b.sched, cpu, now);
 }
 
 /*
@@ -919,7 +996,6 @@ static __maybe_unused void psi_adopt(struct psi_cpu *pc, struct psi_cpu *to, int
 	if (from->delegate == pc)
 		psi_undelegate(from);
 	from->last = NULL;
-	from->streak = 0;
 	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
 	pc->parent = to;
 	d->up = to;
@@ -1118,7 +1194,8 @@ void __init psi_init(void)
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_states[attrs] = psi_states_of(attrs);
-		psi_counts_table[attrs] = psi_counts_for(attrs);
+		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
+		psi_stall_counts[attrs] = psi_stall_counts_of(attrs);
 	}
 
 	if (!psi_enable) {

@@ -73,7 +73,7 @@ struct psi_counts {
  * @kept: the states whose time is kept: all, or none in a group switched off
  * @tell: psi_tell() is called when one of these states holds after a change
  * @watched: the states that a trigger waits for
- * @streak: changes in a row from @last, if that is no task; wraps around
+ * @streak: changes that still have to come from @last until it may stand for the group
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
  *	   holds, less the clock at which it began, see psi_enter_states(). While

@@ -79,7 +79,7 @@ static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int 
 
 static unsigned int psi_test_attrs_of(struct psi_counts counts)
 {
-	return psi_sched_attrs_of(counts) | psi_stall_attrs_of(counts);
+	return psi_sched_attrs_of(counts.sched) | psi_stall_attrs_of(counts.stall);
 }
 
 #define PSI_TEST_IRQ	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) << PSI_IRQ_FULL)
