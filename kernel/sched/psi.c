@@ -315,6 +315,7 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 	struct psi_cpu *d = psi_add_delegated(pc, pc->times);
 
 	pc->delegate = NULL;
+	pc->last = NULL;
 	pc->attrs = d->attrs;
 	pc->states = d->states;
 	pc->counts = psi_counts_of(d->attrs);
@@ -334,7 +335,7 @@ static void psi_delegate(struct psi_cpu *pc)
 	int s;
 
 	pc->streak = PSI_STREAK;
-	if (!child || pc->watched)
+	if (!child || pc->delegate || pc->watched)
 		return;
 	while (child->parent != pc)
 		child = child->parent;
@@ -345,6 +346,8 @@ static void psi_delegate(struct psi_cpu *pc)
 		return;
 
 	pc->delegate = child;
+	/* Whoever comes now, it is another one. */
+	pc->last = pc;
 	d->up = pc->up;
 	psi_add_delegated(pc, times);
 	for (s = 0; s < PSI_NR_STATES; s++)
@@ -428,9 +431,9 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 	struct psi_counts none = { }, diff;
 	unsigned int old, new;
 
-	if (unlikely(pc->delegate))
-		psi_undelegate(pc);
 	if (pc->last != from) {
+		if (unlikely(pc->delegate))
+			psi_undelegate(pc);
 		pc->last = from;
 		pc->streak = PSI_STREAK;
 	} else if (from && unlikely(!--pc->streak)) {
@@ -607,23 +610,13 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, i
 	psi_walk(pc, NULL, psi_task_change(t, attrs), cpu, now);
 }
 
-/* The same for two tasks at once, either of which may not be counted at all. */
+/* The same for two tasks at once. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
 					   int cpu, u64 now)
 {
 	struct psi_counts change, more;
 	struct psi_cpu *from, *to;
-
-	if (unlikely(!prev->group)) {
-		if (next->group)
-			psi_change(next, next_attrs, cpu, now);
-		return;
-	}
-	if (unlikely(!next->group)) {
-		psi_change(prev, prev_attrs, cpu, now);
-		return;
-	}
 
 	from = per_cpu_ptr(prev->group->cpus, cpu);
 	to = per_cpu_ptr(next->group->cpus, cpu);
@@ -674,27 +667,35 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 	psi_task_set(rq, p, flags & DEQUEUE_SLEEP ? psi_task_attrs(p, PSI_ASLEEP) : 0);
 }
 
-static __always_inline void psi_switch(struct task_struct *prev, struct task_struct *next,
-				       int cpu, u64 now)
+/* What a task is counted as that has just left the CPU. */
+static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 {
-	bool queued;
+	bool queued = task_on_rq_queued(p) && !p->se.sched_delayed;
+
+	return psi_task_attrs(p, queued ? PSI_QUEUED : PSI_ASLEEP);
+}
+
+/* A switch with a task that is not counted: the idle task, or one of PSI's own. */
+static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_struct *next,
+					  int cpu, u64 now)
+{
+	unsigned int attrs;
 
 	/* As far as counting goes, who stops now is the task held so far. */
-	if (unlikely(prev->psi.own))
+	if (prev->psi.own)
 		prev = xchg(per_cpu_ptr(&psi_held, cpu), NULL);
-	if (unlikely(!prev || prev == next)) {
-		if (next->psi.group)
-			psi_change(&next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
-		return;
+	if (prev && prev != next && prev->psi.group) {
+		attrs = psi_switched_attrs(prev);
+		if (next->psi.own && attrs & PSI_WAITING)
+			per_cpu(psi_held, cpu) = prev;
+		else if (next->psi.group)
+			psi_change_two(&prev->psi, attrs, &next->psi,
+				       psi_task_attrs(next, PSI_RUNS), cpu, now);
+		else
+			psi_change(&prev->psi, attrs, cpu, now);
+	} else if (next->psi.group) {
+		psi_change(&next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
 	}
-
-	queued = task_on_rq_queued(prev) && !prev->se.sched_delayed;
-	if (unlikely(next->psi.own) && queued && prev->psi.group) {
-		per_cpu(psi_held, cpu) = prev;
-		return;
-	}
-	psi_change_two(&prev->psi, psi_task_attrs(prev, queued ? PSI_QUEUED : PSI_ASLEEP),
-		       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
 }
 
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next)
@@ -705,7 +706,11 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	lockdep_assert_rq_held(rq);
 
 	raw_write_seqcount_begin(seq);
-	psi_switch(prev, next, cpu, rq_clock(rq));
+	if (likely(prev->psi.group && next->psi.group))
+		psi_change_two(&prev->psi, psi_switched_attrs(prev),
+			       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
+	else
+		psi_switch_uncounted(prev, next, cpu, rq_clock(rq));
 	raw_write_seqcount_end(seq);
 }
 
@@ -995,7 +1000,8 @@ static __maybe_unused void psi_adopt(struct psi_cpu *pc, struct psi_cpu *to, int
 
 	if (from->delegate == pc)
 		psi_undelegate(from);
-	from->last = NULL;
+	if (!from->delegate)
+		from->last = NULL;
 	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
 	pc->parent = to;
 	d->up = to;

@@ -627,25 +627,26 @@ static struct psi_test_model_task *psi_test_model_running(struct psi_test_model 
 	return NULL;
 }
 
+static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
+{
+	psi_change(&t->psi, psi_test_attrs(&t->is), m->cpus[t->cpu], m->now);
+}
+
 /* The CPU goes on to @next, or to idle; @where says what becomes of the current task. */
 static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 				  struct psi_test_model_task *next, enum psi_where where)
 {
 	struct psi_test_model_task *prev = psi_test_model_running(m, cpu);
-	struct psi_task idle = { };
 
 	if (prev)
 		prev->is.where = where;
 	if (next)
 		next->is.where = PSI_RUNS;
-	psi_change_two(prev ? &prev->psi : &idle, prev ? psi_test_attrs(&prev->is) : 0,
-		       next ? &next->psi : &idle, next ? psi_test_attrs(&next->is) : 0,
-		       m->cpus[cpu], m->now);
-}
-
-static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
-{
-	psi_change(&t->psi, psi_test_attrs(&t->is), m->cpus[t->cpu], m->now);
+	if (prev && next)
+		psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
+			       &next->psi, psi_test_attrs(&next->is), m->cpus[cpu], m->now);
+	else if (prev || next)
+		psi_test_model_set(m, prev ?: next);
 }
 
 static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
