@@ -462,9 +462,9 @@ static __always_inline struct psi_counts psi_step(struct psi_cpu *pc, struct psi
 	return diff;
 }
 
-/* See psi_walk(); and psi_step() for @stall, a constant. */
-static __always_inline void __psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
-				       struct psi_counts change, bool stall, int cpu, u64 now)
+/* Go on while something changes. @stall, a constant, is as for psi_step(). */
+static __always_inline void psi_walk_up(struct psi_cpu *pc, struct psi_cpu *from,
+					struct psi_counts change, bool stall, int cpu, u64 now)
 {
 	while (!psi_counts_zero(change)) {
 		change = psi_step(pc, from, change, stall, cpu, now);
@@ -473,22 +473,9 @@ static __always_inline void __psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
 	}
 }
 
-static noinline void psi_walk_sched(struct psi_cpu *pc, struct psi_cpu *from, u64 sched,
-				    int cpu, u64 now)
-{
-	__psi_walk(pc, from, (struct psi_counts){ sched }, false, cpu, now);
-}
-
-static noinline void psi_walk_all(struct psi_cpu *pc, struct psi_cpu *from,
-				  struct psi_counts change, int cpu, u64 now)
-{
-	__psi_walk(pc, from, change, true, cpu, now);
-}
-
-/* See psi_walk_two(). */
-static __always_inline void __psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
-					   struct psi_cpu *b, struct psi_counts change_b,
-					   bool stall, int cpu, u64 now)
+static __always_inline void psi_walk_up_two(struct psi_cpu *a, struct psi_counts change_a,
+					    struct psi_cpu *b, struct psi_counts change_b,
+					    bool stall, int cpu, u64 now)
 {
 	struct psi_cpu *from_a = NULL, *from_b = NULL;
 
@@ -513,42 +500,63 @@ static __always_inline void __psi_walk_two(struct psi_cpu *a, struct psi_counts 
 	/* Where two children meet, no child stands for the group. */
 	if (a == b && from_a != from_b)
 		a->streak = PSI_STREAK;
-	change_a = psi_counts_add(change_a, change_b);
-	if (stall)
-		psi_walk_all(a, from_a, change_a, cpu, now);
+	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), stall, cpu, now);
+}
+
+static noinline void psi_walk_sched(struct psi_cpu *pc, u64 sched, int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up(pc, NULL, (struct psi_counts){ sched }, false, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+static noinline void psi_walk_all(struct psi_cpu *pc, struct psi_counts change, int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up(pc, NULL, change, true, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+/**
+ * psi_walk - apply the change of one task
+ * @pc: its group on @cpu
+ * @change: what the task adds to the counts from now on
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ */
+static __always_inline void psi_walk(struct psi_cpu *pc, struct psi_counts change,
+				     int cpu, u64 now)
+{
+	if (unlikely(change.stall))
+		psi_walk_all(pc, change, cpu, now);
 	else
-		psi_walk_sched(a, from_a, change_a.sched, cpu, now);
+		psi_walk_sched(pc, change.sched, cpu, now);
 }
 
 static noinline void psi_walk_two_sched(struct psi_cpu *a, u64 sched_a,
 					struct psi_cpu *b, u64 sched_b, int cpu, u64 now)
 {
-	__psi_walk_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
-		       false, cpu, now);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
+			false, cpu, now);
+	raw_write_seqcount_end(seq);
 }
 
 static noinline void psi_walk_two_all(struct psi_cpu *a, struct psi_counts change_a,
 				      struct psi_cpu *b, struct psi_counts change_b,
 				      int cpu, u64 now)
 {
-	__psi_walk_two(a, change_a, b, change_b, true, cpu, now);
-}
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
-/**
- * psi_walk - apply the change of one contributor
- * @pc: its group on @cpu
- * @from: the contributor if it is a group, %NULL for a task
- * @change: what it adds to the counts from now on
- * @cpu: the CPU
- * @now: time of the event in ns
- */
-static __always_inline void psi_walk(struct psi_cpu *pc, struct psi_cpu *from,
-				     struct psi_counts change, int cpu, u64 now)
-{
-	if (unlikely(change.stall))
-		psi_walk_all(pc, from, change, cpu, now);
-	else
-		psi_walk_sched(pc, from, change.sched, cpu, now);
+	raw_write_seqcount_begin(seq);
+	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
+	raw_write_seqcount_end(seq);
 }
 
 /**
@@ -583,13 +591,17 @@ enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 /* What a task is to be counted as. */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, bool iowait, bool stall)
 {
+	static const u8 runs[] = { PSI_ONCPU | PSI_PRODUCTIVE,
+				   PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL };
+	static const u8 queued[] = { PSI_WAITING | PSI_PRODUCTIVE, PSI_WAITING | PSI_MEMSTALL };
+
 	switch (where) {
 	case PSI_RUNS:
-		return PSI_ONCPU | (stall ? PSI_ONCPU_STALL | PSI_MEMSTALL : PSI_PRODUCTIVE);
+		return runs[stall];
 	case PSI_QUEUED:
-		return PSI_WAITING | (stall ? PSI_MEMSTALL : PSI_PRODUCTIVE);
+		return queued[stall];
 	default:
-		return (iowait ? PSI_IOWAIT : 0) | (stall ? PSI_MEMSTALL : 0);
+		return iowait * PSI_IOWAIT + stall * PSI_MEMSTALL;
 	}
 }
 
@@ -607,7 +619,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, i
 {
 	struct psi_cpu *pc = per_cpu_ptr(t->group->cpus, cpu);
 
-	psi_walk(pc, NULL, psi_task_change(t, attrs), cpu, now);
+	psi_walk(pc, psi_task_change(t, attrs), cpu, now);
 }
 
 /* The same for two tasks at once. */
@@ -623,7 +635,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 	change = psi_task_change(prev, prev_attrs);
 	more = psi_task_change(next, next_attrs);
 	if (from == to)
-		psi_walk(from, NULL, psi_counts_add(change, more), cpu, now);
+		psi_walk(from, psi_counts_add(change, more), cpu, now);
 	else
 		psi_walk_two(from, change, to, more, cpu, now);
 }
@@ -635,16 +647,9 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 
 static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
 {
-	int cpu = cpu_of(rq);
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
 	lockdep_assert_rq_held(rq);
-	if (p->psi.attrs == attrs || !p->psi.group)
-		return;
-
-	raw_write_seqcount_begin(seq);
-	psi_change(&p->psi, attrs, cpu, rq_clock(rq));
-	raw_write_seqcount_end(seq);
+	if (p->psi.attrs != attrs && p->psi.group)
+		psi_change(&p->psi, attrs, cpu_of(rq), rq_clock(rq));
 }
 
 void __psi_enqueue(struct rq *rq, struct task_struct *p)
@@ -701,17 +706,14 @@ static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next)
 {
 	int cpu = cpu_of(rq);
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
 	lockdep_assert_rq_held(rq);
 
-	raw_write_seqcount_begin(seq);
 	if (likely(prev->psi.group && next->psi.group))
 		psi_change_two(&prev->psi, psi_switched_attrs(prev),
 			       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
 	else
 		psi_switch_uncounted(prev, next, cpu, rq_clock(rq));
-	raw_write_seqcount_end(seq);
 }
 
 /* Count a task in another group from now on, as what it is counted as. */
@@ -741,14 +743,8 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
-	if (p->psi.group && p->psi.group != to) {
-		int cpu = cpu_of(rq);
-		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
-		raw_write_seqcount_begin(seq);
-		psi_regroup(&p->psi, to, cpu, rq_clock(rq));
-		raw_write_seqcount_end(seq);
-	}
+	if (p->psi.group && p->psi.group != to)
+		psi_regroup(&p->psi, to, cpu_of(rq), rq_clock(rq));
 	task_rq_unlock(rq, p, &rf);
 }
 
@@ -998,8 +994,11 @@ static __maybe_unused void psi_adopt(struct psi_cpu *pc, struct psi_cpu *to, int
 	struct psi_cpu *from = pc->parent, *d = psi_delegate_of(pc);
 	struct psi_counts all = psi_counts_of(d->attrs);
 
-	if (from->delegate == pc)
+	if (from->delegate == pc) {
+		raw_write_seqcount_begin(per_cpu_ptr(&psi_seq, cpu));
 		psi_undelegate(from);
+		raw_write_seqcount_end(per_cpu_ptr(&psi_seq, cpu));
+	}
 	if (!from->delegate)
 		from->last = NULL;
 	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
@@ -1098,7 +1097,6 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 
 	for_each_possible_cpu(cpu) {
 		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
-		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
 
@@ -1106,9 +1104,7 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 			continue;
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
-		raw_write_seqcount_begin(seq);
 		psi_adopt(pc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
-		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}
 }

@@ -627,9 +627,32 @@ static struct psi_test_model_task *psi_test_model_running(struct psi_test_model 
 	return NULL;
 }
 
+/* Count a task as @attrs. The write section of the CPU is a real one, and its lock too. */
+static void psi_test_model_change(struct psi_test_model *m, struct psi_test_model_task *t,
+				  unsigned int attrs)
+{
+	int cpu = m->cpus[t->cpu];
+	struct rq_flags rf;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&t->psi, attrs, cpu, m->now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
 static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
 {
-	psi_change(&t->psi, psi_test_attrs(&t->is), m->cpus[t->cpu], m->now);
+	psi_test_model_change(m, t, psi_test_attrs(&t->is));
+}
+
+/* Count a task in another group. */
+static void psi_test_model_regroup(struct psi_test_model *m, struct psi_test_model_task *t, int to)
+{
+	int cpu = m->cpus[t->cpu];
+	struct rq_flags rf;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_regroup(&t->psi, &m->groups[to], cpu, m->now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
 /* The CPU goes on to @next, or to idle; @where says what becomes of the current task. */
@@ -637,16 +660,22 @@ static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 				  struct psi_test_model_task *next, enum psi_where where)
 {
 	struct psi_test_model_task *prev = psi_test_model_running(m, cpu);
+	struct rq *rq = cpu_rq(m->cpus[cpu]);
+	struct rq_flags rf;
 
 	if (prev)
 		prev->is.where = where;
 	if (next)
 		next->is.where = PSI_RUNS;
-	if (prev && next)
-		psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
-			       &next->psi, psi_test_attrs(&next->is), m->cpus[cpu], m->now);
-	else if (prev || next)
-		psi_test_model_set(m, prev ?: next);
+	if (!prev || !next) {
+		if (prev || next)
+			psi_test_model_set(m, prev ?: next);
+		return;
+	}
+	rq_lock_irqsave(rq, &rf);
+	psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
+		       &next->psi, psi_test_attrs(&next->is), m->cpus[cpu], m->now);
+	rq_unlock_irqrestore(rq, &rf);
 }
 
 static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
@@ -686,9 +715,15 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 		if (m->parent[g] == to)
 			continue;
 		m->parent[g] = to;
-		for (c = 0; c < cpus; c++)
+		for (c = 0; c < cpus; c++) {
+			struct rq *rq = cpu_rq(m->cpus[c]);
+			struct rq_flags rf;
+
+			rq_lock_irqsave(rq, &rf);
 			psi_adopt(per_cpu_ptr(m->groups[g].cpus, m->cpus[c]),
 				  per_cpu_ptr(m->groups[to].cpus, m->cpus[c]), m->cpus[c], m->now);
+			rq_unlock_irqrestore(rq, &rf);
+		}
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
 		struct psi_test_model_task *task = &m->tasks[t];
@@ -696,7 +731,7 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 
 		/* Now and then one stays behind, as if it were dying. */
 		if (task->psi.group != &m->groups[to] && prandom_u32_state(&m->rnd) % 8)
-			psi_regroup(&task->psi, &m->groups[to], m->cpus[task->cpu], m->now);
+			psi_test_model_regroup(m, task, to);
 	}
 }
 
@@ -726,13 +761,12 @@ static void psi_test_model_event(struct psi_test_model *m)
 	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It moves to another cgroup, in whatever state it is. */
 		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
-		psi_regroup(&t->psi, &m->groups[psi_test_model_home(m, t->group)],
-			    m->cpus[t->cpu], m->now);
+		psi_test_model_regroup(m, t, psi_test_model_home(m, t->group));
 		return;
 	}
 	if (what == 1 && t->is.where != PSI_RUNS && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It migrates, asleep or queued. */
-		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
+		psi_test_model_change(m, t, 0);
 		if (m->cpus[0] != m->cpus[1])
 			t->cpu = !t->cpu;
 		psi_test_model_set(m, t);
@@ -869,11 +903,8 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 	KUNIT_EXPECT_GT(test, m->delegated, 100);
 
 	/* Everybody leaves: nothing is left behind. */
-	for (c = 0; c < PSI_TEST_TASKS; c++) {
-		struct psi_test_model_task *t = &m->tasks[c];
-
-		psi_change(&t->psi, 0, m->cpus[t->cpu], m->now);
-	}
+	for (c = 0; c < PSI_TEST_TASKS; c++)
+		psi_test_model_change(m, &m->tasks[c], 0);
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		for (c = 0; c < cpus; c++) {
 			struct psi_cpu *pc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
