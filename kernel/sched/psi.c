@@ -65,7 +65,7 @@
  *   the child; so it need not be touched at all. It delegates: it remembers the
  *   child, and keeps of its times only what they are more than the child's,
  *
- *	times - delegate.times
+ *	the group's time - the child's
  *
  *   which stays the same from then on, as both have the same states. The child
  *   may delegate in turn. A walk goes from the group at the end of such a chain
@@ -89,11 +89,14 @@
  * Time
  *
  *   A state's time is kept so that nothing needs an update while nothing
- *   changes: when a state begins at t, t is subtracted from its time; when it
- *   ends at t, t is added. For a reader at t the time is the stored value,
- *   plus t if the state holds. There is no start to store, a state that does
- *   not change costs nothing, and 64 bits of ns do not wrap: the sums are
- *   exact modulo 2^64 whatever comes in between.
+ *   changes: when a state begins or ends at t, what is stored, x, becomes t - x.
+ *   After T of it so far, one that begins at b and ends at e stores
+ *
+ *	T,   b - T,   e - (b - T) = T + (e - b)
+ *
+ *   For a reader at t the time is x, or t - x if the state holds. There is no
+ *   start to store, begin and end are the same three instructions, and a state
+ *   that does not change costs nothing. All is exact modulo 2^64.
  *
  *   The clock is rq_clock() for all states but irq full: the time of an event
  *   is the one the scheduler itself uses for it. Irq full is "oncpu" measured on
@@ -295,15 +298,15 @@ static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
 	return pc;
 }
 
-/* Add to @times what the delegates of a group have; return the last of them. */
-static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *times)
+/* Add to @more what a group, and those it delegates to, have more; return the last of them. */
+static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *more)
 {
 	struct psi_cpu *d;
 	int s;
 
 	while ((d = READ_ONCE(pc->delegate))) {
 		for (s = 0; s < PSI_NR_STATES; s++)
-			times[s] += d->times[s];
+			more[s] += pc->times[s];
 		pc = d;
 	}
 	return pc;
@@ -312,8 +315,12 @@ static struct psi_cpu *psi_add_delegated(struct psi_cpu *pc, u64 *times)
 /* Have a group stand for itself again, with all that its delegate knows. */
 static noinline void psi_undelegate(struct psi_cpu *pc)
 {
-	struct psi_cpu *d = psi_add_delegated(pc, pc->times);
+	u64 more[PSI_NR_STATES] = { };
+	struct psi_cpu *d = psi_add_delegated(pc, more);
+	unsigned int s;
 
+	for (s = 0; s < PSI_NR_STATES; s++)
+		pc->times[s] = d->times[s] + (d->states & BIT(s) ? -more[s] : more[s]);
 	pc->delegate = NULL;
 	pc->last = NULL;
 	pc->attrs = d->attrs;
@@ -329,29 +336,31 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 /* Have a group's only child in use stand for it, if it has but one. */
 static void psi_delegate(struct psi_cpu *pc)
 {
-	u64 times[PSI_NR_STATES] = { };
+	u64 more[PSI_NR_STATES] = { };
 	struct psi_cpu *child = pc->last, *d;
 	struct psi_counts counts;
-	int s;
+	unsigned int s;
 
 	pc->streak = PSI_STREAK;
 	if (!child || pc->delegate || pc->watched)
 		return;
 	while (child->parent != pc)
 		child = child->parent;
-	d = psi_delegate_of(child);
+	d = psi_add_delegated(child, more);
 	counts = psi_counts_of(d->attrs);
 	if (pc->kept != child->kept ||
 	    pc->counts.sched != counts.sched || pc->counts.stall != counts.stall)
 		return;
 
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 diff = pc->times[s] - d->times[s];
+
+		pc->times[s] = (pc->states & BIT(s) ? -diff : diff) - more[s];
+	}
 	pc->delegate = child;
 	/* Whoever comes now, it is another one. */
 	pc->last = pc;
 	d->up = pc->up;
-	psi_add_delegated(pc, times);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		pc->times[s] -= times[s];
 }
 
 /*
@@ -382,28 +391,30 @@ static noinline void psi_tell(struct psi_cpu *pc, int cpu, u64 now)
 	}
 }
 
-/* A state begins or ends at @t. */
+/* A state begins or ends at @t, see "Time" above. */
 static __always_inline void psi_flip(struct psi_cpu *pc, unsigned int s, u64 t)
 {
-	pc->times[s] += pc->states & BIT(s) ? -t : t;
+	pc->times[s] = t - pc->times[s];
 }
 
-/*
- * End the states that no longer hold and begin those that do from now on, see
- * "Time" above. Mostly it is one state.
- */
+/* End the states that no longer hold and begin those that do from now on. */
 static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int states,
 					     int cpu, u64 now)
 {
 	unsigned int flips = pc->states ^ states;
 
 	pc->states = states;
-	if (flips & BIT(PSI_IRQ_FULL)) {
+	if (flips & BIT(PSI_NONIDLE))
+		psi_flip(pc, PSI_NONIDLE, now);
+	if (flips & BIT(PSI_CPU_SOME))
+		psi_flip(pc, PSI_CPU_SOME, now);
+	if (flips & BIT(PSI_CPU_FULL))
+		psi_flip(pc, PSI_CPU_FULL, now);
+	if (flips & BIT(PSI_IRQ_FULL))
 		psi_flip(pc, PSI_IRQ_FULL, irq_time_read(cpu));
-		flips &= ~BIT(PSI_IRQ_FULL);
-	}
-	for (; flips; flips &= flips - 1)
-		psi_flip(pc, __ffs(flips), now);
+	/* The others follow. */
+	for (flips >>= PSI_IO_SOME; unlikely(flips); flips &= flips - 1)
+		psi_flip(pc, PSI_IO_SOME + __ffs(flips), now);
 	if (unlikely(states & pc->tell))
 		psi_tell(pc, cpu, now);
 }
@@ -480,21 +491,20 @@ static __always_inline void psi_walk_up_two(struct psi_cpu *a, struct psi_counts
 	struct psi_cpu *from_a = NULL, *from_b = NULL;
 
 	while (a != b) {
-		if (psi_counts_zero(change_a)) {
-			a = b;
-			from_a = from_b;
-			break;
-		}
-		if (psi_counts_zero(change_b))
-			break;
 		if (a->level >= b->level) {
 			change_a = psi_step(a, from_a, change_a, stall, cpu, now);
 			from_a = a;
 			a = a->up;
+			if (psi_counts_zero(change_a)) {
+				a = b;
+				from_a = from_b;
+			}
 		} else {
 			change_b = psi_step(b, from_b, change_b, stall, cpu, now);
 			from_b = b;
 			b = b->up;
+			if (psi_counts_zero(change_b))
+				break;
 		}
 	}
 	/* Where two children meet, no child stands for the group. */
@@ -815,6 +825,25 @@ void __psi_exit(void)
  * Reading times
  */
 
+/*
+ * The times of a group on a CPU at @now, with @irq as its interrupt time. Return
+ * who stands for it.
+ */
+static struct psi_cpu *psi_times(struct psi_cpu *pc, u64 now, u64 irq, u64 *times)
+{
+	struct psi_cpu *d;
+	unsigned int s;
+
+	memset(times, 0, sizeof(pc->times));
+	d = psi_add_delegated(pc, times);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 t = s == PSI_IRQ_FULL ? irq : now;
+
+		times[s] += d->states & BIT(s) ? t - d->times[s] : d->times[s];
+	}
+	return d;
+}
+
 /**
  * psi_peek_cpu - read the times of a group on a CPU since the last fold
  * @pc: the group on that CPU
@@ -830,38 +859,32 @@ void __psi_exit(void)
 static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
 {
 	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
-	unsigned int seq, states, s;
-	u64 now, irq;
+	unsigned int seq, s;
 
 	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
-		memcpy(times, pc->times, sizeof(pc->times));
-		states = psi_add_delegated(pc, times)->states;
-		now = sched_clock_cpu(cpu);
-		irq = irq_time_read(cpu);
+		psi_times(pc, sched_clock_cpu(cpu), irq_time_read(cpu), times);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (states & BIT(s))
-			times[s] += s == PSI_IRQ_FULL ? irq : now;
 		if ((s64)times[s] < 0)
 			times[s] = 0;
 	}
 }
 
-/* What psi_take_cpu() does inside a write section; @irq is the CPU's interrupt time. */
+/* What psi_take_cpu() does inside a write section. */
 static void psi_take(struct psi_cpu *pc, int cpu, u64 now, u64 irq, u64 *times)
 {
-	struct psi_cpu *d;
+	struct psi_cpu *d = psi_times(pc, now, irq, times);
 	unsigned int s;
 
-	memcpy(times, pc->times, sizeof(pc->times));
-	d = psi_add_delegated(pc, times);
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		times[s] += d->states & BIT(s) ? s == PSI_IRQ_FULL ? irq : now : 0;
-		pc->times[s] -= times[s];
+		if (pc->delegate || !(pc->states & BIT(s)))
+			pc->times[s] -= times[s];
+		else
+			pc->times[s] += times[s];
 		/* What a parent that delegates has through this group stays. */
 		if (pc->parent && pc->parent->delegate == pc)
 			pc->parent->times[s] += times[s];

@@ -76,7 +76,7 @@ struct psi_counts {
  * @streak: changes that still have to come from @last until it may stand for the group
  * @level: distance from the system, which is at level 0
  * @times: per state, the time in it since the last fold in ns; while the state
- *	   holds, less the clock at which it began, see psi_enter_states(). While
+ *	   holds, the clock at which it began less that, see "Time" in psi.c. While
  *	   there is a @delegate, what the group has more than that
  * @parent: the parent group on the same CPU, %NULL for the system
  * @group: the group this is a part of
