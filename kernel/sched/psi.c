@@ -86,6 +86,11 @@
  *   The fold takes times from one group after the other. What it takes from a
  *   delegate it gives back to the group that delegates.
  *
+ *   A group that is switched off is no part of the tree: its tasks and children
+ *   contribute to the next group above that is on. They are moved one by one, and
+ *   each move is exact, so nobody has to wait for the others: a group that still has
+ *   contributors passes on what they show, on or off.
+ *
  * Time
  *
  *   A state's time is kept so that nothing needs an update while nothing
@@ -145,10 +150,11 @@
  *   but looking at pressure makes none; otherwise a monitor would see stall
  *   for ever, its own.
  *
- *   The invariant: the counts of a group on a CPU that does not delegate equal a
+ *   The invariants: the counts of a group on a CPU that does not delegate equal a
  *   recount of its contributors there, on every level; one that delegates has a
- *   single contributor at most. The model test in psi_test.c checks it, and the
- *   states and times of all groups, after each of many random events.
+ *   single contributor at most. A group in which a state holds is visited by the next
+ *   fold. The model test in psi_test.c checks both, and the states and times of
+ *   all groups, after each of many random events.
  *
  * Locking
  *
@@ -160,8 +166,8 @@
  *   (the clock of psi_avgs.c) it starts by an irq_work.
  *
  *   Readers of times take no runqueue lock: they retry when psi_seq moved.
- *   All levels of an event change in one write section of the CPU. Delegates are
- *   freed under RCU, as a reader may be about to look through one.
+ *   All levels of an event change in one write section of the CPU, which is the walk's.
+ *   Delegates are freed under RCU, as a reader may be about to look through one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
