@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness bench bench-check series refresh prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness bench bench-check bench-native series refresh prefixes clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -22,6 +22,7 @@ help:
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
+	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
@@ -78,6 +79,9 @@ bench: deps
 
 bench-check: deps
 	@bench/check $(BENCH)
+
+bench-native: deps
+	@bench/native $(BENCH)
 
 prefixes: deps
 	@ci/prefixes
