@@ -95,8 +95,13 @@ static void psi_add_cpu(u64 *stall, u64 *weight, const u64 *times)
 
 	if (!w)
 		return;
-	for (s = 0; s < PSI_NR_STATES; s++)
-		stall[s] = psi_muldiv(stall[s], *weight, sum) + psi_muldiv(times[s], w, sum);
+	if (!*weight) {
+		/* Mostly there is one. */
+		memcpy(stall, times, PSI_NR_STATES * sizeof(*stall));
+	} else {
+		for (s = 0; s < PSI_NR_STATES; s++)
+			stall[s] = psi_muldiv(stall[s], *weight, sum) + psi_muldiv(times[s], w, sum);
+	}
 	*weight = sum;
 }
 
@@ -113,12 +118,33 @@ static u64 psi_pow(u32 factor, u64 n)
 	return result;
 }
 
-/* Feed @n periods of the same @share to an average, both in 1 / PSI_AVG_ONE. */
-static u32 psi_feed(u32 avg, u32 share, u32 factor, u64 n)
+/* Feed @share to an average, of which @keep stays: both in 1 / PSI_AVG_ONE, and 2^-32. */
+static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
-	u64 keep = psi_pow(factor, n), one = 1ULL << 32;
+	u64 one = 1ULL << 32;
 
 	return (avg * keep + share * (one - keep) + one / 2) >> 32;
+}
+
+/* End @n periods of a state with the same share, after @stall ns in all of them. */
+static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u64 *keep)
+{
+	u64 sum = avgs->pending[s] + stall;
+	u64 each = min_t(u64, div64_u64(sum, n), PSI_PERIOD);
+	u32 share = div64_u64(each << PSI_AVG_SHIFT, PSI_PERIOD);
+	int h;
+
+	avgs->pending[s] = sum - each * n;
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		avgs->avg[s][h] = psi_feed(avgs->avg[s][h], share, keep[h]);
+}
+
+/* Nothing to average in this state for long, and nothing now: the common case. */
+static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
+{
+	const u32 *avg = avgs->avg[s];
+
+	return !(stall | avgs->pending[s] | avg[PSI_10S] | avg[PSI_60S] | avg[PSI_300S]);
 }
 
 /**
@@ -143,26 +169,27 @@ static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
 	u64 stall[PSI_NR_STATES] = { };
 	int s, h;
 
+	/* Nobody averages PSI_NONIDLE. */
 	if (window)
-		memcpy(stall, window, sizeof(stall));
+		memcpy(stall + 1, window + 1, sizeof(stall) - sizeof(*stall));
 
 	while (to >= avgs->mark) {
 		/* A period that has begun ends alone, whole ones go together. */
 		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
+		u64 keep[PSI_NR_HORIZONS];
 
+		for (h = 0; h < PSI_NR_HORIZONS; h++)
+			keep[h] = psi_pow(psi_decay[h], n);
 		for (s = 0; s < PSI_NR_STATES; s++) {
-			u64 part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
-			u64 sum = avgs->pending[s] + part;
-			u64 each = min_t(u64, div64_u64(sum, n), PSI_PERIOD);
-			u32 share = div64_u64(each << PSI_AVG_SHIFT, PSI_PERIOD);
+			u64 part;
 
+			if (psi_avgs_zero(avgs, s, stall[s]))
+				continue;
+			part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
+			psi_avgs_end(avgs, s, part, n, keep);
 			stall[s] -= part;
-			avgs->pending[s] = sum - each * n;
-			for (h = 0; h < PSI_NR_HORIZONS; h++)
-				avgs->avg[s][h] = psi_feed(avgs->avg[s][h], share,
-							   psi_decay[h], n);
 		}
 		avgs->at = end;
 		avgs->mark = end + PSI_PERIOD;
