@@ -19,16 +19,21 @@
 
 static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, u64 total)
 {
-	static const char * const horizons[PSI_NR_HORIZONS] = { "avg10", "avg60", "avg300" };
+	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
 	int h;
 
+	/* Some read thousands of these files a second: no format is parsed. */
 	seq_puts(m, name);
 	for (h = 0; h < PSI_NR_HORIZONS; h++) {
 		unsigned int bp = psi_avg_basis_points(avg[h]);
 
-		seq_printf(m, " %s=%u.%02u", horizons[h], bp / 100, bp % 100);
+		seq_put_decimal_ull(m, horizons[h], bp / 100);
+		seq_putc(m, '.');
+		seq_putc(m, '0' + bp / 10 % 10);
+		seq_putc(m, '0' + bp % 10);
 	}
-	seq_printf(m, " total=%llu\n", div_u64(total, NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " total=", div_u64(total, NSEC_PER_USEC));
+	seq_putc(m, '\n');
 }
 
 /**
