@@ -96,8 +96,10 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**
- * cgroup_psi - the group that a cgroup's tasks are counted in
+ * cgroup_psi - the group that a cgroup's files are about
  * @cgrp: the cgroup
+ *
+ * Its tasks are counted there as well, unless it is switched off.
  *
  * Return: its own, or that of the system for a root, on cgroup v1, and where
  *	   cgroups have no pressure files.

@@ -50,8 +50,8 @@
  * The walk
  *
  *   psi_walk() applies the change of one contributor to its group, and while
- *   what the group shows changes too, goes on with that change in the parent.
- *   Most walks end before the top.
+ *   what the group shows changes too, goes on with that change in the next group
+ *   above (psi_cpu.up). Most walks end before the top.
  *
  *   A context switch changes two tasks, whose walks meet at the latest in the
  *   system. Counts are linear, so where the walks meet their changes are
@@ -151,8 +151,8 @@
  *   for ever, its own.
  *
  *   The invariants: the counts of a group on a CPU that does not delegate equal a
- *   recount of its contributors there, on every level; one that delegates has a
- *   single contributor at most. A group in which a state holds is visited by the next
+ *   recount of its contributors there, on every level; of those of one that delegates
+ *   a single one shows anything. A group in which a state holds is visited by the next
  *   fold. The model test in psi_test.c checks both, and the states and times of
  *   all groups, after each of many random events.
  *
@@ -427,8 +427,8 @@ static __always_inline void psi_enter_states(struct psi_cpu *pc, unsigned int st
 
 /*
  * A group whose changes have all come from one child for a while: have psi_tell()
- * called, which delegates when this change is done. Not for a group that is watched:
- * it wants to know when its states begin.
+ * called, which delegates. Not for a group that is watched: it wants to know when
+ * its states begin.
  */
 static noinline void psi_settle(struct psi_cpu *pc)
 {
@@ -584,9 +584,10 @@ static noinline void psi_walk_two_all(struct psi_cpu *a, struct psi_counts chang
  * @cpu: the CPU
  * @now: time of the event in ns
  *
- * Each walks up to the group they share; from there they are one. Where one of
+ * Each walks up to the first group they share; from there they are one. Where one of
  * them ends earlier, the other goes on alone. Nothing changes above the top, so
- * neither gets there.
+ * neither gets there. Neither passes the group they share: a group has a higher level
+ * than those above it, and the higher one goes first.
  */
 static __always_inline void psi_walk_two(struct psi_cpu *a, struct psi_counts change_a,
 					 struct psi_cpu *b, struct psi_counts change_b,
@@ -737,8 +738,9 @@ static void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 n
 {
 	struct psi_counts all = psi_counts_of(t->attrs);
 
-	psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
-		     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
+	if (t->attrs)
+		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
+			     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
 	t->group = to;
 }
 
@@ -968,7 +970,7 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	return hold;
 }
 
-static void psi_group_init(struct psi_group *group, struct psi_group *parent)
+static void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
 	int cpu;
 
@@ -982,10 +984,10 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent)
 		pc->group = group;
 		pc->kept = PSI_ALL_STATES;
 		pc->tell = PSI_ALL_STATES;
+		pc->level = level;
 		if (parent) {
 			pc->parent = per_cpu_ptr(parent->cpus, cpu);
 			pc->up = pc->parent;
-			pc->level = pc->parent->level + 1;
 		}
 	}
 }
@@ -1086,7 +1088,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 		kfree(group);
 		return -ENOMEM;
 	}
-	psi_group_init(group, psi_home(cgroup_parent(cgrp)));
+	psi_group_init(group, psi_home(cgroup_parent(cgrp)), cgrp->level);
 	cgrp->psi = group;
 	return 0;
 }
@@ -1235,5 +1237,5 @@ void __init psi_init(void)
 	}
 	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT))
 		panic("psi: no memory for a cpumask");
-	psi_group_init(&psi_system, NULL);
+	psi_group_init(&psi_system, NULL, 0);
 }

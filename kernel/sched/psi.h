@@ -29,8 +29,7 @@ enum psi_attr {
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
- * that the group shows there. The first three are what plain scheduling
- * changes: their times share a cache line with the counts.
+ * that the group shows there. The first four are what plain scheduling changes.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -53,8 +52,8 @@ enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  * @sched: waiting, productive, oncpu and oncpu_stall, packed
  * @stall: iowait and memstall, packed
  *
- * See psi_counts_of() for the lanes. Also used for differences: the packing
- * is linear, so one addition moves all lanes at once.
+ * See psi_sched_counts_of() for the lanes. Also used for differences: the packing
+ * is linear, so one addition moves all lanes of a word at once.
  */
 struct psi_counts {
 	u64			sched;
@@ -74,7 +73,8 @@ struct psi_counts {
  * @tell: psi_tell() is called when one of these states holds after a change
  * @watched: the states that a trigger waits for
  * @streak: changes that still have to come from @last until it may stand for the group
- * @level: distance from the system, which is at level 0
+ * @level: depth of the cgroup, of which the system is the root: higher than that of
+ *	   any group above it
  * @times: per state, the time in it since the last fold in ns; while the state
  *	   holds, the clock at which it began less that, see "Time" in psi.c. While
  *	   there is a @delegate, what the group has more than that
@@ -83,8 +83,8 @@ struct psi_counts {
  *
  * While there is a @delegate, @counts, @attrs and @states are out of date.
  *
- * Written under the lock of the CPU's runqueue and inside a write section of
- * its psi_seq; read under either.
+ * Written under the lock of the CPU's runqueue. @times, @states and @delegate, which
+ * are also read without, change inside a write section of the CPU's psi_seq.
  */
 struct psi_cpu {
 	struct psi_counts	counts;

@@ -279,7 +279,7 @@ static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
 
 /*
  * The group of @pc becomes active on a CPU that the last fold found it idle on.
- * Called from psi_walk(), under the lock of that CPU's runqueue.
+ * Called from psi_tell(), under the lock of that CPU's runqueue.
  */
 static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now)
 {

@@ -569,6 +569,15 @@ static bool psi_test_below(int group, int ancestor)
 	return group == ancestor;
 }
 
+static int psi_test_level(int group)
+{
+	int level;
+
+	for (level = 0; psi_test_parent[group] >= 0; level++)
+		group = psi_test_parent[group];
+	return level;
+}
+
 static void psi_test_model_exit(void *data)
 {
 	struct psi_test_model *m = data;
@@ -605,7 +614,8 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
 		group->cpus = alloc_percpu(struct psi_cpu);
 		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
 		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
-		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL);
+		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL,
+			       psi_test_level(g));
 		m->parent[g] = psi_test_parent[g];
 		/* the clock of the system is not to see these */
 		atomic_set(&group->listed, 1);
