@@ -221,6 +221,32 @@ def table(figures):
     return "\n".join(head + list(filter(None, (line.text(figures) for line in LINES))))
 
 
+# A machine that does not fit into a virtual one, see README.md.
+PAPER_CPUS, PAPER_GROUPS = 256, 10000
+
+
+def paper(figures):
+    """A table: what PSI would cost on a large machine, from what units of it cost here."""
+    def column(flavour):
+        values = Values(figures, flavour)
+        per_cpu = {"upkeep": (values.extra(f"upkeep/cpus={MANY}/groups/500") - values.extra("upkeep/groups/500")) / (MANY - 1),
+                   "read": slope("read", "used", "plain")(values), "memory": slope("memory", "used", "extra")(values)}
+        used = (values.plain(f"read/online={ONLINE}/used") - values.plain("read/used")) / (ONLINE - 1)
+        scrape = values.plain("read/scrape/2000")
+        yield PAPER_GROUPS * (values.extra("upkeep/groups/2000") + (PAPER_CPUS - 1) * per_cpu["upkeep"]) / 1e6
+        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * per_cpu["read"]) / 1e6
+        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * max(used, per_cpu["read"])) / 1e6
+        yield PAPER_GROUPS * (fixed("used")(values) + PAPER_CPUS * per_cpu["memory"]) / 1e6
+
+    words = ("wake-ups and upkeep, a second, million instructions",
+             "a file of each group opened, read and closed; used on one CPU each, million instructions",
+             "the same; used on all CPUs, million instructions",
+             "memory, MB")
+    rows = [f"| {PAPER_GROUPS:,} groups, {PAPER_CPUS} CPUs | stock | ours |", "|---|---|---|"]
+    rows += [f"| {word} | {stock:,.0f} | {ours:,.0f} |" for word, stock, ours in zip(words, column("stock"), column("psi"))]
+    return "\n".join(rows)
+
+
 def cost(values):
     """What a figure says about ours: over no PSI if that has it, too."""
     return values["psi"] - values.get("none", 0)

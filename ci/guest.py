@@ -54,12 +54,15 @@ class Row:
         (directory / "expected-skips").write_text(self.expected_skips)
         return directory
 
-    def boot(self):
-        """(passed, failed, skipped); anything but a clean PASS counts as one failure at least."""
+    def boot(self, said=None):
+        """(passed, failed, skipped); anything but a clean PASS counts as one failure at least.
+
+        What vm/run says of failures goes to SAID, a file.
+        """
         command = [ROOT / "vm" / "run", "--name", self.name, "--kernel", self.kernel, "--timeout", str(self.timeout),
                    "--log", LOGS / self.name / "log", "--time", "real" if self.real_time else "virtual", *self.options,
                    self.payload()]
-        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
         line = done.stdout.strip().split("\n")[-1]
         print(line or f"{self.name}: vm/run ended with status {done.returncode} and no verdict", flush=True)
         found = VERDICT.match(line)
