@@ -30,7 +30,9 @@
  *
  *   for any earlier sample t_i: the stall since, less what of it can have been
  *   before the window. So a trigger does not fire on less, however late samples
- *   are or how long a pause is; on time, it misses no more than one step.
+ *   are or how long a pause is; on time, it misses no more than one step. Where all of
+ *   the ring has not enough stall for the lowest threshold, no trigger is looked at:
+ *   many of them cost what one does, until something happens.
  *
  * Monitors
  *
@@ -126,6 +128,8 @@ struct psi_sample {
  * @waiting: per state, how many triggers wait for it
  * @triggers: the triggers
  * @nr: how many
+ * @owing: at least one of them is owed an event
+ * @least: per state, no threshold in @triggers is lower
  * @last: the last sample
  * @ring: the samples before, the newest at @head
  * @head: see @ring
@@ -146,6 +150,8 @@ struct psi_sampler {
 	unsigned int		waiting[PSI_NR_STATES];
 	struct list_head	triggers;
 	unsigned int		nr;
+	bool			owing;
+	u64			least[PSI_NR_STATES];
 	struct psi_sample	last;
 	struct psi_sample	ring[PSI_RING];
 	unsigned int		head;
@@ -339,6 +345,7 @@ static struct psi_sampler *psi_sampler_alloc(enum psi_class class, u64 window)
 	sampler->class = class;
 	sampler->window = window;
 	sampler->resting = true;
+	memset(sampler->least, 0xff, sizeof(sampler->least));
 	INIT_LIST_HEAD(&sampler->triggers);
 	timerqueue_init(&sampler->queued);
 	return sampler;
@@ -560,6 +567,24 @@ static void psi_notify(struct psi_notices *notices)
 }
 
 /*
+ * Whether a trigger might fire after a new sample. There was no more stall in any window
+ * that ends with it than since the oldest one, from before all of them.
+ */
+static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
+{
+	const struct psi_sample *oldest = &sampler->ring[(sampler->head + 1) % PSI_RING];
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 most = sampler->last.total[s] - oldest->total[s];
+
+		if (sampler->states & BIT(s) && most + 2 * PSI_SLACK_NS > sampler->least[s])
+			return true;
+	}
+	return false;
+}
+
+/*
  * Have all triggers look at a new sample, if @now is one, and report what they
  * owe. Return when the first is owed an event, PSI_NEVER if none is.
  */
@@ -569,17 +594,25 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 	u64 next = PSI_NEVER;
 	LIST_HEAD(todo);
 
+	/* Found anew; who is armed meanwhile joins in. */
+	sampler->owing = false;
+	memset(sampler->least, 0xff, sizeof(sampler->least));
 	list_splice_init(&sampler->triggers, &todo);
 	while (!list_empty(&todo)) {
 		struct psi_trigger *t = list_first_entry(&todo, struct psi_trigger, node);
 
 		list_move_tail(&t->node, &sampler->triggers);
-		if (step && t->state != PSI_NR_STATES)
+		if (t->state == PSI_NR_STATES)
+			continue;
+		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+		if (step)
 			psi_trigger_look(t, sampler, now);
 		if (psi_trigger_report(t, sampler->window, now))
 			psi_notice(notices, t);
-		if (t->owed)
+		if (t->owed) {
+			sampler->owing = true;
 			next = min(next, t->quiet);
+		}
 		/* Files may be closed now, and others armed. */
 		cond_resched_lock(&sampler->group->lock);
 	}
@@ -619,7 +652,7 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	struct psi_notices notices = { };
 	struct psi_sample sample;
 	bool step, rest = false;
-	u64 next;
+	u64 next = PSI_NEVER;
 
 	spin_lock(&group->lock);
 	step = local_clock() >= sampler->mark;
@@ -631,7 +664,8 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	} else {
 		psi_sampler_bound(sampler, &sample);
 	}
-	next = psi_sampler_report(sampler, &sample, step, &notices);
+	if (sampler->owing || (step && psi_sampler_may_fire(sampler)))
+		next = psi_sampler_report(sampler, &sample, step, &notices);
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -793,6 +827,7 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 		psi_trigger_restart(t, &now);
 		if (!sampler->waiting[t->state]++)
 			sampler->states |= BIT(t->state);
+		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
 		/* Also when it is at work: it may be about to rest. */
 		hold = psi_group_watch(group) & sampler->states;
 	}
