@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness bench bench-check bench-native series refresh prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh prefixes clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -23,6 +23,7 @@ help:
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
+	@echo 'make mutations  break the kernel code in many small ways: does a test find each? (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
@@ -73,6 +74,9 @@ refresh: deps
 
 exactness: deps
 	@ci/exactness
+
+mutations: deps
+	@ci/mutations $(MUTANT)
 
 bench: deps
 	@bench/run $(BENCH)
