@@ -100,7 +100,8 @@ static void psi_add_cpu(u64 *stall, u64 *weight, const u64 *times)
 		memcpy(stall, times, PSI_NR_STATES * sizeof(*stall));
 	} else {
 		for (s = 0; s < PSI_NR_STATES; s++)
-			stall[s] = psi_muldiv(stall[s], *weight, sum) + psi_muldiv(times[s], w, sum);
+			stall[s] = psi_muldiv(stall[s], *weight, sum) +
+				   psi_muldiv(times[s], w, sum);
 	}
 	*weight = sum;
 }
