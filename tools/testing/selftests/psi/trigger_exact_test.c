@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -841,6 +842,62 @@ TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 400)
 	some = switches_while_stalled(&self->stalls, 100);
 	ksft_print_msg("closed: %lld\n", some);
 	EXPECT_GE(none + 15, some);
+}
+
+/* ---- A group made below one that is switched off ---- */
+
+#define UPPER		CGROUP_ROOT "/psi_upper"
+#define LOWER		UPPER "/lower"
+
+FIXTURE(below) {
+	pid_t upper, lower;
+};
+
+FIXTURE_SETUP(below)
+{
+	struct load load = { .cpu = 0, .cgroup = UPPER, .fn = spin };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	ASSERT_EQ(0, mkdir(UPPER, 0755));
+	cgroup_write(UPPER, "cgroup.pressure", "0");
+	ASSERT_EQ(0, mkdir(LOWER, 0755));
+	cgroup_write(UPPER, "cgroup.pressure", "1");
+	self->upper = load_start(&load);
+	load.cgroup = LOWER;
+	self->lower = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(below)
+{
+	load_stop(self->lower);
+	load_stop(self->upper);
+	EXPECT_EQ(0, rmdir(LOWER));
+	EXPECT_EQ(0, rmdir(UPPER));
+	cpus_use(cpus_possible());
+}
+
+/*
+ * Whichever of the two tasks runs, the upper group has the CPU. So a switch between them
+ * begins no cpu full there, not for a moment, and gives the monitor nothing to look at. What
+ * there is comes from other tasks of the system.
+ */
+TEST_F(below, switches_between_child_and_parent_are_no_stall)
+{
+	long long none, some;
+	int fd;
+
+	none = kthread_switches();
+	sleep_for(10 * NSEC_PER_SEC);
+	none = kthread_switches() - none;
+	fd = trigger_arm(UPPER "/cpu.pressure", "full 400000 500000");
+	some = kthread_switches();
+	sleep_for(10 * NSEC_PER_SEC);
+	some = kthread_switches() - some;
+	ksft_print_msg("10 s: %lld switches, with a trigger %lld\n", none, some);
+	/* Looking all the time would be 200. */
+	EXPECT_GE(none + 100, some);
+	EXPECT_EQ(0, close(fd));
 }
 
 TEST_HARNESS_MAIN
