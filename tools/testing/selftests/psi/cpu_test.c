@@ -16,7 +16,10 @@
  * no two tasks wait at a time; where many do, the value is 100 % and nothing can be
  * added. Left are 0.5 points for the two ends of the measurement.
  */
+#include <errno.h>
 #include <math.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "psi_util.h"
@@ -187,6 +190,57 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 		       most);
 	EXPECT_LE(least - TOLERANCE, percent);
 	EXPECT_GE(most + TOLERANCE, percent);
+}
+
+/* ---- A task that is taken off the queue and put back while it runs ---- */
+
+FIXTURE(changing) {
+	pid_t pid;
+};
+
+/* Its nice value goes to and fro, every 20 ms. */
+static void change_nice(void *arg)
+{
+	for (int i = 0;; i++) {
+		if (setpriority(PRIO_PROCESS, 0, i % 2))
+			psi_die("setpriority: %s", strerror(errno));
+		spin_until(now_ns() + 20 * NSEC_PER_MSEC);
+	}
+}
+
+FIXTURE_SETUP(changing)
+{
+	struct load load = { .cpu = 0, .fn = change_nice };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	self->pid = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(changing)
+{
+	load_stop(self->pid);
+	cpus_use(cpus_possible());
+}
+
+TEST_F(changing, goes_on_running)
+{
+	struct cpu_clock before, after;
+	__u64 start, total;
+	double percent, waits;
+
+	start = now_ns();
+	cpu_clock_read(0, &before);
+	total = psi_some_ns(PSI_CPU);
+	sleep_for(10 * NSEC_PER_SEC);
+	total = psi_some_ns(PSI_CPU) - total;
+	cpu_clock_read(0, &after);
+	percent = 100.0 * total / (now_ns() - start);
+	waits = 100.0 * (after.wait - before.wait) / (now_ns() - start);
+	EXPECT_GE(TOLERANCE, fabs(percent - waits)) {
+		TH_LOG("cpu some %.3f %%, must be %.3f %%", percent, waits);
+	}
+	EXPECT_GE(5, waits);
 }
 
 TEST_HARNESS_MAIN
