@@ -14,6 +14,7 @@ struct psi_group;
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
  * @own: one of PSI's own threads, which take the CPU from nobody
+ * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
  * the task itself writes @in_stall, with that lock held.
@@ -24,6 +25,9 @@ struct psi_task {
 	u8			attrs;
 	bool			in_stall;
 	bool			own;
+#ifdef CONFIG_PSI_DEBUG
+	struct hlist_node	node;
+#endif
 #endif
 };
 

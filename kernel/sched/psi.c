@@ -120,8 +120,8 @@
  *   Where a task is looked at:
  *
  *	enqueue		Asleep if the class left it on the queue as a delayed
- *			dequeue (se.sched_delayed), oncpu if it is current,
- *			waiting otherwise. This covers wake-ups, the requeue of
+ *			dequeue (se.sched_delayed), oncpu if it is current or
+ *			held (see below), waiting otherwise. This covers wake-ups, the requeue of
  *			a delayed task, arrival after migration, and changes of
  *			class, priority or affinity.
  *
@@ -154,7 +154,7 @@
  *   recount of its contributors there, on every level; of those of one that delegates
  *   a single one shows anything. A group in which a state holds is visited by the next
  *   fold. The model test in psi_test.c checks both, and the states and times of
- *   all groups, after each of many random events.
+ *   all groups, after each of many random events; psi_debug.c does it at run time.
  *
  * Locking
  *
@@ -348,7 +348,7 @@ static void psi_delegate(struct psi_cpu *pc)
 	unsigned int s;
 
 	pc->streak = PSI_STREAK;
-	if (!child || pc->delegate || pc->watched)
+	if (!child || pc->watched)
 		return;
 	while (child->parent != pc)
 		child = child->parent;
@@ -665,14 +665,16 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
 {
 	lockdep_assert_rq_held(rq);
-	if (p->psi.attrs != attrs && p->psi.group)
+	if (p->psi.attrs != attrs && p->psi.group) {
 		psi_change(&p->psi, attrs, cpu_of(rq), rq_clock(rq));
+		psi_debug_note(p, cpu_of(rq));
+	}
 }
 
 void __psi_enqueue(struct rq *rq, struct task_struct *p)
 {
-	enum psi_where where = p->se.sched_delayed ? PSI_ASLEEP :
-			       task_current(rq, p) ? PSI_RUNS : PSI_QUEUED;
+	bool runs = task_current(rq, p) || unlikely(per_cpu(psi_held, cpu_of(rq)) == p);
+	enum psi_where where = p->se.sched_delayed ? PSI_ASLEEP : runs ? PSI_RUNS : PSI_QUEUED;
 
 	psi_task_set(rq, p, psi_task_attrs(p, where));
 }
@@ -731,6 +733,8 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 			       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
 	else
 		psi_switch_uncounted(prev, next, cpu, rq_clock(rq));
+	psi_debug_note(prev, cpu);
+	psi_debug_note(next, cpu);
 }
 
 /* Count a task in another group from now on, as what it is counted as. */
@@ -901,6 +905,7 @@ static void psi_take(struct psi_cpu *pc, int cpu, u64 now, u64 irq, u64 *times)
 		d->tell = PSI_ALL_STATES;
 		cpumask_clear_cpu(cpu, pc->group->cpumask);
 	}
+	psi_debug_taken(pc, now);
 }
 
 /**

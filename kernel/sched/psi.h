@@ -80,6 +80,9 @@ struct psi_counts {
  *	   there is a @delegate, what the group has more than that
  * @parent: the parent group on the same CPU, %NULL for the system
  * @group: the group this is a part of
+ * @recount: contributors by attribute, counted by psi_debug.c
+ * @shows: attributes by that count
+ * @taken: when the fold last took the times, ns of rq_clock()
  *
  * While there is a @delegate, @counts, @attrs and @states are out of date.
  *
@@ -101,6 +104,11 @@ struct psi_cpu {
 	u64			times[PSI_NR_STATES];
 	struct psi_cpu		*parent;
 	struct psi_group	*group;
+#ifdef CONFIG_PSI_DEBUG
+	struct psi_counts	recount;
+	u8			shows;
+	u64			taken;
+#endif
 } ____cacheline_aligned;
 
 /**
@@ -174,6 +182,20 @@ struct psi_group {
 	struct rcu_head		rcu;
 	cpumask_var_t		cpumask;
 };
+
+#ifdef CONFIG_PSI_DEBUG
+void psi_debug_note(struct task_struct *p, int cpu);
+void psi_debug_check(void);
+
+static inline void psi_debug_taken(struct psi_cpu *pc, u64 now)
+{
+	pc->taken = now;
+}
+#else
+static inline void psi_debug_note(struct task_struct *p, int cpu) { }
+static inline void psi_debug_check(void) { }
+static inline void psi_debug_taken(struct psi_cpu *pc, u64 now) { }
+#endif
 
 void __psi_enqueue(struct rq *rq, struct task_struct *p);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);

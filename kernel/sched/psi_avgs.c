@@ -321,8 +321,10 @@ static u64 psi_clock_work(struct psi_worker *worker)
 	static u64 mark;	/* end of the running period, 0 while at rest */
 	u64 now = local_clock();
 
-	if (mark && now >= mark)
+	if (mark && now >= mark) {
 		psi_fold();
+		psi_debug_check();
+	}
 	if (llist_empty(&worker->inbox))
 		mark = 0;
 	else if (now >= mark)

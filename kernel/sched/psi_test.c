@@ -6,8 +6,9 @@
  * for what cannot: the states of a set of tasks counted task by task, the
  * times of a tree of groups integrated event by event.
  *
- * No case sleeps or depends on a clock, and none touches the running system's
- * groups: all times are arguments.
+ * No case sleeps or depends on a clock: all times are arguments. None touches the
+ * running system's groups but those of psi_debug.c, which is there to mend them, and
+ * the one of a task that dies.
  */
 /*
  * States of a group, from the tasks in it
@@ -1156,6 +1157,158 @@ static void psi_test_trigger_pause(struct kunit *test)
 					       PSI_TEST_START + window + stall, window), stall);
 }
 
+/*
+ * Live: tasks and groups of the running system
+ */
+
+/* Who dies where it stands takes along what it is counted as. */
+static int psi_test_die(void *arg)
+{
+	unsigned long flags;
+
+	psi_memstall_enter(&flags);
+	current->in_iowait = 1;
+	return 0;
+}
+
+static void psi_test_exit(struct kunit *test)
+{
+	struct task_struct *p;
+	unsigned int attrs;
+	struct rq_flags rf;
+	struct rq *rq;
+	bool dead;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	p = kthread_create(psi_test_die, NULL, "psi_test_die");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
+	get_task_struct(p);
+	wake_up_process(p);
+	do {
+		schedule_timeout_uninterruptible(1);
+		rq = task_rq_lock(p, &rf);
+		dead = READ_ONCE(p->__state) == TASK_DEAD && !task_current(rq, p);
+		attrs = p->psi.attrs;
+		task_rq_unlock(rq, p, &rf);
+	} while (!dead);
+	KUNIT_EXPECT_EQ(test, attrs, 0);
+	put_task_struct(p);
+}
+
+#ifdef CONFIG_PSI_DEBUG
+struct psi_test_fault {
+	const char *name;
+	void (*plant)(struct psi_cpu *pc);
+	const char *want;
+};
+
+static void psi_test_plant_count(struct psi_cpu *pc)
+{
+	pc->counts.sched += psi_sched_counts[PSI_WAITING];
+}
+
+static void psi_test_plant_stall(struct psi_cpu *pc)
+{
+	pc->counts.stall -= psi_stall_counts[PSI_MEMSTALL];
+}
+
+static void psi_test_plant_attr(struct psi_cpu *pc)
+{
+	pc->attrs ^= PSI_MEMSTALL;
+}
+
+static void psi_test_plant_state(struct psi_cpu *pc)
+{
+	pc->states ^= BIT(PSI_MEM_SOME);
+}
+
+static void psi_test_plant_task(struct psi_cpu *pc)
+{
+	current->psi.attrs = PSI_WAITING | PSI_PRODUCTIVE;
+}
+
+static void psi_test_plant_lost_task(struct psi_cpu *pc)
+{
+	current->psi.attrs = 0;
+	psi_debug_note(current, raw_smp_processor_id());
+}
+
+static void psi_test_plant_up(struct psi_cpu *pc)
+{
+	pc->up = pc;
+}
+
+static void psi_test_plant_unlisted(struct psi_cpu *pc)
+{
+	pc->tell = 0;
+	cpumask_clear_cpu(raw_smp_processor_id(), pc->group->cpumask);
+}
+
+/* It can have been no longer than since the fold took the times. */
+static void psi_test_plant_window(struct psi_cpu *pc)
+{
+	pc->times[PSI_NONIDLE] -= 3600ULL * NSEC_PER_SEC;
+}
+
+static void psi_test_plant_full(struct psi_cpu *pc)
+{
+	pc->times[PSI_IO_FULL] = pc->times[PSI_IO_SOME] + NSEC_PER_MSEC;
+}
+
+static void psi_test_plant_negative(struct psi_cpu *pc)
+{
+	pc->times[PSI_MEM_FULL] = -NSEC_PER_MSEC;
+}
+
+static const struct psi_test_fault psi_test_faults[] = {
+	{ "a wake-up twice", psi_test_plant_count, "cgroup 0 counts" },
+	{ "a stall that began unseen", psi_test_plant_stall, "cgroup 0 counts" },
+	{ "an attribute nobody has", psi_test_plant_attr, "cgroup 0 shows" },
+	{ "a state that does not hold", psi_test_plant_state, "cgroup 0 shows" },
+	{ "a switch not seen", psi_test_plant_task, "kunit_try_catch" },
+	{ "a task not seen", psi_test_plant_lost_task, "kunit_try_catch" },
+	{ "a walk that goes in circles", psi_test_plant_up, "cgroup 0 of level 0 goes on to" },
+	{ "a group the clock forgot", psi_test_plant_unlisted, "not on the clock's list" },
+	{ "more time than there was", psi_test_plant_window, "cgroup 0 has times" },
+	{ "more full than some", psi_test_plant_full, "cgroup 0 has times" },
+	{ "less than no time", psi_test_plant_negative, "cgroup 0 has times" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_faults, psi_test_faults, name);
+
+/* What is planted is found and mended, all under one lock: nobody else sees it. */
+static void psi_test_debug(struct kunit *test)
+{
+	const struct psi_test_fault *fault = test->param_value;
+	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);
+	unsigned int before, found, left;
+	struct seq_buf says;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	seq_buf_init(&says, text, 2048);
+
+	rcu_read_lock();
+	rq = this_rq_lock_irq(&rf);
+	update_rq_clock(rq);
+	before = psi_debug_cpu(rq, true, &says);
+	fault->plant(per_cpu_ptr(psi_system.cpus, cpu_of(rq)));
+	found = psi_debug_cpu(rq, true, &says);
+	left = psi_debug_cpu(rq, true, &says);
+	rq_unlock_irq(rq, &rf);
+	rcu_read_unlock();
+
+	KUNIT_EXPECT_EQ_MSG(test, before, 0, "%s", text);
+	KUNIT_EXPECT_GE(test, found, 1);
+	KUNIT_EXPECT_EQ_MSG(test, left, 0, "%s", text);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, fault->want), "%s", text);
+}
+#endif /* CONFIG_PSI_DEBUG */
+
 static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_PARAM(psi_test_states_table, psi_test_states_rows_gen_params),
 	KUNIT_CASE(psi_test_states_exhaustive),
@@ -1180,6 +1333,10 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE(psi_test_exit),
+#ifdef CONFIG_PSI_DEBUG
+	KUNIT_CASE_PARAM(psi_test_debug, psi_test_faults_gen_params),
+#endif
 	{ }
 };
 

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the invariants, checked at run time
+ *
+ *   A hook that is missing or called twice does not crash. It leaves a count too high
+ *   or too low for ever, and pressure that nobody can explain. So a debug kernel goes
+ *   over everything at each period of the clock, CPU by CPU, under the runqueue lock
+ *   and independently of the hooks:
+ *
+ *	a task is counted as what the scheduler's own fields say that it is;
+ *
+ *	a group's counts are the sum of its contributors', and what it shows and its
+ *	states follow from these;
+ *
+ *	who delegates does it to a child that shows the same, and the chain of
+ *	psi_cpu.up goes through all others, from higher to lower levels;
+ *
+ *	a group with a state is on the list of the clock, one that is not tells it;
+ *
+ *	per CPU and state, times are not negative, "full" is no longer than "some", that
+ *	no longer than the group was not idle, and that no longer than the window.
+ *
+ *   What is found wrong is reported once, with evidence, and mended on that CPU: counts
+ *   are what was counted, nobody delegates, times that cannot be begin at zero.
+ *
+ *   Tasks are counted by a list per CPU of all with attributes (psi_debug_note()): the
+ *   list of all tasks lacks those that have been reaped and still run. On that one
+ *   each task is only looked at.
+ */
+
+/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
+static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
+
+/**
+ * struct psi_debug - one pass over a CPU
+ * @cpu: the CPU
+ * @now: rq_clock() of the CPU
+ * @irq: irq_time_read() of the CPU
+ * @folds: a fold may be running meanwhile
+ * @id: the cgroup at hand, 0 for the system
+ * @found: how much is wrong
+ * @says: what
+ */
+struct psi_debug {
+	int			cpu;
+	u64			now;
+	u64			irq;
+	bool			folds;
+	u64			id;
+	unsigned int		found;
+	struct seq_buf		*says;
+};
+
+static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *format, ...)
+{
+	va_list args;
+
+	d->found++;
+	va_start(args, format);
+	seq_buf_vprintf(d->says, format, args);
+	va_end(args);
+	seq_buf_putc(d->says, '\n');
+}
+
+/**
+ * psi_debug_note - what a task is counted as may have changed
+ * @p: the task
+ * @cpu: the CPU it is counted on
+ *
+ * Context: The lock of that CPU's runqueue is held.
+ */
+void psi_debug_note(struct task_struct *p, int cpu)
+{
+	if (!p->psi.attrs)
+		hlist_del_init(&p->psi.node);
+	else if (hlist_unhashed(&p->psi.node))
+		hlist_add_head(&p->psi.node, per_cpu_ptr(&psi_debug_tasks, cpu));
+}
+
+/* Call @fn for each group, children first. */
+static void psi_debug_each(struct psi_debug *d, void (*fn)(struct psi_cpu *pc, struct psi_debug *d))
+{
+#ifdef CONFIG_CGROUPS
+	struct cgroup_subsys_state *pos;
+
+	css_for_each_descendant_post(pos, &cgrp_dfl_root.cgrp.self) {
+		d->id = cgroup_id(pos->cgroup);
+		if (pos->cgroup->psi)
+			fn(per_cpu_ptr(pos->cgroup->psi->cpus, d->cpu), d);
+	}
+#endif
+	d->id = 0;
+	fn(per_cpu_ptr(psi_system.cpus, d->cpu), d);
+}
+
+/* What a task has to be counted as, by the scheduler's own fields. */
+static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
+{
+	unsigned int state = READ_ONCE(p->__state);
+
+	if (task_current(rq, p) || per_cpu(psi_held, cpu_of(rq)) == p)
+		return psi_task_attrs(p, PSI_RUNS);
+	if (task_on_rq_migrating(p))
+		return 0;
+	if (task_on_rq_queued(p) && !p->se.sched_delayed)
+		return psi_task_attrs(p, PSI_QUEUED);
+	/* Not awake yet, and no longer counted where it slept. */
+	if (state == TASK_NEW || (state == TASK_WAKING && !p->psi.attrs))
+		return 0;
+	return psi_task_attrs(p, PSI_ASLEEP);
+}
+
+static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debug *d)
+{
+	unsigned int attrs;
+
+	if (!p->psi.group || task_cpu(p) != d->cpu)
+		return;
+	attrs = psi_debug_attrs(p, rq);
+	if (p->psi.attrs == attrs)
+		return;
+	psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
+			p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
+			p->on_rq, p->se.sched_delayed);
+	p->psi.attrs = attrs;
+	psi_debug_note(p, d->cpu);
+}
+
+static void psi_debug_zero(struct psi_cpu *pc, struct psi_debug *d)
+{
+	pc->recount = (struct psi_counts){ };
+}
+
+static void psi_debug_add(struct psi_cpu *pc, unsigned int attrs)
+{
+	pc->recount = psi_counts_add(pc->recount, psi_counts_of(attrs));
+}
+
+/* Look at all tasks, and count those that are to be counted here. */
+static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
+{
+	struct task_struct *g, *p;
+	struct hlist_node *next;
+
+	for_each_process_thread(g, p)
+		psi_debug_task(p, rq, d);
+	hlist_for_each_entry_safe(p, next, per_cpu_ptr(&psi_debug_tasks, d->cpu), psi.node) {
+		if (task_cpu(p) != d->cpu) {
+			psi_debug_found(d, "%s[%d] is counted here, but on CPU %d",
+					p->comm, task_pid_nr(p), task_cpu(p));
+			hlist_del_init(&p->psi.node);
+			continue;
+		}
+		psi_debug_task(p, rq, d);
+		if (p->psi.attrs)
+			psi_debug_add(per_cpu_ptr(p->psi.group->cpus, d->cpu), p->psi.attrs);
+	}
+}
+
+/* The next group above that does not delegate to this one. */
+static struct psi_cpu *psi_debug_up(struct psi_cpu *pc)
+{
+	struct psi_cpu *child = pc;
+
+	for (pc = pc->parent; pc && pc->delegate == child; pc = pc->parent)
+		child = pc;
+	return pc;
+}
+
+/* Whether the clock will visit a group, and those that delegate to it. */
+static bool psi_debug_listed(struct psi_cpu *pc, struct psi_debug *d)
+{
+	struct psi_cpu *up = psi_debug_up(pc);
+
+	for (; pc != up; pc = pc->parent) {
+		if (!psi_listed(pc, d->cpu))
+			return false;
+		/* The fold takes a group from the list and then puts it back. */
+		if (!d->folds && !atomic_read(&pc->group->listed))
+			return false;
+	}
+	return true;
+}
+
+static void psi_debug_delegation(struct psi_cpu *pc, struct psi_debug *d)
+{
+	struct psi_counts one = psi_counts_of(pc->shows);
+	struct psi_cpu *end = psi_delegate_of(pc);
+
+	if (pc->delegate->parent != pc || pc->last != pc || pc->watched ||
+	    pc->kept != pc->delegate->kept)
+		psi_debug_found(d, "cgroup %llu must not delegate: watched %#x, kept %#x and %#x",
+				d->id, pc->watched, pc->kept, pc->delegate->kept);
+	if (end->attrs != pc->shows || pc->recount.sched != one.sched ||
+	    pc->recount.stall != one.stall)
+		psi_debug_found(d, "cgroup %llu delegates to what shows %#x, there are %#llx %#llx",
+				d->id, end->attrs, pc->recount.sched, pc->recount.stall);
+}
+
+static void psi_debug_counts(struct psi_cpu *pc, struct psi_debug *d)
+{
+	if (pc->counts.sched != pc->recount.sched || pc->counts.stall != pc->recount.stall)
+		psi_debug_found(d, "cgroup %llu counts %#llx %#llx, there are %#llx %#llx", d->id,
+				pc->counts.sched, pc->counts.stall,
+				pc->recount.sched, pc->recount.stall);
+	if (pc->attrs != pc->shows || pc->states != (psi_states[pc->attrs] & pc->kept))
+		psi_debug_found(d, "cgroup %llu shows %#x in states %#x of %#x, must show %#x",
+				d->id, pc->attrs, pc->states, pc->kept, pc->shows);
+	if (pc->up != psi_debug_up(pc) || (pc->up && pc->up->level >= pc->level))
+		psi_debug_found(d, "cgroup %llu of level %u goes on to a wrong group, level %d",
+				d->id, pc->level, pc->up ? pc->up->level : -1);
+	if (pc->tell != PSI_ALL_STATES && !psi_debug_listed(pc, d))
+		psi_debug_found(d, "cgroup %llu, states %#x, tells %#x: not on the clock's list",
+				d->id, pc->states, pc->tell);
+}
+
+/* Whether times are what they can be, one pair of states a line. */
+static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
+{
+	return times[PSI_NONIDLE] <= elapsed &&
+	       times[PSI_CPU_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_CPU_FULL] <= times[PSI_CPU_SOME] &&
+	       times[PSI_IO_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_IO_FULL] <= times[PSI_IO_SOME] &&
+	       times[PSI_MEM_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_MEM_FULL] <= times[PSI_MEM_SOME] &&
+	       /* of another clock */
+	       (s64)times[PSI_IRQ_FULL] >= 0;
+}
+
+static bool psi_debug_times_ok(struct psi_cpu *pc, struct psi_debug *d, u64 *times)
+{
+	psi_times(pc, d->now, d->irq, times);
+	return psi_debug_times_possible(times, d->now - pc->taken);
+}
+
+static void psi_debug_times(struct psi_cpu *pc, struct psi_debug *d)
+{
+	u64 times[PSI_NR_STATES];
+	unsigned int s;
+
+	if (psi_debug_times_ok(pc, d, times))
+		return;
+	psi_debug_found(d, "cgroup %llu has times that cannot be, in %llu ns:", d->id,
+			d->now - pc->taken);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		seq_buf_printf(d->says, " %lld", times[s]);
+	seq_buf_putc(d->says, '\n');
+}
+
+/* The group's contributors have been counted: check it, and count it in its parent. */
+static void psi_debug_group(struct psi_cpu *pc, struct psi_debug *d)
+{
+	pc->shows = psi_sched_attrs_of(pc->recount.sched) | psi_stall_attrs_of(pc->recount.stall);
+	if (pc->delegate)
+		psi_debug_delegation(pc, d);
+	else
+		psi_debug_counts(pc, d);
+	psi_debug_times(pc, d);
+	if (pc->parent)
+		psi_debug_add(pc->parent, pc->shows);
+}
+
+/* Have a group be what was counted. */
+static void psi_debug_mend(struct psi_cpu *pc, struct psi_debug *d)
+{
+	u64 times[PSI_NR_STATES];
+	bool ok = psi_debug_times_ok(pc, d, times);
+
+	if (pc->delegate)
+		psi_undelegate(pc);
+	pc->last = NULL;
+	pc->streak = PSI_STREAK;
+	pc->up = pc->parent;
+	pc->counts = pc->recount;
+	pc->attrs = pc->shows;
+	if (!ok) {
+		pc->states = 0;
+		memset(pc->times, 0, sizeof(pc->times));
+	}
+	pc->tell = PSI_ALL_STATES;
+	psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, d->cpu, d->now);
+}
+
+/**
+ * psi_debug_cpu - check all that is counted on a CPU, and mend it
+ * @rq: the runqueue of the CPU, locked, its clock up to date
+ * @folds: a fold may be running meanwhile
+ * @says: what is wrong is added here, a line for each fault
+ *
+ * Context: RCU read section.
+ * Return: number of faults
+ */
+static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *says)
+{
+	int cpu = cpu_of(rq);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	struct psi_debug d = {
+		.cpu = cpu,
+		.now = rq_clock(rq),
+		.irq = irq_time_read(cpu),
+		.folds = folds,
+		.says = says,
+	};
+
+	psi_debug_each(&d, psi_debug_zero);
+	psi_debug_tasks_of(rq, &d);
+	psi_debug_each(&d, psi_debug_group);
+	if (d.found) {
+		raw_write_seqcount_begin(seq);
+		psi_debug_each(&d, psi_debug_mend);
+		raw_write_seqcount_end(seq);
+	}
+	return d.found;
+}
+
+/**
+ * psi_debug_check - check everything
+ *
+ * Context: The thread of the clock, after a fold.
+ */
+void psi_debug_check(void)
+{
+	static char text[2048];
+	static bool reported;
+	unsigned int found;
+	struct rq_flags rf;
+	struct seq_buf says;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct rq *rq = cpu_rq(cpu);
+
+		seq_buf_init(&says, text, sizeof(text));
+		rcu_read_lock();
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		found = psi_debug_cpu(rq, false, &says);
+		rq_unlock_irqrestore(rq, &rf);
+		rcu_read_unlock();
+		if (!found || reported)
+			continue;
+		reported = true;
+		pr_err("psi: %u faults on CPU %d, mended; no more will be reported\n", found, cpu);
+		seq_buf_do_printk(&says, KERN_ERR);
+	}
+}
