@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -16,7 +16,7 @@ help:
 	@echo 'make kernel     build a kernel'
 	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
 	@echo 'make shell      boot it with a shell'
-	@echo 'make lint       checkpatch, sparse, W=1, kernel-doc, Sphinx, shellcheck'
+	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
@@ -26,7 +26,7 @@ help:
 	@echo 'make mutations  break the kernel code in many small ways: does a test find each? (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
-	@echo 'make prefixes   build and boot the kernel after each patch of the series (slow)'
+	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
 	@echo 'make clean      remove build/'
 	@echo
 	@echo 'FLAVOUR=psi     the kernel to build: psi (ours), none (without PSI), stock (untouched)'
@@ -87,8 +87,8 @@ bench-check: deps
 bench-native: deps
 	@bench/native $(BENCH)
 
-prefixes: deps
-	@ci/prefixes
+bisect-check: deps
+	@ci/bisect-check $(STEP)
 
 clean:
 	@rm -rf build
