@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -27,6 +27,8 @@ help:
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
+	@echo 'make other-bases  apply the series to other 6.12.y: packages of Debian, or SOURCES= (slow)'
+	@echo 'make kunit-tool  the unit tests by tools/testing/kunit/kunit.py, in User-Mode Linux and in QEMU (slow)'
 	@echo 'make clean      remove build/'
 	@echo
 	@echo 'FLAVOUR=psi     the kernel to build: psi (ours), none (without PSI), stock (untouched)'
@@ -89,6 +91,12 @@ bench-native: deps
 
 bisect-check: deps
 	@ci/bisect-check $(STEP)
+
+other-bases: deps
+	@ci/other-bases $(SOURCES)
+
+kunit-tool: deps
+	@ci/kunit-tool $(ARCHITECTURES)
 
 clean:
 	@rm -rf build
