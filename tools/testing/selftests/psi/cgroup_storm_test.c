@@ -11,8 +11,6 @@
  * is being switched off; a switch that reads the states of a CPU which goes on without
  * waiting for it; a file that is read while its cgroup goes.
  *
- *     cgroup_storm_test [SECONDS] [options of the harness]
- *
  * This makes sense in real time only: in virtual time the CPUs take turns.
  */
 #include <errno.h>
@@ -27,6 +25,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_cgroup.h"
+#include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
 
@@ -35,8 +34,6 @@
 #define NR_TASKS	16
 #define NR_THREADS	4
 #define BLOCK		4096
-
-static int storm_seconds = 5;
 
 /* Cgroups that come and go, a parent before its children. */
 static const char * const slots[] = {
@@ -498,17 +495,18 @@ FIXTURE_TEARDOWN(storm)
 	slow_disk_remove(&self->disk);
 }
 
-TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, 86400)
+TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 {
 	static void (* const players[])(void *arg) = {
 		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
 		move_who_exits, give_birth, toggle, limit, read_all, read_all,
 	};
 	pid_t pid[ARRAY_SIZE(players)], threads;
+	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC;
 	const char *found;
 
 	common->begin = now_ns();
-	common->end = common->begin + storm_seconds * NSEC_PER_SEC;
+	common->end = common->begin + seconds * NSEC_PER_SEC;
 	threads = start_threads();
 	for (size_t i = 0; i < ARRAY_SIZE(players); i++) {
 		/*
@@ -525,9 +523,9 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, 86400)
 	ksft_print_msg("%lu moves, %lu births, %lu switches, %lu cgroups removed\n",
 		       common->moves, common->births, common->switches, common->removals);
 	/* A fraction of what even a busy host lets happen: it was a storm. */
-	EXPECT_LT(5 * storm_seconds, common->moves);
+	EXPECT_LT(5 * seconds, common->moves);
 	EXPECT_LT(0, common->births);
-	EXPECT_LT(storm_seconds, common->switches);
+	EXPECT_LT(seconds, common->switches);
 	EXPECT_LT(0, common->removals);
 	calm_down();
 
@@ -553,13 +551,4 @@ TEST_F(storm, is_not_over_while_a_task_reads)
 	EXPECT_FALSE(all_stand_still());
 }
 
-int main(int argc, char **argv)
-{
-	if (argc > 1 && atoi(argv[1]) > 0) {
-		storm_seconds = atoi(argv[1]);
-		argv[1] = argv[0];
-		argv++;
-		argc--;
-	}
-	return test_harness_run(argc, argv);
-}
+TEST_HARNESS_MAIN

@@ -68,9 +68,31 @@ static void move_somewhere(pid_t pid)
 		psi_die("sched_setaffinity: %s", strerror(errno));
 }
 
+static unsigned long *events;
+
+void storm_events_begin(void)
+{
+	events = shared_memory(sizeof(*events));
+}
+
+unsigned long storm_events(void)
+{
+	return __atomic_load_n(events, __ATOMIC_RELAXED);
+}
+
+static void count_event(void)
+{
+	if (events)
+		__atomic_fetch_add(events, 1, __ATOMIC_RELAXED);
+}
+
+/* Asked before each thing that is done. */
 static bool over(const struct storm *storm)
 {
-	return now_ns() >= storm->end;
+	if (now_ns() >= storm->end)
+		return true;
+	count_event();
+	return false;
 }
 
 /* ---- What the tasks of a crew do ---- */
@@ -224,6 +246,7 @@ static void fork_forever(void *arg)
 			_exit(0);
 		if (waitpid(pid, NULL, 0) != pid)
 			psi_die("waitpid: %s", strerror(errno));
+		count_event();
 	}
 }
 
@@ -536,125 +559,4 @@ void storm_hotplug(const struct storm *storm)
 	}
 	crew_stop(&nappers);
 	crew_stop(&readers);
-}
-
-/* ---- Nothing leaked ---- */
-
-#define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
-#define STANDSTILL	(800 * NSEC_PER_MSEC)
-#define PROBE		NSEC_PER_SEC
-#define MAX_CPUS	64
-
-static char leak[256];
-
-/*
- * A leak grows by the whole time, not by some of it. What an idle machine's kernel threads
- * wait for a CPU is up to 2 % after a storm, in virtual machines that wait for each other;
- * 10 % is allowed for them.
- *
- * The window in which the storm ended has to end first: what its stalls amount to depends
- * on the weights of the CPUs, and those still change with the least activity.
- */
-static const char *find_growth(void)
-{
-	struct quiet q;
-
-	sleep_for(WINDOW);
-	quiet_measure(&q, STANDSTILL);
-	if (!q.io && !q.memory && q.cpu < STANDSTILL / 10)
-		return NULL;
-	snprintf(leak, sizeof(leak),
-		 "idle for 0.8 s: cpu grew by %.6f s (run queues waited %.6f s), io by %.6f s, memory by %.6f s",
-		 q.cpu / 1e9, q.cpu_wait / 1e9, q.io / 1e9, q.memory / 1e9);
-	return leak;
-}
-
-/*
- * All CPUs at once: they weigh the same, so one on which the load is not seen takes
- * its share of the result away; of four, that is 25 %. 10 % are allowed for start and end of
- * the measurement, which takes its time on a busy machine.
- */
-static bool judge(const char *what, __u64 oracle, __u64 some)
-{
-	ksft_print_msg("%s on every CPU: total grew by %.6f s, by the tasks' clocks %.6f s\n",
-		       what, some / 1e9, oracle / 1e9);
-	if (some > oracle * 0.9 && some < oracle * 1.1)
-		return true;
-	snprintf(leak, sizeof(leak), "%s on every CPU: total grew by %.6f s, must be %.6f s", what,
-		 some / 1e9, oracle / 1e9);
-	return false;
-}
-
-/*
- * What each CPU gets: two spinners, and a reader that is asleep most of the time. The
- * spinners are of the idle class, so that the reader hardly waits for them.
- */
-struct probe {
-	pid_t spinner[MAX_CPUS][2];
-	pid_t reader[MAX_CPUS];
-	struct reader *says;
-};
-
-static void probe_start(struct probe *probe, int cpus)
-{
-	for (int cpu = 0; cpu < cpus; cpu++)
-		for (int i = 0; i < 2; i++)
-			probe->spinner[cpu][i] = spin_idle_on(cpu);
-}
-
-static void probe_stop(struct probe *probe, int cpus)
-{
-	for (int cpu = 0; cpu < cpus; cpu++)
-		for (int i = 0; i < 2; i++)
-			load_stop(probe->spinner[cpu][i]);
-}
-
-/* Lets the readers read for @ns; returns what one of them slept, on average. */
-static __u64 probe_read(struct probe *probe, int cpus, const char *disk, __u64 ns)
-{
-	struct load load = { .fn = read_blocks };
-	__u64 asleep = 0, end = now_ns() + ns;
-
-	for (load.cpu = 0; load.cpu < cpus; load.cpu++) {
-		load.arg = &probe->says[load.cpu];
-		probe->says[load.cpu] = (struct reader){
-			.node = disk,
-			.flags = O_DIRECT,
-			.end = end,
-		};
-		probe->reader[load.cpu] = load_start(&load);
-	}
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		load_wait(probe->reader[cpu]);
-		asleep += probe->says[cpu].asleep;
-	}
-	return asleep / cpus;
-}
-
-static const char *find_blindness(const char *disk)
-{
-	int cpus = cpus_possible();
-	struct probe probe = { .says = shared_memory(sizeof(*probe.says) * MAX_CPUS) };
-	__u64 start, cpu, io, asleep;
-
-	probe_start(&probe, cpus);
-	start = now_ns();
-	cpu = psi_some_ns(PSI_CPU);
-	io = psi_some_ns(PSI_IO);
-	asleep = probe_read(&probe, cpus, disk, PROBE);
-	io = psi_some_ns(PSI_IO) - io;
-	cpu = psi_some_ns(PSI_CPU) - cpu;
-	start = now_ns() - start;
-	probe_stop(&probe, cpus);
-	munmap(probe.says, sizeof(*probe.says) * MAX_CPUS);
-	if (judge("two spinners", start, cpu) && judge("a reader's sleep", asleep, io))
-		return NULL;
-	return leak;
-}
-
-const char *find_leak(const char *disk)
-{
-	const char *found = find_growth();
-
-	return found ?: find_blindness(disk);
 }

@@ -11,6 +11,13 @@
 
 #include "psi_util.h"
 
+/*
+ * How many things were done to tasks since storm_events_begin(), by this process and by
+ * those that it started since.
+ */
+void storm_events_begin(void);
+unsigned long storm_events(void);
+
 /**
  * struct storm - what a storm may use
  * @end: when it ends
@@ -45,22 +52,5 @@ pid_t storm_reader(const char *disk);
 pid_t storm_task(const char *cgroup, const char *disk);
 /* A number below @limit: the same in every run, another one in every task. */
 unsigned int storm_chance(unsigned int limit);
-
-/*
- * Nothing leaked: what every storm must leave behind
- *
- * PSI counts the tasks in each state, per CPU. An event that is lost or taken twice leaves
- * a count wrong for good, and a wrong count shows in one of two ways:
- *
- *  - above the truth: a machine on which only this test sleeps has pressure, and the
- *    total grows by the whole time;
- *  - below the truth: the next load with a known answer is not seen on that CPU.
- *
- * So first nothing may grow while the machine is idle. Then every CPU gets two spinners,
- * which are 100 % cpu some, and a reader of @disk, which is io some as long as it sleeps.
- *
- * Returns NULL, or what is wrong.
- */
-const char *find_leak(const char *disk);
 
 #endif

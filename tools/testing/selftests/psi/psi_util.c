@@ -221,6 +221,13 @@ void sleep_for(__u64 ns)
 	sleep_until(now_ns() + ns);
 }
 
+__u64 storm_time(__u64 ns)
+{
+	const char *seconds = getenv("PSI_STORM_SECONDS");
+
+	return seconds ? atoi(seconds) * NSEC_PER_SEC : ns;
+}
+
 /* ---- Run queue wait ---- */
 
 __u64 task_wait_ns(pid_t pid)

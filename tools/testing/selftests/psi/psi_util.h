@@ -73,6 +73,10 @@ bool psi_irq_accounted(void);
 __u64 now_ns(void);
 void sleep_until(__u64 ns);
 void sleep_for(__u64 ns);
+/* How long a test goes on that could do so for ever: @ns, or PSI_STORM_SECONDS if that is set. */
+__u64 storm_time(__u64 ns);
+/* The timeout of such a test: whoever runs it knows how long it may take. */
+#define STORM_TIMEOUT	86400
 
 /* ---- What a task did, by its own clocks ---- */
 

@@ -14,7 +14,7 @@
  * fork and again at its first wake-up; a CPU that goes offline with sleepers counted.
  *
  * Each storm does one of these things over and over for a second, then the counts
- * are inspected from outside: see find_leak() in psi_storm.h. storm_test has several at once.
+ * are inspected from outside: see find_leak() in psi_leak.h. storm_test has several at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
 
@@ -164,15 +165,18 @@ FIXTURE_TEARDOWN(tasks)
 	slow_disk_remove(&self->disk);
 }
 
-TEST_F_TIMEOUT(tasks, leave_nothing_behind, 120)
+TEST_F_TIMEOUT(tasks, leave_nothing_behind, STORM_TIMEOUT)
 {
 	const struct storm storm = {
-		.end = now_ns() + STORM_TIME,
+		.end = now_ns() + storm_time(STORM_TIME),
 		.disk = self->disk.node,
 	};
 	const char *found;
 
+	storm_events_begin();
 	variant->storm(&storm);
+	ksft_print_msg("%lu events\n", storm_events());
+	EXPECT_LT(0, storm_events());
 	found = find_leak(self->disk.node);
 	EXPECT_EQ(NULL, found) {
 		TH_LOG("%s", found);

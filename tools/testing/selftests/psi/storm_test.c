@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
 
@@ -106,10 +107,10 @@ FIXTURE_TEARDOWN(storms)
 	slow_disk_remove(&self->disk);
 }
 
-TEST_F_TIMEOUT(storms, leave_nothing_behind, 120)
+TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 {
 	struct job job = {
-		.storm.end = now_ns() + 2 * NSEC_PER_SEC,
+		.storm.end = now_ns() + storm_time(2 * NSEC_PER_SEC),
 		.storm.disk = self->disk.node,
 	};
 	struct load load = { .cpu = -1, .fn = run_job, .arg = &job };
@@ -117,6 +118,7 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, 120)
 	const char *found;
 	int nr = 0;
 
+	storm_events_begin();
 	for (; nr < MAX_JOBS && variant->fn[nr]; nr++) {
 		job.fn = variant->fn[nr];
 		/* Whoever plays with the tasks comes before them. */
@@ -126,6 +128,8 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, 120)
 	}
 	for (int i = 0; i < nr; i++)
 		load_wait(pid[i]);
+	ksft_print_msg("%lu events\n", storm_events());
+	EXPECT_LT(0, storm_events());
 	found = find_leak(self->disk.node);
 	EXPECT_EQ(NULL, found) {
 		TH_LOG("%s", found);
