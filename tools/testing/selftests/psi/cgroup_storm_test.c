@@ -86,17 +86,11 @@ static const char *some_slot(void)
 	return slots[storm_chance(ARRAY_SIZE(slots))];
 }
 
-/* What happens all the time: the cgroup or the task is gone. */
-static bool is_gone(int error)
-{
-	return error == ENOENT || error == ENODEV || error == ESRCH;
-}
-
 static bool try_write(const char *cgroup, const char *file, const char *text)
 {
 	int error = cgroup_try_write(cgroup, file, text);
 
-	if (error && !is_gone(error))
+	if (error && !storm_is_gone(error))
 		psi_die("%s/%s: \"%s\": %s", cgroup, file, text, strerror(error));
 	return !error;
 }
@@ -121,7 +115,7 @@ static void make_and_remove(void *arg)
 		const char *path = some_slot();
 
 		if (storm_chance(2)) {
-			if (mkdir(path, 0755) && errno != EEXIST && !is_gone(errno))
+			if (mkdir(path, 0755) && errno != EEXIST && !storm_is_gone(errno))
 				psi_die("%s: %s", path, strerror(errno));
 			sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 			continue;
@@ -129,7 +123,7 @@ static void make_and_remove(void *arg)
 		empty(path);
 		if (!rmdir(path))
 			common->removals++;
-		else if (errno != EBUSY && !is_gone(errno))
+		else if (errno != EBUSY && !storm_is_gone(errno))
 			psi_die("%s: %s", path, strerror(errno));
 		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
@@ -202,7 +196,7 @@ static void give_birth(void *arg)
 		}
 		if (pid > 0 && waitpid(pid, NULL, 0) != pid)
 			psi_die("waitpid: %s", strerror(errno));
-		if (pid < 0 && errno != EBUSY && !is_gone(errno))
+		if (pid < 0 && errno != EBUSY && !storm_is_gone(errno))
 			psi_die("clone3: %s", strerror(errno));
 		common->births += pid > 0;
 		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
@@ -250,54 +244,14 @@ static void limit(void *arg)
 	}
 }
 
-static void check_line(const char *path, const struct psi *psi)
-{
-	__u64 elapsed = now_ns() / NSEC_PER_USEC;
-
-	if (psi->some.total > elapsed)
-		psi_die("%s: more stall than time: %llu us", path, psi->some.total);
-	/* Each is rounded down. */
-	if (psi->full.total > psi->some.total + 1)
-		psi_die("%s: full %llu us, some %llu us", path, psi->full.total, psi->some.total);
-}
-
-/* Reads one descriptor until it is dead, or ten times. */
-static void read_file_of(const char *cgroup, const char *file)
-{
-	struct psi psi, last = {};
-	char path[256], buf[512];
-	const char *error;
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && is_gone(errno))
-		return;
-	if (fd < 0)
-		psi_die("%s: %s", path, strerror(errno));
-	for (int i = 0; i < 10; i++) {
-		len = pread(fd, buf, sizeof(buf), 0);
-		if (len < 0 && errno == ENODEV)
-			break;
-		error = len < 0 ? strerror(errno) : psi_parse(buf, len, &psi);
-		if (error)
-			psi_die("%s: %s", path, error);
-		check_line(path, &psi);
-		if (psi.some.total < last.some.total || psi.full.total < last.full.total)
-			psi_die("%s went backwards", path);
-		last = psi;
-		sleep_for(storm_chance(300) * NSEC_PER_USEC);
-	}
-	close(fd);
-}
-
 static void read_all(void *arg)
 {
 	while (!over()) {
-		const char *file = files[storm_chance(ARRAY_SIZE(files))];
+		char path[256];
 
-		read_file_of(storm_chance(8) ? some_slot() : CGROUP_ROOT, file);
+		snprintf(path, sizeof(path), "%s/%s", storm_chance(8) ? some_slot() : CGROUP_ROOT,
+			 files[storm_chance(ARRAY_SIZE(files))]);
+		storm_read_file(path);
 	}
 }
 

@@ -187,22 +187,6 @@ static void build_up(void *arg)
 	worker_end(w);
 }
 
-/* A swap area as mkswap would make it. */
-static void swap_format(const char *node)
-{
-	static char page[4096];
-	__u32 *header = (__u32 *)(page + 1024);
-	int fd;
-
-	header[0] = 1;
-	header[1] = (DISK_MB << 20) / PAGE - 1;
-	memcpy(page + sizeof(page) - 10, "SWAPSPACE2", 10);
-	fd = open(node, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || pwrite(fd, page, sizeof(page), 0) != sizeof(page) || fsync(fd))
-		psi_die("%s: %s", node, strerror(errno));
-	close(fd);
-}
-
 static void set_limit(const char *file, unsigned long bytes)
 {
 	char text[32];
@@ -293,8 +277,7 @@ TEST_F_TIMEOUT(limit, anonymous_memory_that_does_not_fit_stalls_in_reclaim_and_s
 {
 	struct worker *w = self->worker;
 
-	swap_format(self->disk.node);
-	ASSERT_EQ(0, swapon(self->disk.node, 0));
+	swap_on(self->disk.node, DISK_MB);
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use_anon);
 	say(w);
@@ -325,8 +308,7 @@ TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
 	struct worker *w = self->worker;
 	pid_t spinner;
 
-	swap_format(self->disk.node);
-	ASSERT_EQ(0, swapon(self->disk.node, 0));
+	swap_on(self->disk.node, DISK_MB);
 	w->size = LIMIT * 5 / 4;
 	spinner = spin_on(0);
 	run_worker(w, use_anon);

@@ -48,20 +48,21 @@ static void read_cgroups(struct files *files)
 {
 	const char *names = psi_irq_accounted() ? "*/[cim][pero]*.pressure" :
 						  "*/[cim][peo]*.pressure";
-	char pattern[64 + 2 * DEPTH] = CGROUP_ROOT "/";
+	size_t begin = strlen(CGROUP_ROOT "/");
+	char pattern[128] = CGROUP_ROOT "/";
 	glob_t found;
 
 	files->nr = 0;
 	for (int depth = 0; depth < DEPTH; depth++) {
-		size_t len = strlen(pattern);
+		size_t len = begin + 2 * depth;
 
-		strcpy(pattern + len, names);
+		snprintf(pattern + len, sizeof(pattern) - len, "%s", names);
 		if (!glob(pattern, 0, NULL, &found)) {
 			for (size_t i = 0; i < found.gl_pathc; i++)
 				add_file(files, found.gl_pathv[i]);
 			globfree(&found);
 		}
-		strcpy(pattern + len, "*/");
+		snprintf(pattern + len, sizeof(pattern) - len, "*/");
 	}
 }
 
@@ -99,10 +100,10 @@ const char *find_excess(void)
 
 #define WATCH	"psi_watch"
 
-/* How often the threads that serve triggers were switched to so far. */
+/* How often the threads that serve triggers have gone to sleep so far. */
 static __u64 watch_switches(void)
 {
-	unsigned long long voluntary, other;
+	unsigned long long voluntary;
 	char path[64], buf[4096];
 	__u64 sum = 0;
 	glob_t found;
@@ -120,10 +121,9 @@ static __u64 watch_switches(void)
 		if (read_file(path, buf, sizeof(buf)) < 0)
 			psi_die("%s: %s", path, strerror(errno));
 		at = strstr(buf, "\nvoluntary_ctxt_switches:");
-		if (!at || sscanf(at, "\nvoluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu",
-				  &voluntary, &other) != 2)
+		if (!at || sscanf(at, "\nvoluntary_ctxt_switches: %llu", &voluntary) != 1)
 			psi_die("%s: cannot parse it", path);
-		sum += voluntary + other;
+		sum += voluntary;
 	}
 	globfree(&found);
 	return sum;
@@ -134,7 +134,7 @@ static const char *judge_trigger(__u64 switches)
 	if (!switches)
 		return NULL;
 	snprintf(leak, sizeof(leak),
-		 "the threads that serve triggers woke up %llu times, and there are none", switches);
+		 "the threads that serve triggers woke up %llu times, for none", switches);
 	return leak;
 }
 
@@ -157,8 +157,9 @@ static bool stands_still(const struct file *before)
 	psi_read(before->path, &psi);
 	if (psi.some.total == before->psi.some.total && psi.full.total == before->psi.full.total)
 		return true;
-	snprintf(leak, sizeof(leak), "%s, in which there is no task: some grew by %llu us, full by %llu us",
-		 before->path, psi.some.total - before->psi.some.total,
+	snprintf(leak, sizeof(leak),
+		 "%s: no task is there, and some grew by %llu us, full by %llu us", before->path,
+		 psi.some.total - before->psi.some.total,
 		 psi.full.total - before->psi.full.total);
 	return false;
 }
@@ -197,14 +198,14 @@ static const char *find_growth(void)
  * its share of the result away; of four, that is 25 %. 10 % are allowed for start and end of
  * the measurement, which takes its time on a busy machine.
  */
-static bool judge(const char *what, __u64 oracle, __u64 some)
+static bool judge(const char *cgroup, const char *what, __u64 oracle, __u64 some)
 {
-	ksft_print_msg("%s on every CPU: total grew by %.6f s, by the tasks' clocks %.6f s\n",
-		       what, some / 1e9, oracle / 1e9);
+	ksft_print_msg("%s: %s on every CPU: total grew by %.6f s, by the tasks' clocks %.6f s\n",
+		       cgroup ?: "system", what, some / 1e9, oracle / 1e9);
 	if (some > oracle * 0.9 && some < oracle * 1.1)
 		return true;
-	snprintf(leak, sizeof(leak), "%s on every CPU: total grew by %.6f s, must be %.6f s", what,
-		 some / 1e9, oracle / 1e9);
+	snprintf(leak, sizeof(leak), "%s: %s on every CPU: total grew by %.6f s, must be %.6f s",
+		 cgroup ?: "system", what, some / 1e9, oracle / 1e9);
 	return false;
 }
 
@@ -257,6 +258,22 @@ static __u64 probe_read(struct probe *probe, int cpus, const char *disk, __u64 n
 	return asleep / cpus;
 }
 
+/* The cgroup and all above it; the last one is NULL, the system. */
+static int ancestry(const char *cgroup, const char **path)
+{
+	char *up = cgroup ? strdup(cgroup) : NULL;
+	int nr = 0;
+
+	while (up && strcmp(up, CGROUP_ROOT)) {
+		path[nr++] = up;
+		up = strndup(up, strrchr(up, '/') - up);
+		if (!up || nr >= DEPTH)
+			psi_die("%s is too deep", cgroup);
+	}
+	path[nr++] = NULL;
+	return nr;
+}
+
 static const char *find_blindness(const char *cgroup, const char *disk)
 {
 	int cpus = cpus_possible();
@@ -264,23 +281,28 @@ static const char *find_blindness(const char *cgroup, const char *disk)
 		.cgroup = cgroup,
 		.says = shared_memory(sizeof(*probe.says) * MAX_CPUS),
 	};
-	struct pressure p;
+	const char *path[DEPTH + 1];
+	struct pressure p[DEPTH + 1];
 	__u64 start, asleep, switches;
+	int levels = ancestry(cgroup, path);
+	bool right = true;
 
 	probe_start(&probe, cpus);
 	switches = watch_switches();
 	start = now_ns();
-	pressure_read(cgroup, &p);
+	for (int i = 0; i < levels; i++)
+		pressure_read(path[i], &p[i]);
 	asleep = probe_read(&probe, cpus, disk, PROBE);
-	p = pressure_since(cgroup, &p);
+	for (int i = 0; i < levels; i++)
+		p[i] = pressure_since(path[i], &p[i]);
 	start = now_ns() - start;
 	switches = watch_switches() - switches;
 	probe_stop(&probe, cpus);
 	munmap(probe.says, sizeof(*probe.says) * MAX_CPUS);
-	if (judge("two spinners", start, p.some[RES_CPU]) &&
-	    judge("a reader's sleep", asleep, p.some[RES_IO]))
-		return judge_trigger(switches);
-	return leak;
+	for (int i = 0; i < levels && right; i++)
+		right = judge(path[i], "two spinners", start, p[i].some[RES_CPU]) &&
+			judge(path[i], "a reader's sleep", asleep, p[i].some[RES_IO]);
+	return right ? judge_trigger(switches) : leak;
 }
 
 const char *find_leak_in(const char *cgroup, const char *disk)

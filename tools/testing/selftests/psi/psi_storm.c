@@ -8,20 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi_storm.h"
-
-#define STEP	(3 * NSEC_PER_MSEC)
-#define CREW	6
-#define BLOCK	4096
+#include "psi_cgroup.h"
+#include "psi_crew.h"
 
 /* ---- Chance: the same in every run, another one in every task ---- */
 
-static unsigned int chance(unsigned int limit)
+unsigned int storm_chance(unsigned int limit)
 {
 	static __u32 state;
 	static pid_t owner;
@@ -38,32 +37,24 @@ static unsigned int chance(unsigned int limit)
 
 /* ---- A crew: the tasks that a storm plays with ---- */
 
-struct crew {
-	pid_t pid[CREW];
-};
-
-static void crew_start(struct crew *crew, const struct load *load)
+void crew_start(struct crew *crew, const struct load *load)
 {
 	for (int i = 0; i < CREW; i++)
 		crew->pid[i] = load_start(load);
 }
 
-static void crew_stop(struct crew *crew)
+void crew_stop(struct crew *crew)
 {
 	for (int i = 0; i < CREW; i++)
 		load_stop(crew->pid[i]);
 }
 
-/*
- * Moves a task to some CPU. A CPU that goes offline at that moment is no error: the task
- * stays where it is.
- */
-static void move_somewhere(pid_t pid)
+void move_somewhere(pid_t pid)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(chance(cpus_possible()), &set);
+	CPU_SET(storm_chance(cpus_possible()), &set);
 	if (sched_setaffinity(pid, sizeof(set), &set) && errno != EINVAL)
 		psi_die("sched_setaffinity: %s", strerror(errno));
 }
@@ -80,24 +71,23 @@ unsigned long storm_events(void)
 	return __atomic_load_n(events, __ATOMIC_RELAXED);
 }
 
-static void count_event(void)
+void storm_count(void)
 {
 	if (events)
 		__atomic_fetch_add(events, 1, __ATOMIC_RELAXED);
 }
 
-/* Asked before each thing that is done. */
-static bool over(const struct storm *storm)
+bool storm_over(const struct storm *storm)
 {
 	if (now_ns() >= storm->end)
 		return true;
-	count_event();
+	storm_count();
 	return false;
 }
 
 /* ---- What the tasks of a crew do ---- */
 
-static void read_forever(void *arg)
+void read_forever(void *arg)
 {
 	struct reader reader = { .node = arg, .flags = O_DIRECT, .end = ULLONG_MAX };
 
@@ -111,15 +101,11 @@ pid_t storm_reader(const char *disk)
 	return load_start(&load);
 }
 
-/*
- * Runs long enough to owe time to the others, then sleeps: its dequeue is delayed when
- * there is somebody to owe it to.
- */
-static void nap_forever(void *arg)
+void nap_forever(void *arg)
 {
 	for (;;) {
-		spin_until(now_ns() + chance(6) * NSEC_PER_MSEC);
-		sleep_for(chance(4) * NSEC_PER_MSEC);
+		spin_until(now_ns() + storm_chance(6) * NSEC_PER_MSEC);
+		sleep_for(storm_chance(4) * NSEC_PER_MSEC);
 	}
 }
 
@@ -131,9 +117,9 @@ void storm_affinity(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		move_somewhere(crew.pid[chance(CREW)]);
-		sleep_for(chance(2) * STEP);
+	while (!storm_over(storm)) {
+		move_somewhere(crew.pid[storm_chance(CREW)]);
+		sleep_for(storm_chance(2) * STEP);
 	}
 	crew_stop(&crew);
 }
@@ -145,9 +131,9 @@ void storm_iowait_affinity(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		move_somewhere(crew.pid[chance(CREW)]);
-		sleep_for(chance(3) * NSEC_PER_MSEC);
+	while (!storm_over(storm)) {
+		move_somewhere(crew.pid[storm_chance(CREW)]);
+		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
 	crew_stop(&crew);
 }
@@ -165,11 +151,11 @@ void storm_policy(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		pid_t pid = crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t pid = crew.pid[storm_chance(CREW)];
 
-		set_policy(pid, policies[chance(ARRAY_SIZE(policies))], 1 + chance(10));
-		sleep_for(chance(2) * STEP);
+		set_policy(pid, policies[storm_chance(ARRAY_SIZE(policies))], 1 + storm_chance(10));
+		sleep_for(storm_chance(2) * STEP);
 	}
 	crew_stop(&crew);
 }
@@ -180,10 +166,10 @@ void storm_stop(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		kill(crew.pid[chance(CREW)], SIGSTOP);
-		sleep_for(chance(2) * STEP);
-		kill(crew.pid[chance(CREW)], SIGCONT);
+	while (!storm_over(storm)) {
+		kill(crew.pid[storm_chance(CREW)], SIGSTOP);
+		sleep_for(storm_chance(2) * STEP);
+		kill(crew.pid[storm_chance(CREW)], SIGCONT);
 	}
 	crew_stop(&crew);
 }
@@ -200,15 +186,15 @@ void storm_ptrace(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		pid_t pid = crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t pid = crew.pid[storm_chance(CREW)];
 
 		ptrace_or_die(PTRACE_SEIZE, pid);
 		ptrace_or_die(PTRACE_INTERRUPT, pid);
 		if (waitpid(pid, NULL, __WALL) != pid)
 			psi_die("waitpid: %s", strerror(errno));
 		move_somewhere(pid);
-		sleep_for(chance(2) * STEP);
+		sleep_for(storm_chance(2) * STEP);
 		ptrace_or_die(PTRACE_DETACH, pid);
 	}
 	crew_stop(&crew);
@@ -224,11 +210,11 @@ void storm_kill(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &loads[0]);
-	while (!over(storm)) {
-		pid_t *pid = &crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t *pid = &crew.pid[storm_chance(CREW)];
 
 		load_stop(*pid);
-		*pid = load_start(&loads[chance(ARRAY_SIZE(loads))]);
+		*pid = load_start(&loads[storm_chance(ARRAY_SIZE(loads))]);
 	}
 	crew_stop(&crew);
 }
@@ -238,7 +224,7 @@ void storm_kill(const struct storm *storm)
 static void fork_forever(void *arg)
 {
 	for (;;) {
-		pid_t pid = chance(2) ? fork() : vfork();
+		pid_t pid = storm_chance(2) ? fork() : vfork();
 
 		if (pid < 0)
 			psi_die("fork: %s", strerror(errno));
@@ -246,7 +232,7 @@ static void fork_forever(void *arg)
 			_exit(0);
 		if (waitpid(pid, NULL, 0) != pid)
 			psi_die("waitpid: %s", strerror(errno));
-		count_event();
+		storm_count();
 	}
 }
 
@@ -262,7 +248,7 @@ void storm_fork(const struct storm *storm)
 
 static void *thread_main(void *arg)
 {
-	spin_until(now_ns() + chance(2) * NSEC_PER_MSEC);
+	spin_until(now_ns() + storm_chance(2) * NSEC_PER_MSEC);
 	return arg;
 }
 
@@ -287,8 +273,8 @@ void storm_threads(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		pid_t *pid = &crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t *pid = &crew.pid[storm_chance(CREW)];
 
 		sleep_for(STEP);
 		load_stop(*pid);
@@ -299,71 +285,132 @@ void storm_threads(const struct storm *storm)
 
 /* ---- Control groups ---- */
 
-#define GROUP_A	"/sys/fs/cgroup/psi_storm_a"
-#define GROUP_B	"/sys/fs/cgroup/psi_storm_b"
+#define PATH_SIZE	256
+
+bool storm_is_gone(int error)
+{
+	return error == ENOENT || error == ENODEV || error == ESRCH;
+}
+
+/* The controllers of everything above a cgroup. */
+static void control(const char *path, size_t len, const char *controllers)
+{
+	char parent[PATH_SIZE];
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)len, path);
+	cgroup_write(parent, "cgroup.subtree_control", controllers);
+	for (len++; path[len] && path[len] != '/';)
+		len++;
+	if (path[len])
+		control(path, len, controllers);
+}
+
+const char *group_make(const struct storm *storm, const char *name, const char *controllers)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/psi_%s", storm->top ?: CGROUP_ROOT, name) < 0)
+		psi_die("no memory");
+	control(path, strlen(CGROUP_ROOT), controllers);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		psi_die("%s: %s", path, strerror(errno));
+	return path;
+}
+
+void groups_make(const struct storm *storm, const char *name, const char *controllers,
+		 const char **groups, int nr)
+{
+	char text[32];
+
+	for (int i = 0; i < nr; i++) {
+		snprintf(text, sizeof(text), "%s_%c", name, 'a' + i);
+		groups[i] = group_make(storm, text, controllers);
+	}
+}
+
+void groups_remove(const char * const *groups, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		cgroup_remove(groups[i]);
+}
+
+bool group_try(const char *group, const char *file, const char *text)
+{
+	int error = cgroup_try_write(group, file, text);
+
+	if (error && !storm_is_gone(error))
+		psi_die("%s/%s: \"%s\": %s", group, file, text, strerror(error));
+	return !error;
+}
+
+bool group_move(const char *group, pid_t pid)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid);
+	return group_try(group, "cgroup.procs", text);
+}
 
 void storm_freeze(const struct storm *storm)
 {
-	const struct load load = { .cpu = -1, .cgroup = GROUP_A, .fn = nap_forever };
+	const char *group = group_make(storm, "freeze", "+cpu");
+	const struct load load = { .cpu = -1, .cgroup = group, .fn = nap_forever };
 	struct crew crew;
 
-	cgroup_create(GROUP_A, "+cpu");
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		cgroup_write(GROUP_A, "cgroup.freeze", "1");
-		sleep_for(chance(2) * STEP);
-		move_somewhere(crew.pid[chance(CREW)]);
-		cgroup_write(GROUP_A, "cgroup.freeze", "0");
-		sleep_for(chance(2) * STEP);
+	while (!storm_over(storm)) {
+		cgroup_write(group, "cgroup.freeze", "1");
+		sleep_for(storm_chance(2) * STEP);
+		move_somewhere(crew.pid[storm_chance(CREW)]);
+		cgroup_write(group, "cgroup.freeze", "0");
+		sleep_for(storm_chance(2) * STEP);
 	}
 	crew_stop(&crew);
-	cgroup_remove(GROUP_A);
+	cgroup_remove(group);
 }
 
 void storm_cgroup_move(const struct storm *storm)
 {
-	static const char * const groups[] = { GROUP_A, GROUP_B, "/sys/fs/cgroup" };
+	const char *groups[3];
 	const struct load spinner = { .cpu = -1, .fn = nap_forever };
 	const struct load reader = { .cpu = -1, .fn = read_forever, .arg = (void *)storm->disk };
 	struct crew spinners, readers;
-	char text[16];
 
-	cgroup_create(GROUP_A, "+cpu");
-	cgroup_create(GROUP_B, "+cpu");
+	groups_make(storm, "move", "+cpu", groups, 2);
+	groups[2] = CGROUP_ROOT;
 	crew_start(&spinners, &spinner);
 	crew_start(&readers, &reader);
-	while (!over(storm)) {
-		struct crew *crew = chance(2) ? &spinners : &readers;
+	while (!storm_over(storm)) {
+		struct crew *crew = storm_chance(2) ? &spinners : &readers;
 
-		snprintf(text, sizeof(text), "%d", crew->pid[chance(CREW)]);
-		cgroup_write(groups[chance(ARRAY_SIZE(groups))], "cgroup.procs", text);
-		sleep_for(chance(2) * NSEC_PER_MSEC);
+		cgroup_move(groups[storm_chance(ARRAY_SIZE(groups))],
+			    crew->pid[storm_chance(CREW)]);
+		sleep_for(storm_chance(2) * NSEC_PER_MSEC);
 	}
 	crew_stop(&spinners);
 	crew_stop(&readers);
-	cgroup_remove(GROUP_A);
-	cgroup_remove(GROUP_B);
+	groups_remove(groups, 2);
 }
 
 /* Tasks that are taken off the queue with their group, and killed there. */
 void storm_cpu_limit(const struct storm *storm)
 {
-	const struct load load = { .cpu = -1, .cgroup = GROUP_A, .fn = nap_forever };
+	const char *group = group_make(storm, "cpu_limit", "+cpu");
+	const struct load load = { .cpu = -1, .cgroup = group, .fn = nap_forever };
 	struct crew crew;
 
-	cgroup_create(GROUP_A, "+cpu");
-	cgroup_write(GROUP_A, "cpu.max", "2000 10000");
+	cgroup_write(group, "cpu.max", "2000 10000");
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		pid_t *pid = &crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t *pid = &crew.pid[storm_chance(CREW)];
 
 		move_somewhere(*pid);
-		sleep_for(chance(2) * STEP);
+		sleep_for(storm_chance(2) * STEP);
 		load_stop(*pid);
 		*pid = load_start(&load);
 	}
 	crew_stop(&crew);
-	cgroup_remove(GROUP_A);
+	cgroup_remove(group);
 }
 
 /* ---- Wake-ups ---- */
@@ -374,8 +421,8 @@ void storm_naps(const struct storm *storm)
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		move_somewhere(crew.pid[chance(CREW)]);
+	while (!storm_over(storm)) {
+		move_somewhere(crew.pid[storm_chance(CREW)]);
 		sleep_for(STEP);
 	}
 	crew_stop(&crew);
@@ -412,15 +459,89 @@ void storm_ping_pong(const struct storm *storm)
 	for (int i = 0; i < 4; i++)
 		if (write(there[1], "", 1) != 1)
 			psi_die("pipe: %s", strerror(errno));
-	while (!over(storm)) {
-		move_somewhere(pid[chance(2)]);
-		sleep_for(chance(2) * NSEC_PER_MSEC);
+	while (!storm_over(storm)) {
+		move_somewhere(pid[storm_chance(2)]);
+		sleep_for(storm_chance(2) * NSEC_PER_MSEC);
 	}
 	for (int i = 0; i < 2; i++) {
 		load_stop(pid[i]);
 		close(there[i]);
 		close(back[i]);
 	}
+}
+
+/* ---- Pipes between many tasks of several cgroups ---- */
+
+#define NR_PIPES	3
+
+/* Takes a byte from one pipe, works on it, and passes it on. */
+static void pass_forever(void *arg)
+{
+	int *fd = arg;
+	char byte;
+
+	while (read(fd[0], &byte, 1) == 1) {
+		spin_until(now_ns() + storm_chance(200) * NSEC_PER_USEC);
+		if (write(fd[1], &byte, 1) != 1)
+			break;
+	}
+}
+
+/* How many bytes wait in the pipes. */
+static int bytes_waiting(int pipes[NR_PIPES][2])
+{
+	int sum = 0, bytes;
+
+	for (int i = 0; i < NR_PIPES; i++) {
+		if (ioctl(pipes[i][0], FIONREAD, &bytes))
+			psi_die("FIONREAD: %s", strerror(errno));
+		sum += bytes;
+	}
+	return sum;
+}
+
+static pid_t start_passer(int pipes[NR_PIPES][2], int nr)
+{
+	int ends[2] = { pipes[nr % NR_PIPES][0], pipes[(nr + 1) % NR_PIPES][1] };
+	const struct load load = { .cpu = -1, .fn = pass_forever, .arg = ends };
+
+	return load_start(&load);
+}
+
+void storm_pipes(const struct storm *storm)
+{
+	int pipes[NR_PIPES][2];
+	const char *groups[3];
+	pid_t pid[2 * CREW];
+
+	groups_make(storm, "pipe", "+cpu", groups, ARRAY_SIZE(groups));
+	for (int i = 0; i < NR_PIPES; i++)
+		if (pipe2(pipes[i], O_CLOEXEC))
+			psi_die("pipe: %s", strerror(errno));
+	for (int i = 0; i < 2 * CREW; i++)
+		pid[i] = start_passer(pipes, i);
+	while (!storm_over(storm)) {
+		int nr = storm_chance(2 * CREW);
+
+		if (!storm_chance(8)) {
+			load_stop(pid[nr]);
+			pid[nr] = start_passer(pipes, nr);
+		}
+		group_move(groups[storm_chance(ARRAY_SIZE(groups))], pid[nr]);
+		if (storm_chance(2))
+			move_somewhere(pid[nr]);
+		/* Whoever was killed may have taken one along. */
+		if (!bytes_waiting(pipes) && write(pipes[nr % NR_PIPES][1], "", 1) != 1)
+			psi_die("pipe: %s", strerror(errno));
+		sleep_for(storm_chance(2) * NSEC_PER_MSEC);
+	}
+	for (int i = 0; i < 2 * CREW; i++)
+		load_stop(pid[i]);
+	for (int i = 0; i < NR_PIPES; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+	groups_remove(groups, ARRAY_SIZE(groups));
 }
 
 /* ---- Priority inheritance: a task changes class because of what another one does ---- */
@@ -437,9 +558,9 @@ static void lock_forever(void *arg)
 			error = pthread_mutex_consistent(mutex);
 		if (error)
 			psi_die("pthread_mutex_lock: %s", strerror(error));
-		spin_until(now_ns() + chance(3) * NSEC_PER_MSEC);
+		spin_until(now_ns() + storm_chance(3) * NSEC_PER_MSEC);
 		pthread_mutex_unlock(mutex);
-		sleep_for(chance(3) * NSEC_PER_MSEC);
+		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
 }
 
@@ -463,12 +584,101 @@ void storm_boost(const struct storm *storm)
 		load.prio = i & 1 ? 1 + i : 0;
 		crew.pid[i] = load_start(&load);
 	}
-	while (!over(storm)) {
-		move_somewhere(crew.pid[chance(CREW)]);
+	while (!storm_over(storm)) {
+		move_somewhere(crew.pid[storm_chance(CREW)]);
 		sleep_for(STEP);
 	}
 	crew_stop(&crew);
 	munmap(mutex, BLOCK);
+}
+
+/* ---- Reads and writes that fail ---- */
+
+#define BAD_MB		16
+
+static unsigned long *failures;
+
+static void expect(ssize_t done)
+{
+	if (done == BLOCK || !done)
+		return;
+	if (done >= 0 || errno != EIO)
+		psi_die("a block: %zd, %s", done, strerror(errno));
+	__atomic_fetch_add(failures, 1, __ATOMIC_RELAXED);
+}
+
+static void fail_forever(void *arg)
+{
+	int direct = open(arg, O_RDWR | O_DIRECT | O_CLOEXEC);
+	int cached = open(arg, O_RDWR | O_CLOEXEC);
+	void *buf = aligned_alloc(BLOCK, BLOCK);
+
+	if (!buf || direct < 0 || cached < 0)
+		psi_die("%s: %s", (char *)arg, strerror(errno));
+	memset(buf, 0, BLOCK);
+	for (;;) {
+		off_t pos = storm_chance((BAD_MB << 20) / BLOCK) * BLOCK;
+
+		switch (storm_chance(5)) {
+		case 0:
+			expect(pread(direct, buf, BLOCK, pos));
+			break;
+		case 1:
+			expect(pwrite(direct, buf, BLOCK, pos));
+			break;
+		case 2:
+			posix_fadvise(cached, pos, BLOCK, POSIX_FADV_DONTNEED);
+			expect(pread(cached, buf, BLOCK, pos));
+			break;
+		case 3:
+			expect(pwrite(cached, buf, BLOCK, pos));
+			break;
+		default:
+			expect(fdatasync(cached));
+		}
+	}
+}
+
+/* Half of the device fails, and which half changes. */
+void storm_errors(const struct storm *storm)
+{
+	struct load load = { .cpu = -1, .fn = fail_forever };
+	const char *groups[2];
+	unsigned long half = BAD_MB << 20 >> 10;
+	struct slow_disk disk;
+	struct crew crew;
+	bool upper = false;
+
+	groups_make(storm, "errors", "+cpu", groups, 2);
+	failures = shared_memory(sizeof(*failures));
+	slow_disk_create(&disk, "psi_bad", 2 * NSEC_PER_MSEC, BAD_MB);
+	slow_disk_fail(&disk, 0, half - 1, true);
+	load.arg = disk.node;
+	crew_start(&crew, &load);
+	while (!storm_over(storm)) {
+		pid_t *pid = &crew.pid[storm_chance(CREW)];
+
+		if (!storm_chance(4)) {
+			load_stop(*pid);
+			*pid = load_start(&load);
+		}
+		group_move(groups[storm_chance(ARRAY_SIZE(groups))], *pid);
+		move_somewhere(*pid);
+		if (!storm_chance(16)) {
+			slow_disk_fail(&disk, upper * half, upper * half + half - 1, false);
+			upper = !upper;
+			slow_disk_fail(&disk, upper * half, upper * half + half - 1, true);
+		}
+		sleep_for(storm_chance(3) * STEP);
+	}
+	crew_stop(&crew);
+	slow_disk_fail(&disk, 0, 2 * half - 1, false);
+	slow_disk_remove(&disk);
+	groups_remove(groups, 2);
+	if (!*failures)
+		psi_die("no read or write has failed");
+	ksft_print_msg("%lu reads and writes failed\n", *failures);
+	munmap(failures, sizeof(*failures));
 }
 
 /* ---- Reclaim ---- */
@@ -491,37 +701,32 @@ static void thrash_forever(void *arg)
 /* Tasks in memory-stall sections that are moved, stopped and killed there. */
 void storm_reclaim(const struct storm *storm)
 {
+	const char *group = group_make(storm, "reclaim", "+memory");
 	const struct load load = {
 		.cpu = -1,
-		.cgroup = GROUP_A,
+		.cgroup = group,
 		.fn = thrash_forever,
 		.arg = (void *)storm->disk,
 	};
 	struct crew crew;
 
-	cgroup_create(GROUP_A, "+memory");
-	cgroup_write(GROUP_A, "memory.max", "4194304");
+	cgroup_write(group, "memory.max", "4194304");
 	crew_start(&crew, &load);
-	while (!over(storm)) {
-		pid_t *pid = &crew.pid[chance(CREW)];
+	while (!storm_over(storm)) {
+		pid_t *pid = &crew.pid[storm_chance(CREW)];
 
 		move_somewhere(*pid);
-		sleep_for(chance(2) * STEP);
-		if (chance(4))
+		sleep_for(storm_chance(2) * STEP);
+		if (storm_chance(4))
 			continue;
 		load_stop(*pid);
 		*pid = load_start(&load);
 	}
 	crew_stop(&crew);
-	cgroup_remove(GROUP_A);
+	cgroup_remove(group);
 }
 
 /* ---- For storms of other programs ---- */
-
-unsigned int storm_chance(unsigned int limit)
-{
-	return chance(limit);
-}
 
 pid_t storm_task(const char *cgroup, const char *disk)
 {
@@ -531,7 +736,7 @@ pid_t storm_task(const char *cgroup, const char *disk)
 	const struct load load = {
 		.cpu = -1,
 		.cgroup = cgroup,
-		.fn = what[chance(ARRAY_SIZE(what))],
+		.fn = what[storm_chance(ARRAY_SIZE(what))],
 		.arg = (void *)disk,
 	};
 
@@ -549,13 +754,13 @@ void storm_hotplug(const struct storm *storm)
 
 	crew_start(&nappers, &naps);
 	crew_start(&readers, &reads);
-	while (!over(storm)) {
-		int cpu = 1 + chance(cpus - 1);
+	while (!storm_over(storm)) {
+		int cpu = 1 + storm_chance(cpus - 1);
 
 		cpu_online(cpu, false);
-		sleep_for(chance(4) * STEP);
+		sleep_for(storm_chance(4) * STEP);
 		cpu_online(cpu, true);
-		sleep_for(chance(4) * STEP);
+		sleep_for(storm_chance(4) * STEP);
 	}
 	crew_stop(&nappers);
 	crew_stop(&readers);

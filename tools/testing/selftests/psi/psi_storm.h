@@ -22,10 +22,12 @@ unsigned long storm_events(void);
  * struct storm - what a storm may use
  * @end: when it ends
  * @disk: a device that takes some milliseconds, for tasks asleep in iowait
+ * @top: its cgroups are below this one, or below the root when it is NULL
  */
 struct storm {
 	__u64 end;
 	const char *disk;
+	const char *top;
 };
 
 void storm_affinity(const struct storm *storm);
@@ -43,7 +45,26 @@ void storm_naps(const struct storm *storm);
 void storm_ping_pong(const struct storm *storm);
 void storm_boost(const struct storm *storm);
 void storm_reclaim(const struct storm *storm);
+void storm_pipes(const struct storm *storm);
+void storm_errors(const struct storm *storm);
+void storm_swap(const struct storm *storm);
+void storm_high(const struct storm *storm);
+void storm_oom(const struct storm *storm);
 void storm_hotplug(const struct storm *storm);
+
+/*
+ * Companions: these play with the pressure files of all cgroups that a storm has, and end
+ * badly when they see what must not be.
+ */
+void storm_readers(const struct storm *storm);
+void storm_toggles(const struct storm *storm);
+void storm_triggers(const struct storm *storm);
+
+/* A process that is this storm; whoever plays with tasks is SCHED_FIFO and comes before them. */
+pid_t storm_start(void (*fn)(const struct storm *storm), const struct storm *storm, int policy);
+
+/* Some of all the storms at a time, chosen by chance; and others after a while. */
+void storm_chaos(const struct storm *storm);
 
 /* A task that reads from the device for ever, asleep in iowait most of the time. */
 pid_t storm_reader(const char *disk);
@@ -52,5 +73,13 @@ pid_t storm_reader(const char *disk);
 pid_t storm_task(const char *cgroup, const char *disk);
 /* A number below @limit: the same in every run, another one in every task. */
 unsigned int storm_chance(unsigned int limit);
+
+/*
+ * Reads one descriptor again and again, until its cgroup is gone, or some times. It ends badly
+ * if a total goes backwards, or is more than can be.
+ */
+void storm_read_file(const char *path);
+/* What happens all the time to files of cgroups and to tasks: they are gone. */
+bool storm_is_gone(int error);
 
 #endif

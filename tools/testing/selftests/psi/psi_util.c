@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -591,7 +592,34 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 		psi_die("%s: %s (needs devtmpfs)", disk->node, strerror(errno));
 }
 
+void slow_disk_fail(const struct slow_disk *disk, unsigned long first, unsigned long last, bool on)
+{
+	char path[128], text[64];
+
+	snprintf(path, sizeof(path), "%s/badblocks", disk->config);
+	snprintf(text, sizeof(text), "%c%lu-%lu", on ? '+' : '-', first, last);
+	write_file(path, text);
+}
+
 #define BLOCK		4096
+
+void swap_on(const char *node, int size_mb)
+{
+	static char page[BLOCK];
+	__u32 *header = (__u32 *)(page + 1024);
+	int fd;
+
+	header[0] = 1;
+	header[1] = (size_mb << 20) / BLOCK - 1;
+	memcpy(page + sizeof(page) - 10, "SWAPSPACE2", 10);
+	fd = open(node, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || pwrite(fd, page, sizeof(page), 0) != sizeof(page) || fsync(fd))
+		psi_die("%s: %s", node, strerror(errno));
+	close(fd);
+	if (swapon(node, 0))
+		psi_die("swapon %s: %s", node, strerror(errno));
+}
+
 #define READ_SPAN	(32 << 20)
 
 /* What the current task spent awake so far. */

@@ -200,6 +200,10 @@ struct slow_disk {
 
 void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, int size_mb);
 void slow_disk_remove(const struct slow_disk *disk);
+/* Whether what touches sectors @first to @last fails, after the same time. */
+void slow_disk_fail(const struct slow_disk *disk, unsigned long first, unsigned long last, bool on);
+/* Writes what mkswap would to a device of @size_mb, and swaps on it. */
+void swap_on(const char *node, int size_mb);
 
 /**
  * struct reader - a load that reads from a device, and what it says about itself

@@ -26,6 +26,7 @@
 #include "../kselftest_harness.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
+#include "psi_trigger.h"
 #include "psi_util.h"
 
 #define STORM_TIME	NSEC_PER_SEC
@@ -38,15 +39,19 @@ FIXTURE(leak) {
 };
 
 FIXTURE_VARIANT(leak) {
-	bool io;
+	enum { WAITING, IOWAIT, TRIGGER } what;
 };
 
 FIXTURE_VARIANT_ADD(leak, of_a_waiting_task) {
-	.io = false,
+	.what = WAITING,
 };
 
 FIXTURE_VARIANT_ADD(leak, of_a_task_in_iowait) {
-	.io = true,
+	.what = IOWAIT,
+};
+
+FIXTURE_VARIANT_ADD(leak, of_a_trigger) {
+	.what = TRIGGER,
 };
 
 FIXTURE_SETUP(leak)
@@ -61,21 +66,27 @@ FIXTURE_TEARDOWN(leak)
 	slow_disk_remove(&self->disk);
 }
 
-/* Tasks that are still there look like counts that are. */
+/* Tasks that are still there look like counts that are; and when they are gone all is well. */
 TEST_F(leak, is_found)
 {
-	pid_t pid[2];
+	pid_t pid[2] = { };
+	int fd = -1;
 
-	if (variant->io) {
-		pid[0] = storm_reader(self->disk.node);
-		pid[1] = storm_reader(self->disk.node);
-	} else {
-		pid[0] = spin_on(0);
-		pid[1] = spin_on(0);
+	if (variant->what == TRIGGER)
+		fd = trigger_arm(PSI_IO, "some 900000 1000000");
+	for (int i = 0; i < 2; i++) {
+		if (variant->what == IOWAIT)
+			pid[i] = storm_reader(self->disk.node);
+		if (variant->what == WAITING)
+			pid[i] = spin_on(0);
 	}
 	EXPECT_NE(NULL, find_leak(self->disk.node));
-	load_stop(pid[0]);
-	load_stop(pid[1]);
+	for (int i = 0; i < 2; i++)
+		if (pid[i])
+			load_stop(pid[i]);
+	if (fd >= 0)
+		close(fd);
+	EXPECT_EQ(NULL, find_leak(self->disk.node));
 }
 
 /* ---- The storms ---- */
@@ -146,6 +157,26 @@ FIXTURE_VARIANT_ADD(tasks, boosted_by_priority_inheritance) {
 
 FIXTURE_VARIANT_ADD(tasks, moved_and_killed_in_memory_stalls) {
 	.storm = storm_reclaim,
+};
+
+FIXTURE_VARIANT_ADD(tasks, that_pass_on_bytes_between_cgroups) {
+	.storm = storm_pipes,
+};
+
+FIXTURE_VARIANT_ADD(tasks, moved_and_killed_while_their_io_fails) {
+	.storm = storm_errors,
+};
+
+FIXTURE_VARIANT_ADD(tasks, that_swap_at_the_limit_of_their_cgroup) {
+	.storm = storm_swap,
+};
+
+FIXTURE_VARIANT_ADD(tasks, held_back_above_memory_high) {
+	.storm = storm_high,
+};
+
+FIXTURE_VARIANT_ADD(tasks, killed_for_the_memory_of_their_cgroup) {
+	.storm = storm_oom,
 };
 
 FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) {

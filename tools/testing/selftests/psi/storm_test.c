@@ -19,42 +19,17 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
 
 #define LATENCY		(5 * NSEC_PER_MSEC)
 
-struct job {
-	void (*fn)(const struct storm *storm);
-	struct storm storm;
-};
-
-static void run_job(void *arg)
-{
-	struct job *job = arg;
-
-	job->fn(&job->storm);
-}
-
-/* Reads all files as fast as it can; ends badly when a total goes backwards. */
-static void watch_totals(const struct storm *storm)
-{
-	static const char * const paths[] = { PSI_CPU, PSI_MEMORY, PSI_IO };
-	struct psi last[ARRAY_SIZE(paths)], psi;
-
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		psi_read(paths[i], &last[i]);
-	while (now_ns() < storm->end) {
-		for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-			psi_read(paths[i], &psi);
-			if (psi.some.total < last[i].some.total ||
-			    psi.full.total < last[i].full.total)
-				psi_die("%s went backwards", paths[i]);
-			last[i] = psi;
-		}
-	}
-}
+/* The storms' own cgroups are below this one; the load that must be seen is beside them. */
+#define TOP		CGROUP_ROOT "/psi_storms"
+#define DEEP		TOP "/psi_deep"
+#define PROBE		DEEP "/psi_probe"
 
 FIXTURE(storms) {
 	struct slow_disk disk;
@@ -62,36 +37,41 @@ FIXTURE(storms) {
 
 #define MAX_JOBS 8
 
-/*
- * Storms that use the same cgroups are in different variants.
- */
 FIXTURE_VARIANT(storms) {
 	void (*fn[MAX_JOBS])(const struct storm *storm);
 };
 
 FIXTURE_VARIANT_ADD(storms, of_wake_ups_and_migrations) {
-	.fn = { watch_totals, storm_affinity, storm_iowait_affinity, storm_naps,
+	.fn = { storm_readers, storm_affinity, storm_iowait_affinity, storm_naps,
 		storm_ping_pong },
 };
 
 FIXTURE_VARIANT_ADD(storms, of_births_deaths_and_signals) {
-	.fn = { watch_totals, storm_fork, storm_threads, storm_kill, storm_stop, storm_ptrace },
+	.fn = { storm_readers, storm_fork, storm_threads, storm_kill, storm_stop, storm_ptrace },
 };
 
 FIXTURE_VARIANT_ADD(storms, of_classes_and_cgroups) {
-	.fn = { watch_totals, storm_policy, storm_boost, storm_cgroup_move },
+	.fn = { storm_readers, storm_policy, storm_boost, storm_cgroup_move },
 };
 
 FIXTURE_VARIANT_ADD(storms, of_freezing_while_cpus_come_and_go) {
-	.fn = { watch_totals, storm_hotplug, storm_ping_pong, storm_freeze },
+	.fn = { storm_readers, storm_hotplug, storm_ping_pong, storm_freeze },
 };
 
 FIXTURE_VARIANT_ADD(storms, of_limits_while_cpus_come_and_go) {
-	.fn = { watch_totals, storm_hotplug, storm_cpu_limit },
+	.fn = { storm_readers, storm_hotplug, storm_cpu_limit },
 };
 
 FIXTURE_VARIANT_ADD(storms, of_reclaim) {
-	.fn = { watch_totals, storm_reclaim, storm_iowait_affinity },
+	.fn = { storm_readers, storm_reclaim, storm_iowait_affinity },
+};
+
+FIXTURE_VARIANT_ADD(storms, of_limits_swap_and_errors) {
+	.fn = { storm_readers, storm_swap, storm_oom, storm_errors, storm_pipes },
+};
+
+FIXTURE_VARIANT_ADD(storms, of_everything_by_chance) {
+	.fn = { storm_readers, storm_readers, storm_toggles, storm_triggers, storm_chaos },
 };
 
 FIXTURE_SETUP(storms)
@@ -100,37 +80,39 @@ FIXTURE_SETUP(storms)
 	task_delays_on();
 	set_policy(0, SCHED_FIFO, 50);
 	slow_disk_create(&self->disk, "psi_storm", LATENCY, 64);
+	cgroup_moves_are_fast();
+	cgroup_make(TOP);
+	cgroup_make(DEEP);
 }
 
 FIXTURE_TEARDOWN(storms)
 {
+	cgroup_tree_remove(TOP);
 	slow_disk_remove(&self->disk);
 }
 
 TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 {
-	struct job job = {
-		.storm.end = now_ns() + storm_time(2 * NSEC_PER_SEC),
-		.storm.disk = self->disk.node,
+	const struct storm storm = {
+		.end = now_ns() + storm_time(2 * NSEC_PER_SEC),
+		.disk = self->disk.node,
+		.top = DEEP,
 	};
-	struct load load = { .cpu = -1, .fn = run_job, .arg = &job };
 	pid_t pid[MAX_JOBS];
 	const char *found;
 	int nr = 0;
 
 	storm_events_begin();
-	for (; nr < MAX_JOBS && variant->fn[nr]; nr++) {
-		job.fn = variant->fn[nr];
-		/* Whoever plays with the tasks comes before them. */
-		load.policy = job.fn == watch_totals ? SCHED_OTHER : SCHED_FIFO;
-		load.prio = job.fn == watch_totals ? 0 : 40;
-		pid[nr] = load_start(&load);
-	}
+	for (; nr < MAX_JOBS && variant->fn[nr]; nr++)
+		pid[nr] = storm_start(variant->fn[nr], &storm,
+				      variant->fn[nr] == storm_readers ? SCHED_OTHER : SCHED_FIFO);
 	for (int i = 0; i < nr; i++)
 		load_wait(pid[i]);
 	ksft_print_msg("%lu events\n", storm_events());
 	EXPECT_LT(0, storm_events());
-	found = find_leak(self->disk.node);
+	cgroup_write(DEEP, "cgroup.subtree_control", "-cpu -memory");
+	cgroup_make(PROBE);
+	found = find_leak_in(PROBE, self->disk.node);
 	EXPECT_EQ(NULL, found) {
 		TH_LOG("%s", found);
 	}

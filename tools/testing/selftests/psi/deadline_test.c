@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Deadline tasks: out of budget they are runnable, and on no queue
+ *
+ * Invariant: a task that is throttled waits for a CPU, on the CPU it last ran on. When that
+ * one goes offline the task is moved without being enqueued, or dequeued, on the way: when
+ * its budget is full again a timer takes it to another CPU.
+ *
+ * What would break it: a move that leaves what the task is counted as behind, on a CPU that
+ * nobody will ever look at it on again. From then on the system has cpu pressure for good.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <linux/sched/types.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_crew.h"
+#include "psi_leak.h"
+
+/* Returns 0, or what errno was: EBUSY when the CPUs have no time left to promise. */
+static int set_deadline(pid_t pid, __u64 runtime, __u64 period)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_DEADLINE,
+		.sched_runtime = runtime,
+		.sched_deadline = period,
+		.sched_period = period,
+	};
+
+	return syscall(SYS_sched_setattr, pid, &attr, 0) ? errno : 0;
+}
+
+/* ---- A CPU that goes offline ---- */
+
+#define RUNTIME		(50 * NSEC_PER_MSEC)
+#define PERIOD		(4 * NSEC_PER_SEC)
+
+static void run_everywhere(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (int cpu = 0; cpu < cpus_possible(); cpu++)
+		CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		psi_die("sched_setaffinity: %s", strerror(errno));
+}
+
+/* It says where it runs. It must be free to run everywhere, but goes nowhere by itself. */
+static void tell_cpu(void *arg)
+{
+	int *cpu = arg, error;
+
+	run_everywhere();
+	error = set_deadline(0, RUNTIME, PERIOD);
+	if (error)
+		psi_die("sched_setattr: %s", strerror(error));
+	for (;;)
+		__atomic_store_n(cpu, sched_getcpu(), __ATOMIC_RELAXED);
+}
+
+FIXTURE(offline) {
+	int *cpu;
+	pid_t pid;
+};
+
+FIXTURE_VARIANT(offline) {
+	__u64 lives;
+};
+
+/* Its budget lasts for 50 ms, and is full again 4 s after it began. */
+FIXTURE_VARIANT_ADD(offline, and_is_killed_after_its_move) {
+	.lives = 5 * NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(offline, and_is_killed_before_its_move) {
+	.lives = NSEC_PER_SEC,
+};
+
+FIXTURE_SETUP(offline)
+{
+	const struct load load = {
+		.cpu = 1,
+		.fn = tell_cpu,
+		.arg = self->cpu = shared_memory(sizeof(*self->cpu)),
+	};
+
+	cpus_use(2);
+	pin_to(0);
+	self->pid = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(offline)
+{
+	if (self->pid)
+		load_stop(self->pid);
+	cpus_use(cpus_possible());
+}
+
+/* It would grow by the whole time. */
+static bool cpu_stands_still(void)
+{
+	struct quiet q;
+
+	/* The window in which the task was there has to end. */
+	sleep_for(3 * NSEC_PER_SEC);
+	quiet_measure(&q, 5 * NSEC_PER_SEC);
+	ksft_print_msg("idle for 5 s: cpu grew by %.6f s\n", q.cpu / 1e9);
+	return q.cpu < 50 * NSEC_PER_MSEC;
+}
+
+TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
+{
+	__u64 some;
+
+	sleep_for(NSEC_PER_SEC);
+	ASSERT_EQ(1, __atomic_load_n(self->cpu, __ATOMIC_RELAXED));
+	/* Throttled, it waits: or there would be nothing to leave behind. */
+	some = psi_some_ns(PSI_CPU);
+	sleep_for(NSEC_PER_SEC);
+	EXPECT_LT(900 * NSEC_PER_MSEC, psi_some_ns(PSI_CPU) - some);
+
+	cpu_online(1, false);
+	sleep_for(variant->lives);
+	/* Killed too, it has to be moved first: it dies where it runs. */
+	load_stop(self->pid);
+	self->pid = 0;
+	if (variant->lives > PERIOD)
+		EXPECT_EQ(0, __atomic_load_n(self->cpu, __ATOMIC_RELAXED));
+	EXPECT_TRUE(cpu_stands_still());
+	cpu_online(1, true);
+	EXPECT_TRUE(cpu_stands_still());
+}
+
+/* ---- A storm: on CPUs that run in parallel ---- */
+
+#define LATENCY		(5 * NSEC_PER_MSEC)
+#define PATIENCE	(5 * NSEC_PER_SEC)
+
+/**
+ * struct pack - deadline tasks, and whether they live
+ * @pid: of each
+ * @progress: of each, grows whenever it runs
+ * @lost: how many were throttled, and not seen again
+ *
+ * On a host that is late, a deadline task of 6.12 sometimes loses its replenishment: it is
+ * throttled for ever, with or without PSI ("DL replenish lagged too much"). So that is
+ * what a storm has to live with, and nothing else; such a task goes on as soon as it is given
+ * another policy.
+ */
+struct pack {
+	pid_t pid[CREW];
+	unsigned long progress[CREW];
+	unsigned long lost;
+};
+
+static void progress_forever(void *arg)
+{
+	unsigned long *progress = arg;
+
+	for (;;) {
+		__u64 end = now_ns() + storm_chance(6) * NSEC_PER_MSEC;
+
+		while (now_ns() < end)
+			__atomic_fetch_add(progress, 1, __ATOMIC_RELAXED);
+		sleep_for(storm_chance(4) * NSEC_PER_MSEC);
+		__atomic_fetch_add(progress, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void pack_start(struct pack *pack, int nr)
+{
+	const struct load load = { .cpu = -1, .fn = progress_forever, .arg = &pack->progress[nr] };
+
+	pack->pid[nr] = load_start(&load);
+}
+
+static void find_again(struct pack *pack, int nr)
+{
+	pack->lost++;
+	set_policy(pack->pid[nr], SCHED_OTHER, 0);
+}
+
+static bool makes_progress(const struct pack *pack, int nr)
+{
+	unsigned long before = __atomic_load_n(&pack->progress[nr], __ATOMIC_RELAXED);
+	__u64 end = now_ns() + PATIENCE;
+
+	while (now_ns() < end) {
+		sleep_for(10 * NSEC_PER_MSEC);
+		if (__atomic_load_n(&pack->progress[nr], __ATOMIC_RELAXED) != before)
+			return true;
+	}
+	return false;
+}
+
+static void pack_stop(struct pack *pack, int nr)
+{
+	__u64 end = now_ns() + PATIENCE;
+	pid_t pid;
+
+	kill(pack->pid[nr], SIGKILL);
+	while (!(pid = waitpid(pack->pid[nr], NULL, WNOHANG)) && now_ns() < end)
+		sleep_for(NSEC_PER_MSEC);
+	if (!pid) {
+		find_again(pack, nr);
+		pid = waitpid(pack->pid[nr], NULL, 0);
+	}
+	if (pid != pack->pid[nr])
+		psi_die("waitpid: %s", strerror(errno));
+}
+
+static void pack_storm(struct pack *pack, const struct storm *storm)
+{
+	for (int i = 0; i < CREW; i++)
+		pack_start(pack, i);
+	while (!storm_over(storm)) {
+		__u64 period = (5 + storm_chance(50)) * NSEC_PER_MSEC;
+		int error, nr = storm_chance(CREW);
+
+		switch (storm_chance(8)) {
+		case 0:
+			pack_stop(pack, nr);
+			pack_start(pack, nr);
+			break;
+		case 1:
+			set_policy(pack->pid[nr], SCHED_OTHER, storm_chance(10));
+			break;
+		default:
+			error = set_deadline(pack->pid[nr], period / (2 + storm_chance(8)), period);
+			if (error && error != EBUSY)
+				psi_die("sched_setattr: %s", strerror(error));
+		}
+		sleep_for(storm_chance(4) * STEP);
+	}
+	for (int i = 0; i < CREW; i++) {
+		if (!makes_progress(pack, i))
+			find_again(pack, i);
+		/* Nobody is lost otherwise. */
+		if (!makes_progress(pack, i))
+			psi_die("a task does not run, whatever its policy");
+		pack_stop(pack, i);
+	}
+	ksft_print_msg("%lu events, %lu tasks were lost\n", storm_events(), pack->lost);
+}
+
+FIXTURE(deadline) {
+	struct slow_disk disk;
+	struct pack *pack;
+};
+
+FIXTURE_SETUP(deadline)
+{
+	cpus_use(cpus_possible());
+	task_delays_on();
+	set_policy(0, SCHED_FIFO, 50);
+	slow_disk_create(&self->disk, "psi_deadline", LATENCY, 64);
+	self->pack = shared_memory(sizeof(*self->pack));
+	storm_events_begin();
+}
+
+FIXTURE_TEARDOWN(deadline)
+{
+	slow_disk_remove(&self->disk);
+}
+
+TEST_F_TIMEOUT(deadline, tasks_leave_nothing_behind, STORM_TIMEOUT)
+{
+	const struct storm storm = { .end = now_ns() + storm_time(5 * NSEC_PER_SEC) };
+	const char *found;
+
+	pack_storm(self->pack, &storm);
+	EXPECT_LT(0, storm_events());
+	found = find_leak(self->disk.node);
+	EXPECT_EQ(NULL, found) {
+		TH_LOG("%s", found);
+	}
+}
+
+/* This one is about the kernel and needs no PSI: 6.12 fails it on a late host. */
+TEST_F_TIMEOUT(deadline, no_task_is_lost, STORM_TIMEOUT)
+{
+	const struct storm storm = { .end = now_ns() + storm_time(5 * NSEC_PER_SEC) };
+
+	pack_storm(self->pack, &storm);
+	EXPECT_EQ(0, self->pack->lost);
+}
+
+TEST_HARNESS_MAIN

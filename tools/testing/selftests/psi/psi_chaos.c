@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Everything at once, and who plays with the pressure files meanwhile. See psi_storm.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "psi_cgroup.h"
+#include "psi_crew.h"
+#include "psi_leak.h"
+#include "psi_trigger.h"
+
+#define PATH_SIZE	256
+
+/* ---- Some file of some cgroup ---- */
+
+/* What a pattern finds below the cgroups of the storms; they come and go meanwhile. */
+static void find_files(const char *names, glob_t *found)
+{
+	static const char * const depths[] = {
+		CGROUP_ROOT "/psi_*", CGROUP_ROOT "/psi_*/psi_*", CGROUP_ROOT "/psi_*/psi_*/psi_*",
+	};
+	char pattern[PATH_SIZE];
+	int error = GLOB_NOMATCH;
+
+	memset(found, 0, sizeof(*found));
+	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
+		snprintf(pattern, sizeof(pattern), "%s/%s", depths[i], names);
+		error = glob(pattern, i ? GLOB_APPEND : 0, NULL, found);
+		if (error && error != GLOB_NOMATCH)
+			psi_die("%s: glob failed", pattern);
+	}
+}
+
+/* ---- Readers ---- */
+
+#define READS	20
+
+void storm_read_file(const char *path)
+{
+	struct psi psi, last = {};
+	const char *error;
+	char buf[512];
+	ssize_t len;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && storm_is_gone(errno))
+		return;
+	if (fd < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	for (int i = 0; i < READS; i++) {
+		len = pread(fd, buf, sizeof(buf), 0);
+		if (len < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
+			break;
+		error = len < 0 ? strerror(errno) : psi_parse(buf, len, &psi);
+		if (error)
+			psi_die("%s: %s", path, error);
+		error = find_excess_in(path, &psi);
+		if (error)
+			psi_die("%s", error);
+		if (psi.some.total < last.some.total || psi.full.total < last.full.total)
+			psi_die("%s went backwards", path);
+		last = psi;
+		if (storm_chance(2))
+			sleep_for(storm_chance(300) * NSEC_PER_USEC);
+	}
+	close(fd);
+}
+
+void storm_readers(const struct storm *storm)
+{
+	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ };
+	glob_t found;
+
+	while (now_ns() < storm->end) {
+		for (size_t i = 0; i < ARRAY_SIZE(system); i++)
+			storm_read_file(system[i]);
+		find_files("[cim][pero]*.pressure", &found);
+		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
+			storm_read_file(found.gl_pathv[i]);
+		globfree(&found);
+	}
+}
+
+/* ---- Switches ---- */
+
+static void set_switch(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if ((fd < 0 || write(fd, text, 1) != 1) && !storm_is_gone(errno))
+		psi_die("%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+void storm_toggles(const struct storm *storm)
+{
+	glob_t found;
+
+	while (!storm_over(storm)) {
+		find_files("cgroup.pressure", &found);
+		if (found.gl_pathc)
+			set_switch(found.gl_pathv[storm_chance(found.gl_pathc)],
+				   storm_chance(2) ? "1" : "0");
+		globfree(&found);
+		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
+	}
+	find_files("cgroup.pressure", &found);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		set_switch(found.gl_pathv[i], "1");
+	globfree(&found);
+}
+
+/* ---- Triggers ---- */
+
+#define NR_TRIGGERS	32
+
+/* A descriptor with a trigger, or -1. */
+static int arm_some_file(void)
+{
+	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO };
+	int windows = 500 + storm_chance(1500), fd, error;
+	const char *path = system[storm_chance(3)];
+	char text[64];
+	glob_t found;
+
+	find_files("[cim][peo]*.pressure", &found);
+	if (found.gl_pathc && storm_chance(4))
+		path = found.gl_pathv[storm_chance(found.gl_pathc)];
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && !storm_is_gone(errno))
+		psi_die("%s: %s", path, strerror(errno));
+	if (fd >= 0) {
+		snprintf(text, sizeof(text), "%s %u %u", storm_chance(2) ? "some" : "full",
+			 1 + storm_chance(windows * 1000), windows * 1000);
+		error = trigger_set(fd, text);
+		if (error && error != ENODEV)
+			psi_die("%s: \"%s\": %s", path, text, strerror(error));
+	}
+	globfree(&found);
+	return fd;
+}
+
+void storm_triggers(const struct storm *storm)
+{
+	struct pollfd pfd[NR_TRIGGERS];
+
+	for (int i = 0; i < NR_TRIGGERS; i++)
+		pfd[i] = (struct pollfd){ .fd = -1, .events = POLLPRI };
+	while (!storm_over(storm)) {
+		int i = storm_chance(NR_TRIGGERS);
+
+		if (poll(pfd, NR_TRIGGERS, 0) < 0)
+			psi_die("poll: %s", strerror(errno));
+		if (pfd[i].fd >= 0)
+			close(pfd[i].fd);
+		pfd[i].fd = storm_chance(4) ? arm_some_file() : -1;
+		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
+	}
+	for (int i = 0; i < NR_TRIGGERS; i++)
+		if (pfd[i].fd >= 0)
+			close(pfd[i].fd);
+}
+
+/* ---- Everything at once ---- */
+
+struct job {
+	void (*fn)(const struct storm *storm);
+	struct storm storm;
+};
+
+static void run_job(void *arg)
+{
+	const struct job *job = arg;
+
+	job->fn(&job->storm);
+}
+
+pid_t storm_start(void (*fn)(const struct storm *storm), const struct storm *storm, int policy)
+{
+	struct job job = { .fn = fn, .storm = *storm };
+	const struct load load = {
+		.cpu = -1,
+		.policy = policy,
+		.prio = policy == SCHED_FIFO ? 40 : 0,
+		.fn = run_job,
+		.arg = &job,
+	};
+
+	return load_start(&load);
+}
+
+#define AT_ONCE	3
+
+void storm_chaos(const struct storm *storm)
+{
+	static void (* const all[])(const struct storm *storm) = {
+		storm_affinity, storm_iowait_affinity, storm_policy, storm_stop, storm_ptrace,
+		storm_freeze, storm_kill, storm_fork, storm_threads, storm_cgroup_move,
+		storm_cpu_limit, storm_naps, storm_ping_pong, storm_boost, storm_reclaim,
+		storm_hotplug, storm_pipes, storm_errors, storm_swap, storm_high, storm_oom,
+	};
+	const int nr = ARRAY_SIZE(all);
+
+	while (!storm_over(storm)) {
+		int first = storm_chance(nr), step = 1 + storm_chance((nr - 1) / AT_ONCE);
+		__u64 end = now_ns() + (1 + storm_chance(4)) * NSEC_PER_SEC;
+		struct storm part = *storm;
+		pid_t pid[AT_ONCE];
+
+		if (end < part.end)
+			part.end = end;
+		for (int i = 0; i < AT_ONCE; i++)
+			pid[i] = storm_start(all[(first + i * step) % nr], &part, SCHED_FIFO);
+		for (int i = 0; i < AT_ONCE; i++)
+			load_wait(pid[i]);
+	}
+}
