@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Storms of tasks that want more memory than their cgroup lets them have. See psi_storm.h. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,21 +52,38 @@ static pid_t eater_start(const char *group)
 	return pid;
 }
 
-/* One of them is moved to another CPU or cgroup, or dies. */
+/* Those who died, by whatever hand, make room for others. */
+static void replace_dead(struct crew *crew, const char * const groups[2])
+{
+	for (int i = 0; i < CREW; i++) {
+		pid_t pid = waitpid(crew->pid[i], NULL, WNOHANG);
+
+		if (pid < 0)
+			psi_die("waitpid: %s", strerror(errno));
+		if (pid)
+			crew->pid[i] = eater_start(groups[storm_chance(2)]);
+	}
+}
+
+/*
+ * One of them is moved to another CPU or cgroup, or killed. It may take its time to die, but
+ * nobody waits for that.
+ */
 static void trouble(struct crew *crew, const char * const groups[2])
 {
-	pid_t *pid = &crew->pid[storm_chance(CREW)];
+	pid_t pid;
 
+	replace_dead(crew, groups);
+	pid = crew->pid[storm_chance(CREW)];
 	switch (storm_chance(4)) {
 	case 0:
-		load_stop(*pid);
-		*pid = eater_start(groups[storm_chance(2)]);
+		kill(pid, SIGKILL);
 		break;
 	case 1:
-		group_move(groups[storm_chance(2)], *pid);
+		group_move(groups[storm_chance(2)], pid);
 		break;
 	default:
-		move_somewhere(*pid);
+		move_somewhere(pid);
 	}
 }
 
@@ -161,31 +179,19 @@ void storm_high(const struct storm *storm)
 	groups_remove(groups, 2);
 }
 
-/* Those who were killed for the memory make room for others. */
-static void replace_dead(struct crew *crew, const char *group)
-{
-	for (int i = 0; i < CREW; i++) {
-		pid_t pid = waitpid(crew->pid[i], NULL, WNOHANG);
-
-		if (pid < 0)
-			psi_die("waitpid: %s", strerror(errno));
-		if (pid)
-			crew->pid[i] = eater_start(group);
-	}
-}
-
 /* Killed in the middle of reclaim, one by one or the whole cgroup at once. */
 void storm_oom(const struct storm *storm)
 {
 	const char *groups[2];
 	struct crew crew;
 
+	/* Each death is a page of text as it is. */
+	write_file("/proc/sys/vm/oom_dump_tasks", "0");
 	groups_make(storm, "oom", "+memory", groups, 2);
 	set_both(groups, "memory.swap.max", "0");
 	set_both(groups, "memory.max", "4194304");
 	crew_start_in(&crew, groups[0]);
 	while (!storm_over(storm)) {
-		replace_dead(&crew, groups[storm_chance(2)]);
 		trouble(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.oom.group",

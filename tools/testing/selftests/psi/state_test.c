@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_trigger.h"
@@ -185,6 +186,7 @@ FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) {
 
 FIXTURE_SETUP(tasks)
 {
+	cgroup_moves_are_fast();
 	cpus_use(cpus_possible());
 	task_delays_on();
 	set_policy(0, SCHED_FIFO, 50);
