@@ -639,7 +639,7 @@ static void fail_forever(void *arg)
 	}
 }
 
-/* Half of the device fails, and which half changes. */
+/* Half of the device fails, and which half changes. It is not over before something failed. */
 void storm_errors(const struct storm *storm)
 {
 	struct load load = { .cpu = -1, .fn = fail_forever };
@@ -655,7 +655,7 @@ void storm_errors(const struct storm *storm)
 	slow_disk_fail(&disk, 0, half - 1, true);
 	load.arg = disk.node;
 	crew_start(&crew, &load);
-	while (!storm_over(storm)) {
+	while (!storm_over(storm) || !__atomic_load_n(failures, __ATOMIC_RELAXED)) {
 		pid_t *pid = &crew.pid[storm_chance(CREW)];
 
 		if (!storm_chance(4)) {
@@ -675,8 +675,6 @@ void storm_errors(const struct storm *storm)
 	slow_disk_fail(&disk, 0, 2 * half - 1, false);
 	slow_disk_remove(&disk);
 	groups_remove(groups, 2);
-	if (!*failures)
-		psi_die("no read or write has failed");
 	ksft_print_msg("%lu reads and writes failed\n", *failures);
 	munmap(failures, sizeof(*failures));
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Storms of tasks that want more memory than their cgroup lets them have. See psi_storm.h. */
+/*
+ * Storms of tasks that want more memory than their cgroup lets them have. See psi_storm.h.
+ *
+ * None is over before it was one: before somebody was held back, swapped in or killed.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,14 +112,9 @@ static unsigned long memory_events(const char * const groups[2], const char *wha
 	return sum;
 }
 
-/* The storm was one: what it is about has happened. */
-static void expect_events(const char * const groups[2], const char *what)
+static void say_events(const char * const groups[2], const char *what)
 {
-	unsigned long events = memory_events(groups, what);
-
-	ksft_print_msg("memory.events: %s %lu\n", what, events);
-	if (!events)
-		psi_die("memory.events: no %s", what);
+	ksft_print_msg("memory.events: %s %lu\n", what, memory_events(groups, what));
 }
 
 #define SWAP_NAME	"psi_swap"
@@ -158,17 +157,14 @@ void storm_swap(const struct storm *storm)
 	groups_make(storm, "swap", "+memory", groups, 2);
 	set_both(groups, "memory.max", "4194304");
 	crew_start_in(&crew, groups[0]);
-	while (!storm_over(storm)) {
+	while (!storm_over(storm) || swap_ins() == reads) {
 		trouble(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(3) * STEP);
 	}
 	crew_stop(&crew);
-	reads = swap_ins() - reads;
-	ksft_print_msg("swapped in %lu times\n", reads);
-	if (!reads)
-		psi_die("nothing was swapped in");
+	ksft_print_msg("swapped in %lu times\n", swap_ins() - reads);
 	groups_remove(groups, 2);
 	if (swapoff(swap.node))
 		psi_die("swapoff: %s", strerror(errno));
@@ -186,14 +182,14 @@ void storm_high(const struct storm *storm)
 	set_both(groups, "memory.swap.max", "0");
 	set_both(groups, "memory.high", high[0]);
 	crew_start_in(&crew, groups[0]);
-	while (!storm_over(storm)) {
+	while (!storm_over(storm) || !memory_events(groups, "high")) {
 		trouble(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(3) * STEP);
 	}
 	crew_stop(&crew);
-	expect_events(groups, "high");
+	say_events(groups, "high");
 	groups_remove(groups, 2);
 }
 
@@ -209,7 +205,7 @@ void storm_oom(const struct storm *storm)
 	set_both(groups, "memory.swap.max", "0");
 	set_both(groups, "memory.max", "4194304");
 	crew_start_in(&crew, groups[0]);
-	while (!storm_over(storm)) {
+	while (!storm_over(storm) || !memory_events(groups, "oom_kill")) {
 		trouble(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.oom.group",
@@ -217,6 +213,6 @@ void storm_oom(const struct storm *storm)
 		sleep_for(storm_chance(3) * STEP);
 	}
 	crew_stop(&crew);
-	expect_events(groups, "oom_kill");
+	say_events(groups, "oom_kill");
 	groups_remove(groups, 2);
 }
