@@ -147,8 +147,8 @@ void group_enter(const char *path)
 
 #define PF_KTHREAD	0x00200000
 
-/* Switches of one thread, 0 if it is none of the kernel or gone. */
-static __u64 switches_of(const char *pid)
+/* Switches of one thread, 0 if it is none of the kernel, not called so, or gone. */
+static __u64 switches_of(const char *pid, const char *name)
 {
 	unsigned long long voluntary, other;
 	unsigned int flags;
@@ -157,6 +157,9 @@ static __u64 switches_of(const char *pid)
 
 	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
 	if (read_file(path, buf, sizeof(buf)) < 0)
+		return 0;
+	at = strchr(buf, '(');
+	if (!at || strncmp(at + 1, name, strlen(name)))
 		return 0;
 	at = strrchr(buf, ')');
 	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
@@ -173,7 +176,8 @@ static __u64 switches_of(const char *pid)
 	return voluntary + other;
 }
 
-__u64 kthread_switches(void)
+/* Of all whose name begins so. */
+static __u64 switches_of_threads(const char *name)
 {
 	struct dirent *entry;
 	__u64 sum = 0;
@@ -184,7 +188,17 @@ __u64 kthread_switches(void)
 		psi_die("/proc: %s", strerror(errno));
 	while ((entry = readdir(proc)))
 		if (isdigit(entry->d_name[0]))
-			sum += switches_of(entry->d_name);
+			sum += switches_of(entry->d_name, name);
 	closedir(proc);
 	return sum;
+}
+
+__u64 kthread_switches(void)
+{
+	return switches_of_threads("");
+}
+
+__u64 monitor_switches(void)
+{
+	return switches_of_threads("psi_watch");
 }

@@ -71,5 +71,7 @@ void group_leave(void);
 
 /* How often kernel threads were switched to so far. */
 __u64 kthread_switches(void);
+/* The same of the threads that serve triggers. */
+__u64 monitor_switches(void);
 
 #endif

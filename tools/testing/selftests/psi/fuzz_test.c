@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pressure files against a model, at random
+ *
+ *	fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
+ *
+ * Invariant: whatever is written to a pressure file, and whatever happens in which order
+ * to files, cgroups and tasks, each call returns what the specification says, and at the
+ * end nothing is left.
+ *
+ *  - texts: triggers made by a grammar that is a bit too wide, and changed byte by byte. A
+ *    judge that works another way than the kernel's parser says what must come of each. Of
+ *    some that are accepted, the trigger is watched: it must not fire on less than the
+ *    threshold that the judge read, and must on more.
+ *  - sequence: cgroups come and go, are switched off and on, tasks run in them and are moved
+ *    and killed, files are opened, read, armed, polled, duplicated and left to children
+ *    that die with them. A model of all that is in psi_fuzz_model.c.
+ *
+ * What would break it: a parser with an opinion of its own, an error path that leaves half a
+ * trigger, a descriptor that outlives its cgroup, a total that jumps when accounting is
+ * switched on, a count that is left behind in a cgroup that nobody can see any more.
+ *
+ * A seed gives the same operations each time, and in virtual time the same run. One that
+ * fails tells the last of them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "psi_cgroup.h"
+#include "psi_fuzz.h"
+#include "psi_trigger.h"
+
+#define PAGE	4096
+
+/* ---- Where texts are written to ---- */
+
+static const struct {
+	const char *path;
+	bool cgroup;
+	enum fuzz_resource resource;
+} files[] = {
+	{ PSI_CPU, false, FUZZ_CPU },
+	{ PSI_MEMORY, false, FUZZ_MEMORY },
+	{ PSI_IO, false, FUZZ_IO },
+	{ PSI_IRQ, false, FUZZ_IRQ },
+	{ FUZZ_TOP "/cpu.pressure", true, FUZZ_CPU },
+	{ FUZZ_TOP "/memory.pressure", true, FUZZ_MEMORY },
+	{ FUZZ_TOP "/io.pressure", true, FUZZ_IO },
+	{ FUZZ_TOP "/irq.pressure", true, FUZZ_IRQ },
+	{ CGROUP_ROOT "/io.pressure", true, FUZZ_IO },
+};
+
+static int open_as(const char *path, int flags, bool privileged)
+{
+	int fd;
+
+	if (!privileged)
+		be_privileged(false);
+	fd = open(path, flags | O_CLOEXEC);
+	if (!privileged)
+		be_privileged(true);
+	if (fd < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* Memory of TEXT_MAX bytes, with nothing behind it. */
+static char *guarded_memory(void)
+{
+	char *mem = mmap(NULL, TEXT_MAX + PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED || munmap(mem + TEXT_MAX, PAGE))
+		psi_die("mmap: %s", strerror(errno));
+	return mem;
+}
+
+/* Puts a text somewhere, often across two pages or up to the last byte of memory. */
+static char *place(char *mem, const struct fuzz_text *text)
+{
+	char *at = mem;
+
+	if (text->len <= PAGE) {
+		switch (fuzz_below(4)) {
+		case 0:
+			at = mem + TEXT_MAX - text->len;
+			break;
+		case 1:
+			at = mem + PAGE - fuzz_below(text->len + 1);
+			break;
+		}
+	}
+	memcpy(at, text->bytes, text->len);
+	return at;
+}
+
+/* ---- One text ---- */
+
+static void expect_write(const struct target *target, int fd, const char *bytes, size_t len,
+			 size_t mapped, const char *path)
+{
+	__u64 expected = write_expected(target, bytes, len, mapped);
+	ssize_t ret = write(fd, bytes, len);
+	int error = errno;
+
+	if (write_result(ret, error, len) & expected)
+		return;
+	fuzz_fail("%s, %s: write of %zu bytes (%zu mapped) \"%s\" returned %zd (%s), allowed is %#llx",
+		  path, target->privileged ? "privileged" : "ordinary", len, mapped,
+		  text_quote(bytes, mapped < len ? mapped : len), ret,
+		  ret < 0 ? strerror(error) : "ok", (unsigned long long)expected);
+}
+
+static void expect_armed(const struct target *target, int fd, const char *path)
+{
+	bool armed = !(poll_fd(fd, POLLPRI, 0) & POLLERR);
+
+	if (armed != target->armed)
+		fuzz_fail("%s: %s is armed", path, armed ? "something" : "nothing");
+}
+
+static void try_text(char *mem, const struct fuzz_text *text)
+{
+	static const char good[] = "full 100000 2000000\n";
+	size_t nr = fuzz_below(ARRAY_SIZE(files));
+	const char *path = files[nr].path, *bytes;
+	struct target target = {
+		.cgroup = files[nr].cgroup,
+		.resource = files[nr].resource,
+		.writable = true,
+		.privileged = fuzz_below(3),
+	};
+	bool armable = target.resource != FUZZ_IRQ || psi_irq_accounted();
+	int fd = open_as(path, fuzz_below(8) ? O_RDWR : O_WRONLY, target.privileged);
+	size_t len = text->len, mapped;
+
+	bytes = place(mem, text);
+	mapped = mem + TEXT_MAX - bytes;
+	/* Ask for more bytes than there are. */
+	if (mapped == len && !fuzz_below(8))
+		len += 1 + fuzz_below(100);
+	story_add("%s \"%s\"", path, text_quote(bytes, text->len));
+	expect_write(&target, fd, bytes, len, mapped, path);
+	target.armed = write_expected(&target, bytes, len, mapped) == WRITE_ARMS;
+	expect_armed(&target, fd, path);
+	/* Then one that is good, and what it was once more: there is room for one only. */
+	expect_write(&target, fd, good, sizeof(good) - 1, sizeof(good), path);
+	target.armed = armable;
+	expect_armed(&target, fd, path);
+	expect_write(&target, fd, bytes, len, mapped, path);
+	expect_armed(&target, fd, path);
+	if (close(fd))
+		fuzz_fail("%s: close: %s", path, strerror(errno));
+}
+
+/* ---- What an accepted text means ---- */
+
+#define LATENCY		(50 * NSEC_PER_MSEC)
+#define LATENCY_US	(LATENCY / NSEC_PER_USEC)
+
+/*
+ * The caller stalls on io, in steps of LATENCY; who spins beside it is productive, so that
+ * is no full. True if the text was one to find out about.
+ */
+static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *text)
+{
+	const struct load load = { .cpu = 0, .policy = SCHED_IDLE, .cgroup = FUZZ_TOP, .fn = spin };
+	struct meaning meaning;
+	pid_t spinner = 0;
+	int fd, steps;
+
+	if (text->len > PAGE || !text_means(text->bytes, text->len, &meaning))
+		return false;
+	/* What rounding, and the time it takes to call read(), make of it is not the point. */
+	steps = meaning.stall / LATENCY_US;
+	if (meaning.stall % LATENCY_US < LATENCY_US / 5 ||
+	    meaning.stall % LATENCY_US > LATENCY_US * 4 / 5 || steps > 20 ||
+	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
+		return false;
+	story_add("watch \"%s\"", text_quote(text->bytes, text->len));
+	fd = open_as(FUZZ_TOP "/io.pressure", O_RDWR, true);
+	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
+		fuzz_fail("it is refused: %s", strerror(errno));
+	if (!fuzz_below(4))
+		spinner = load_start(&load);
+	for (int i = 0; i < steps; i++)
+		stall(stalls);
+	if (trigger_fired(fd, 0))
+		fuzz_fail("it fired after %d stalls of 50 ms", steps);
+	stall(stalls);
+	if (trigger_fired(fd, meaning.window / 8000) != !(meaning.full && spinner))
+		fuzz_fail("it is wrong after %d stalls of 50 ms, %s beside somebody who runs",
+			  steps + 1, spinner ? "" : "not");
+	if (spinner)
+		load_stop(spinner);
+	close(fd);
+	return true;
+}
+
+#define MEANINGS	16
+
+void fuzz_texts(unsigned int ops)
+{
+	char *mem = guarded_memory();
+	struct fuzz_text text;
+	struct stalls stalls;
+	unsigned int found = 0;
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&stalls, "psi_fuzz", LATENCY);
+	group_enter(FUZZ_TOP);
+	for (unsigned int i = 0; i < ops; i++) {
+		text_random(&text);
+		try_text(mem, &text);
+		if (found < MEANINGS && found < ops / 50)
+			found += try_meaning(&stalls, &text);
+	}
+	group_leave();
+	cgroup_remove(FUZZ_TOP);
+	stalls_remove(&stalls);
+}
+
+/* ---- The program ---- */
+
+static const struct part {
+	const char *name;
+	void (*run)(unsigned int ops);
+	unsigned int ops;
+} parts[] = {
+	{ "texts", fuzz_texts, 4000 },
+	{ "sequence", fuzz_sequence, 2000 },
+};
+
+/* In a process of its own, which may end in the middle. */
+static void run_seed(const struct part *part, unsigned int seed, unsigned int ops)
+{
+	__u64 start = now_ns();
+	int status;
+	pid_t pid;
+
+	story_begin();
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		fuzz_seed(seed);
+		part->run(ops);
+		_exit(KSFT_PASS);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		psi_die("waitpid: %s", strerror(errno));
+	if (status) {
+		story_tell();
+		ksft_print_msg("again: fuzz_test -s %u -n %u %s\n", seed, ops, part->name);
+		cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
+		if (!access(FUZZ_TOP, F_OK))
+			cgroup_tree_remove(FUZZ_TOP);
+	}
+	ksft_test_result(!status, "%s, seed %u: %u operations in %.1f s\n", part->name, seed,
+			 story_length(), (now_ns() - start) / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int seed = 1, seeds = 1, ops = 0;
+	const char *only = NULL;
+	int option;
+
+	while ((option = getopt(argc, argv, "s:r:n:")) != -1) {
+		switch (option) {
+		case 's':
+			seed = strtoul(optarg, NULL, 0);
+			break;
+		case 'r':
+			seeds = strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			ops = strtoul(optarg, NULL, 0);
+			break;
+		default:
+			psi_die("usage: fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
+		}
+	}
+	if (optind < argc)
+		only = argv[optind];
+	ksft_print_header();
+	ksft_set_plan(seeds * (only ? 1 : ARRAY_SIZE(parts)));
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (unsigned int j = 0; j < seeds; j++)
+			if (!only || !strcmp(only, parts[i].name))
+				run_seed(&parts[i], seed + j, ops ?: parts[i].ops);
+	ksft_finished();
+}

@@ -1,0 +1,1072 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations at random on cgroups, tasks and pressure files, against a model
+ *
+ * The model
+ *
+ *   group   a cgroup: is it there, is its accounting on, the totals that were seen last
+ *   file    an open file: of which group, how opened, dead or armed, what it was armed with
+ *   desc    a descriptor of this process; several may share a file
+ *   holder  a child with all descriptors there were at its birth: it keeps files alive
+ *   task    a holder that runs, naps or reads in a group
+ *   item    a file that the epoll instance watches
+ *
+ *   An operation does one system call, and compares what comes of it with what the model
+ *   says. What depends on the moment (has a trigger fired by now?) is checked for what it
+ *   must not be: an event for less stall than the threshold, a second one too soon, a total
+ *   that goes backwards or grows by more than time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "psi_cgroup.h"
+#include "psi_fuzz.h"
+#include "psi_storm.h"
+#include "psi_trigger.h"
+
+#define ALWAYS		(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
+#define BROKEN		(POLLERR | POLLPRI)
+
+#define NR_GROUPS	10
+#define NR_FILES	64
+#define NR_DESCS	24
+#define NR_HOLDERS	3
+#define NR_TASKS	6
+#define DEPTH		5
+#define PATH_SIZE	128
+
+/* The first two are always there. */
+enum { ROOT, TOP };
+
+/**
+ * struct seen - what was read of one pressure file
+ * @valid: it was
+ * @at: when, before it was read
+ * @some: its totals in us
+ * @full: see @some
+ */
+struct seen {
+	bool valid;
+	__u64 at;
+	__u64 some;
+	__u64 full;
+};
+
+/**
+ * struct group - a cgroup
+ * @there: it exists
+ * @off: its cgroup.pressure is 0
+ * @parent: index of its parent
+ * @depth: below the top
+ * @path: its directory
+ * @seen: its files, as read last
+ */
+struct group {
+	bool there;
+	bool off;
+	int parent;
+	int depth;
+	char path[PATH_SIZE];
+	struct seen seen[NR_FUZZ_RESOURCES];
+};
+
+/**
+ * struct file - an open file
+ * @refs: descriptors, of this process and of holders; 0: not in use
+ * @group: whose; those of /proc are the root's, too
+ * @readable: open for reading
+ * @target: what a write sees of it
+ * @text: what it has been armed with
+ * @armed_at: when
+ * @base: the total at that time, or a bit less, in us
+ * @events: that were collected
+ * @pos: where it is read, -1 when that is not known
+ * @stream: what was read since @pos was 0
+ */
+struct file {
+	int refs;
+	int group;
+	bool readable;
+	struct target target;
+	struct meaning text;
+	__u64 armed_at;
+	__u64 base;
+	unsigned int events;
+	int pos;
+	char stream[512];
+};
+
+struct desc {
+	int fd;
+	struct file *file;
+};
+
+struct holder {
+	pid_t pid;
+	struct file *files[NR_DESCS];
+};
+
+/**
+ * struct item - a file in the epoll instance
+ * @file: the file, NULL: not in use
+ * @events: what was asked for
+ * @armed: the file had a trigger when it was added
+ * @owed: it has died since: that has to be told, even to who is told once only
+ */
+struct item {
+	struct file *file;
+	unsigned int events;
+	bool armed;
+	bool owed;
+};
+
+struct task {
+	struct holder holder;
+	int group;
+};
+
+static struct group groups[NR_GROUPS];
+static struct file open_files[NR_FILES];
+static struct desc descs[NR_DESCS];
+static struct holder holders[NR_HOLDERS];
+static struct item items[NR_DESCS];
+static struct task tasks[NR_TASKS];
+static const char *disk_node;
+static int epoll_fd;
+static bool irq_accounted;
+
+static const char * const names[NR_FUZZ_RESOURCES] = { "cpu", "memory", "io", "irq" };
+
+/* ---- Choices ---- */
+
+#define choose(array, condition)					\
+({									\
+	size_t __nr = ARRAY_SIZE(array), __start = fuzz_below(__nr), __i; \
+	typeof(&(array)[0]) it = NULL, __found = NULL;			\
+									\
+	for (__i = 0; __i < __nr && !__found; __i++) {			\
+		it = &(array)[(__start + __i) % __nr];			\
+		if (condition)						\
+			__found = it;					\
+	}								\
+	__found;							\
+})
+
+static bool has_tasks(const struct group *group)
+{
+	for (int i = 0; i < NR_TASKS; i++)
+		if (tasks[i].holder.pid && &groups[tasks[i].group] == group)
+			return true;
+	return false;
+}
+
+static bool has_children(const struct group *group)
+{
+	for (int i = TOP + 1; i < NR_GROUPS; i++)
+		if (groups[i].there && &groups[groups[i].parent] == group)
+			return true;
+	return false;
+}
+
+/* ---- Files ---- */
+
+static void file_path(const struct group *group, bool cgroup, enum fuzz_resource resource,
+		      char *path, size_t size)
+{
+	if (cgroup)
+		snprintf(path, size, "%s/%s.pressure", group->path, names[resource]);
+	else
+		snprintf(path, size, PSI_DIR "/%s", names[resource]);
+}
+
+/* What is known of a file while it can be read at all. */
+static void look_at(struct group *group, enum fuzz_resource resource, const struct psi *psi,
+		    __u64 start, const char *how)
+{
+	struct seen *seen = &group->seen[resource];
+	/* The clock of the accounting is another one, and rounds another way. */
+	__u64 most = (now_ns() - seen->at) / 1000 + 100;
+
+	if (seen->valid && (psi->full.total < seen->full || psi->some.total < seen->some))
+		fuzz_fail("%s: %s.pressure of %s goes backwards: %llu %llu, was %llu %llu", how,
+			  names[resource], group->path, psi->some.total, psi->full.total,
+			  seen->some, seen->full);
+	if (seen->valid && (psi->full.total - seen->full > most || psi->some.total - seen->some > most))
+		fuzz_fail("%s: %s.pressure of %s jumps: %llu %llu, was %llu %llu %llu us ago", how,
+			  names[resource], group->path, psi->some.total, psi->full.total,
+			  seen->some, seen->full, most);
+	if (psi->full.total > psi->some.total && resource != FUZZ_IRQ)
+		fuzz_fail("%s: %s.pressure of %s: full %llu is above some %llu", how,
+			  names[resource], group->path, psi->full.total, psi->some.total);
+	if (psi->some.present == (resource == FUZZ_IRQ))
+		fuzz_fail("%s: %s.pressure of %s has the wrong lines", how, names[resource],
+			  group->path);
+	if (group == &groups[ROOT] && resource == FUZZ_CPU && psi->full.total)
+		fuzz_fail("the system has cpu full");
+	seen->valid = true;
+	seen->at = start;
+	seen->some = psi->some.total;
+	seen->full = psi->full.total;
+}
+
+static void look_at_text(struct group *group, enum fuzz_resource resource, const char *text,
+			 size_t len, __u64 start, const char *how)
+{
+	struct psi psi;
+	const char *error = psi_parse(text, len, &psi);
+
+	if (error)
+		fuzz_fail("%s: %s.pressure of %s: %s: %s", how, names[resource], group->path,
+			  error, text_quote(text, len));
+	look_at(group, resource, &psi, start, how);
+}
+
+/* The total that a trigger looks at, in us; false: there is no way to read it. */
+static bool total_now(const struct file *file, __u64 *total)
+{
+	struct group *group = &groups[file->group];
+	__u64 start = now_ns();
+	struct psi psi;
+	char path[200];
+
+	file_path(group, file->target.cgroup, file->target.resource, path, sizeof(path));
+	if ((file->target.cgroup && group->off) || file->target.dead)
+		return false;
+	psi_read(path, &psi);
+	look_at(group, file->target.resource, &psi, start, "total");
+	*total = file->text.full ? psi.full.total : psi.some.total;
+	return true;
+}
+
+static void file_put(struct file *file)
+{
+	if (--file->refs)
+		return;
+	/* With the last descriptor it leaves the epoll instance by itself. */
+	for (int i = 0; i < NR_DESCS; i++)
+		if (items[i].file == file)
+			items[i].file = NULL;
+}
+
+/* The files of a group are no more. */
+static void files_die(int group)
+{
+	for (int i = 0; i < NR_FILES; i++) {
+		struct file *file = &open_files[i];
+
+		if (!file->refs || !file->target.cgroup || file->group != group ||
+		    file->target.dead)
+			continue;
+		file->target.dead = true;
+		for (int j = 0; j < NR_DESCS; j++)
+			if (items[j].file == file && items[j].armed)
+				items[j].owed = true;
+	}
+}
+
+/* ---- System calls on a descriptor: made here or in a child, judged here ---- */
+
+enum what { READ, PREAD, LSEEK, WRITE, POLL, SELECT, NR_WHAT };
+
+static const char * const what_names[NR_WHAT] = {
+	"read", "pread", "lseek", "write", "poll", "select"
+};
+
+/**
+ * struct call - a system call, and what came of it
+ * @what: which
+ * @fd: on which descriptor
+ * @len: how many bytes
+ * @off: where
+ * @events: for poll
+ * @timeout: for poll, in ms
+ * @start: when it began
+ * @ret: what it returned
+ * @error: errno
+ * @revents: what poll or select found
+ * @buf: what was read
+ * @text: what to write
+ */
+struct call {
+	enum what what;
+	int fd;
+	size_t len;
+	off_t off;
+	short events;
+	int timeout;
+	__u64 start;
+	ssize_t ret;
+	int error;
+	short revents;
+	char buf[512];
+	struct fuzz_text text;
+};
+
+static struct call *call;
+
+static ssize_t do_select(void)
+{
+	struct timeval now = { 0, 0 };
+	fd_set set;
+	ssize_t ret;
+
+	FD_ZERO(&set);
+	FD_SET(call->fd, &set);
+	ret = select(call->fd + 1, NULL, NULL, &set, &now);
+	call->revents = ret > 0 && FD_ISSET(call->fd, &set) ? POLLPRI : 0;
+	return ret;
+}
+
+static void call_make(void)
+{
+	struct pollfd pfd = { .fd = call->fd, .events = call->events };
+
+	errno = 0;
+	call->start = now_ns();
+	switch (call->what) {
+	case READ:
+		call->ret = read(call->fd, call->buf, call->len);
+		break;
+	case PREAD:
+		call->ret = pread(call->fd, call->buf, call->len, call->off);
+		break;
+	case LSEEK:
+		call->ret = lseek(call->fd, call->off, SEEK_SET);
+		break;
+	case WRITE:
+		call->ret = write(call->fd, call->text.bytes, call->text.len);
+		break;
+	case SELECT:
+		call->ret = do_select();
+		break;
+	default:
+		call->ret = poll(&pfd, 1, call->timeout);
+		call->revents = pfd.revents;
+	}
+	call->error = call->ret < 0 ? errno : 0;
+}
+
+static void expect(bool right, const char *should)
+{
+	if (!right)
+		fuzz_fail("%s returned %zd, error %d (%s), events %#x: %s", what_names[call->what],
+			  call->ret, call->error, strerror(call->error), call->revents, should);
+}
+
+/* Whether a file that can only be read when it is alive, open for that, and available, is. */
+static bool judge_no_read(const struct file *file)
+{
+	int error = 0;
+
+	if (!file->readable)
+		error = EBADF;
+	else if (file->target.dead)
+		error = ENODEV;
+	else if (file->target.resource == FUZZ_IRQ && !irq_accounted)
+		error = EOPNOTSUPP;
+	if (error)
+		expect(call->ret == -1 && call->error == error, strerror(error));
+	return error;
+}
+
+static void judge_read(struct file *file)
+{
+	struct group *group = &groups[file->group];
+
+	/* What was made before, and is not read to its end, is there. */
+	if (file->readable && file->target.dead && file->pos && call->ret >= 0) {
+		file->pos = -1;
+		return;
+	}
+	if (judge_no_read(file))
+		return;
+	expect(call->ret >= 0 && (size_t)call->ret <= call->len, "some bytes");
+	if (!file->pos)
+		expect(call->ret > 0, "there is something at the beginning");
+	if (file->pos < 0)
+		return;
+	expect(file->pos + call->ret < (ssize_t)sizeof(file->stream), "a file that short");
+	memcpy(file->stream + file->pos, call->buf, call->ret);
+	if (!call->ret || (!file->pos && (size_t)call->ret < call->len))
+		look_at_text(group, file->target.resource, file->stream, file->pos + call->ret,
+			     call->ret ? call->start : group->seen[file->target.resource].at,
+			     "read");
+	file->pos += call->ret;
+}
+
+static void judge_pread(struct file *file)
+{
+	/* The file makes its text anew where the next read() begins. */
+	file->pos = -1;
+	if (judge_no_read(file))
+		return;
+	expect(call->ret > 0, "some bytes");
+	look_at_text(&groups[file->group], file->target.resource, call->buf, call->ret,
+		     call->start, "pread");
+}
+
+static void judge_lseek(struct file *file)
+{
+	/* It makes the text up to there, which fails as a read does. */
+	if (call->ret < 0 && file->target.dead)
+		expect(call->error == ENODEV, "ENODEV, at most");
+	else
+		expect(call->ret == call->off, "there");
+	file->pos = call->off ? -1 : 0;
+}
+
+static void judge_write(struct file *file)
+{
+	size_t len = call->text.len;
+	__u64 expected = write_expected(&file->target, call->text.bytes, len, len);
+
+	expect(write_result(call->ret, call->error, len) & expected, "not that");
+	if (call->ret > 0)
+		file->pos = -1;
+	if (expected != WRITE_ARMS)
+		return;
+	file->target.armed = true;
+	file->armed_at = call->start;
+	file->events = 0;
+	text_means(call->text.bytes, len, &file->text);
+}
+
+/* An event was collected: could it be? */
+static void judge_event(struct file *file)
+{
+	const struct meaning *text = &file->text;
+	__u64 windows = (now_ns() - file->armed_at) / 1000 / text->window + 1;
+	__u64 total;
+
+	file->events++;
+	if (file->group == ROOT && file->target.resource == FUZZ_CPU && text->full)
+		fuzz_fail("cpu full of the system has fired");
+	if (file->events > windows)
+		fuzz_fail("%u events in %llu windows", file->events, windows);
+	if (total_now(file, &total) && total + 10 - file->base < file->events * text->stall)
+		fuzz_fail("%u events of %llu us, but the stall was %llu us", file->events,
+			  text->stall, total - file->base);
+}
+
+/* What @revents may be of those in @asked. */
+static void judge_events(struct file *file, short asked, short revents)
+{
+	short always = file->target.dead || !file->target.armed ? ALWAYS | BROKEN : ALWAYS;
+	short wanted = always & (asked | POLLERR);
+
+	if (file->target.dead || !file->target.armed) {
+		if (revents != wanted)
+			fuzz_fail("events %#x, must be %#x", revents, wanted);
+		return;
+	}
+	if ((revents & ~POLLPRI) != wanted)
+		fuzz_fail("events %#x, must be %#x and perhaps POLLPRI", revents, wanted);
+	if (revents & POLLPRI)
+		judge_event(file);
+}
+
+static void judge_poll(struct file *file)
+{
+	expect(call->ret == !!call->revents, "a count");
+	judge_events(file, call->events, call->revents);
+}
+
+static void judge_select(struct file *file)
+{
+	expect(call->ret == !!call->revents, "a count");
+	if (file->target.dead || !file->target.armed)
+		expect(call->revents, "an exception");
+	else if (call->revents)
+		judge_event(file);
+}
+
+static void (* const judge[NR_WHAT])(struct file *file) = {
+	judge_read, judge_pread, judge_lseek, judge_write, judge_poll, judge_select
+};
+
+/* Before a text is written: what counts as stall before it. */
+static void call_prepare(struct file *file)
+{
+	struct meaning text;
+
+	if (call->what != WRITE || file->target.armed || file->target.dead ||
+	    !text_means(call->text.bytes, call->text.len, &text))
+		return;
+	file->text = text;
+	if (file->target.resource == FUZZ_IRQ && (!irq_accounted || !text.full))
+		return;
+	if (!total_now(file, &file->base))
+		file->base = 0;
+}
+
+static void call_choose(const struct desc *desc)
+{
+	static const short masks[] = {
+		POLLPRI, POLLPRI | POLLIN, POLLPRI | POLLOUT, POLLIN, POLLOUT | POLLWRNORM, 0,
+		ALWAYS | POLLPRI, POLLRDNORM
+	};
+
+	call->what = fuzz_below(NR_WHAT);
+	call->fd = desc->fd;
+	call->events = masks[fuzz_below(ARRAY_SIZE(masks))];
+	call->timeout = fuzz_below(4) ? 0 : fuzz_below(30);
+	call->len = call->what == PREAD || fuzz_below(2) ? sizeof(call->buf) : 1 + fuzz_below(40);
+	call->off = call->what == LSEEK && !fuzz_below(6) ? fuzz_below(300) : 0;
+	if (fuzz_below(3))
+		text_good(&call->text, !desc->file->target.privileged);
+	else
+		text_random(&call->text);
+	call->text.len = call->what == WRITE ? call->text.len : 0;
+}
+
+/* A child that was just born has all descriptors. */
+static void holder_begin(struct holder *holder, pid_t pid)
+{
+	holder->pid = pid;
+	for (int i = 0; i < NR_DESCS; i++) {
+		holder->files[i] = descs[i].file;
+		if (descs[i].file)
+			descs[i].file->refs++;
+	}
+}
+
+static void holder_end(struct holder *holder)
+{
+	load_stop(holder->pid);
+	holder->pid = 0;
+	for (int i = 0; i < NR_DESCS; i++)
+		if (holder->files[i])
+			file_put(holder->files[i]);
+}
+
+/* The child may stay, with the descriptors it has. */
+static void call_make_in_child(void)
+{
+	struct holder *holder = choose(holders, !it->pid);
+	int done[2], i;
+	char byte;
+	pid_t pid;
+
+	if (pipe2(done, O_CLOEXEC))
+		psi_die("pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		call_make();
+		if (!holder)
+			_exit(0);
+		close(done[0]);
+		if (write(done[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(done[1]);
+	i = read(done[0], &byte, 1);
+	close(done[0]);
+	if (!holder) {
+		load_wait(pid);
+		return;
+	}
+	if (i != 1)
+		psi_die("a child died");
+	holder_begin(holder, pid);
+}
+
+static bool op_call(void)
+{
+	struct desc *desc = choose(descs, it->file);
+	bool in_child = !fuzz_below(12);
+
+	if (!desc)
+		return false;
+	call_choose(desc);
+	call_prepare(desc->file);
+	story_add("%s%s fd %d (%s of %s%s%s%s) len %zu mask %#x \"%s\"", in_child ? "child: " : "",
+		  what_names[call->what], desc->fd, names[desc->file->target.resource],
+		  desc->file->target.cgroup ? groups[desc->file->group].path : PSI_DIR,
+		  desc->file->target.dead ? ", dead" : "",
+		  desc->file->target.armed ? ", armed" : "",
+		  desc->file->target.privileged ? "" : ", ordinary",
+		  call->what == WRITE ? call->text.len : call->len, call->events,
+		  text_quote(call->text.bytes, call->text.len));
+	if (in_child)
+		call_make_in_child();
+	else
+		call_make();
+	judge[call->what](desc->file);
+	return true;
+}
+
+static bool op_kill_holder(void)
+{
+	struct holder *holder = choose(holders, it->pid);
+
+	if (!holder)
+		return false;
+	story_add("kill child %d", holder->pid);
+	holder_end(holder);
+	return true;
+}
+
+/* ---- Descriptors ---- */
+
+/* A group that may or may not be there. */
+static int any_group(void)
+{
+	return fuzz_below(NR_GROUPS);
+}
+
+static int present_group(void)
+{
+	struct group *group = choose(groups, it->there);
+
+	return group - groups;
+}
+
+static bool op_open(void)
+{
+	static const int modes[] = { O_RDONLY, O_RDWR, O_RDWR, O_RDWR, O_WRONLY };
+	struct file *file = choose(open_files, !it->refs);
+	struct desc *desc = choose(descs, !it->file);
+	int mode = modes[fuzz_below(ARRAY_SIZE(modes))];
+	bool cgroup = fuzz_below(4);
+	int group = !cgroup ? ROOT : fuzz_below(4) ? present_group() : any_group();
+	bool there = !cgroup || (groups[group].there && !groups[group].off);
+	enum fuzz_resource resource = fuzz_below(NR_FUZZ_RESOURCES);
+	bool privileged = fuzz_below(3);
+	char path[200];
+	int fd;
+
+	if (!desc || !file)
+		return false;
+	file_path(&groups[group], cgroup, resource, path, sizeof(path));
+	story_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
+	if (!privileged)
+		be_privileged(false);
+	fd = open(path, mode | O_CLOEXEC | O_NONBLOCK);
+	be_privileged(true);
+	if (fd < 0 && (there || errno != ENOENT))
+		fuzz_fail("open: %s", strerror(errno));
+	if (fd >= 0 && !there)
+		fuzz_fail("open: it is there");
+	if (fd < 0)
+		return true;
+	*file = (struct file) {
+		.refs = 1,
+		.group = group,
+		.readable = mode != O_WRONLY,
+		.target = {
+			.cgroup = cgroup,
+			.resource = resource,
+			.writable = mode != O_RDONLY,
+			.privileged = privileged,
+		},
+	};
+	*desc = (struct desc) { .fd = fd, .file = file };
+	return true;
+}
+
+static bool op_dup(void)
+{
+	struct desc *old = choose(descs, it->file);
+	struct desc *desc = choose(descs, !it->file);
+
+	if (!old || !desc)
+		return false;
+	desc->fd = fcntl(old->fd, F_DUPFD_CLOEXEC, 3);
+	story_add("dup of fd %d is %d", old->fd, desc->fd);
+	if (desc->fd < 0)
+		fuzz_fail("dup: %s", strerror(errno));
+	desc->file = old->file;
+	desc->file->refs++;
+	return true;
+}
+
+static bool op_close(void)
+{
+	struct desc *desc = choose(descs, it->file);
+
+	if (!desc)
+		return false;
+	story_add("close fd %d", desc->fd);
+	if (close(desc->fd))
+		fuzz_fail("close: %s", strerror(errno));
+	file_put(desc->file);
+	desc->file = NULL;
+	return true;
+}
+
+/* ---- epoll ---- */
+
+static bool is_watched(const struct file *file)
+{
+	for (int i = 0; i < NR_DESCS; i++)
+		if (items[i].file == file)
+			return true;
+	return false;
+}
+
+static bool op_epoll_add(void)
+{
+	static const unsigned int masks[] = {
+		EPOLLPRI, EPOLLPRI | EPOLLET, EPOLLPRI | EPOLLIN, EPOLLOUT | EPOLLPRI | EPOLLET
+	};
+	struct item *item = choose(items, !it->file);
+	struct desc *desc = choose(descs, it->file && !is_watched(it->file));
+	struct epoll_event event = { .data.u32 = item ? item - items : 0 };
+
+	if (!item || !desc)
+		return false;
+	event.events = masks[fuzz_below(ARRAY_SIZE(masks))];
+	story_add("epoll: add fd %d for %#x as %u", desc->fd, event.events, event.data.u32);
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, desc->fd, &event))
+		fuzz_fail("epoll_ctl: %s", strerror(errno));
+	*item = (struct item) {
+		.file = desc->file,
+		.events = event.events,
+		.armed = desc->file->target.armed || desc->file->target.dead,
+	};
+	return true;
+}
+
+static bool op_epoll_wait(void)
+{
+	struct epoll_event events[NR_DESCS + 1];
+	bool told[NR_DESCS] = {};
+	int nr;
+
+	story_add("epoll_wait");
+	nr = epoll_wait(epoll_fd, events, ARRAY_SIZE(events), 0);
+	if (nr < 0)
+		fuzz_fail("epoll_wait: %s", strerror(errno));
+	for (int i = 0; i < nr; i++) {
+		struct item *item = &items[events[i].data.u32];
+
+		if (!item->file)
+			fuzz_fail("epoll: item %u was closed", events[i].data.u32);
+		if (told[item - items])
+			fuzz_fail("epoll: item %u twice", events[i].data.u32);
+		told[item - items] = true;
+		judge_events(item->file, item->events & 0xffff, events[i].events);
+	}
+	for (int i = 0; i < NR_DESCS; i++) {
+		struct item *item = &items[i];
+		bool must = item->file && item->file->target.dead && item->armed;
+
+		if (must && (item->owed || !(item->events & EPOLLET)) && !told[i])
+			fuzz_fail("epoll: item %d is dead, and nobody is told", i);
+		item->owed = false;
+	}
+	return true;
+}
+
+/* ---- Groups ---- */
+
+static bool op_mkdir(void)
+{
+	int i = TOP + 1 + fuzz_below(NR_GROUPS - TOP - 1);
+	struct group *group = &groups[i];
+	char path[PATH_SIZE];
+
+	if (!group->there) {
+		struct group *parent = choose(groups, it != &groups[ROOT] && it->there &&
+					      it->depth < DEPTH);
+
+		group->parent = parent - groups;
+		group->depth = parent->depth + 1;
+		snprintf(path, sizeof(path), "%s/g%d", parent->path, i);
+		strcpy(group->path, path);
+		group->off = false;
+		memset(group->seen, 0, sizeof(group->seen));
+	}
+	story_add("mkdir %s", group->path);
+	if (!mkdir(group->path, 0755) == group->there)
+		fuzz_fail("mkdir: %s", group->there ? "done" : strerror(errno));
+	if (group->there && errno != EEXIST)
+		fuzz_fail("mkdir: %s", strerror(errno));
+	group->there = true;
+	return true;
+}
+
+static bool op_rmdir(void)
+{
+	int i = TOP + 1 + fuzz_below(NR_GROUPS - TOP - 1);
+	struct group *group = &groups[i];
+	int error = 0;
+
+	if (!*group->path)
+		return false;
+	if (!group->there)
+		error = ENOENT;
+	else if (has_children(group) || has_tasks(group))
+		error = EBUSY;
+	story_add("rmdir %s", group->path);
+	if (rmdir(group->path) ? errno != error : error)
+		fuzz_fail("rmdir: %s, must be %s", strerror(errno), strerror(error));
+	if (error)
+		return true;
+	group->there = false;
+	files_die(i);
+	return true;
+}
+
+static bool op_switch(void)
+{
+	static const struct {
+		const char *text;
+		int error;
+		bool off;
+	} texts[] = {
+		{ "0", 0, true }, { "0\n", 0, true }, { "1", 0, false }, { " 1 \n", 0, false },
+		{ "2", ERANGE }, { "-1", ERANGE }, { "x", EINVAL }, { "1x", EINVAL },
+		{ " ", EINVAL }, { "1 1", EINVAL },
+	};
+	int i = fuzz_below(20) ? 1 + fuzz_below(NR_GROUPS - 1) : ROOT;
+	int nr = fuzz_below(fuzz_below(3) ? 4 : ARRAY_SIZE(texts));
+	struct group *group = &groups[i];
+	int error = group->there ? texts[nr].error : ENOENT;
+	int found;
+
+	if (!*group->path)
+		return false;
+	story_add("%s: cgroup.pressure \"%s\"", group->path,
+		  text_quote(texts[nr].text, strlen(texts[nr].text)));
+	found = cgroup_try_write(group->path, "cgroup.pressure", texts[nr].text);
+	if (found != error)
+		fuzz_fail("cgroup.pressure: %s, must be %s", strerror(found), strerror(error));
+	if (error || texts[nr].off == group->off)
+		return true;
+	group->off = texts[nr].off;
+	if (group->off)
+		files_die(i);
+	return true;
+}
+
+static bool op_read_switch(void)
+{
+	struct group *group = &groups[present_group()];
+	char path[200], buf[16];
+
+	story_add("%s: read cgroup.pressure", group->path);
+	snprintf(path, sizeof(path), "%s/cgroup.pressure", group->path);
+	if (read_file(path, buf, sizeof(buf)) != 2 || strcmp(buf, group->off ? "0\n" : "1\n"))
+		fuzz_fail("cgroup.pressure: \"%s\"", buf);
+	for (int r = 0; r < NR_FUZZ_RESOURCES; r++) {
+		file_path(group, true, r, path, sizeof(path));
+		if (!access(path, F_OK) == group->off)
+			fuzz_fail("%s is %sthere", path, group->off ? "" : "not ");
+	}
+	return true;
+}
+
+/* ---- Tasks ---- */
+
+static void nap(void *arg)
+{
+	for (;;) {
+		spin_until(now_ns() + NSEC_PER_MSEC);
+		sleep_for(3 * NSEC_PER_MSEC);
+	}
+}
+
+static void read_disk(void *arg)
+{
+	struct reader reader = { .node = disk_node, .flags = O_DIRECT, .end = -1ULL };
+
+	read_blocks(&reader);
+}
+
+static bool op_task(void)
+{
+	static void (* const fns[])(void *arg) = { spin, nap, nap, read_disk, read_disk };
+	struct task *task = choose(tasks, !it->holder.pid);
+	int group = present_group();
+	struct load load = { .cpu = -1, .cgroup = groups[group].path };
+
+	if (!task)
+		return false;
+	load.fn = fns[fuzz_below(ARRAY_SIZE(fns))];
+	holder_begin(&task->holder, load_start(&load));
+	task->group = group;
+	story_add("task %d in %s", task->holder.pid, groups[group].path);
+	return true;
+}
+
+static bool op_move(void)
+{
+	struct task *task = choose(tasks, it->holder.pid);
+	int group = any_group(), error;
+	char text[16];
+
+	if (!task || !*groups[group].path)
+		return false;
+	story_add("move %d to %s", task->holder.pid, groups[group].path);
+	snprintf(text, sizeof(text), "%d", task->holder.pid);
+	error = cgroup_try_write(groups[group].path, "cgroup.procs", text);
+	if (error != (groups[group].there ? 0 : ENOENT))
+		fuzz_fail("move: %s", strerror(error));
+	if (!error)
+		task->group = group;
+	return true;
+}
+
+static bool op_kill(void)
+{
+	struct task *task = choose(tasks, it->holder.pid);
+
+	if (!task)
+		return false;
+	story_add("kill %d", task->holder.pid);
+	holder_end(&task->holder);
+	return true;
+}
+
+static bool op_sleep(void)
+{
+	__u64 ms = fuzz_below(8) ? fuzz_below(20) : fuzz_below(300);
+
+	if (!fuzz_below(100))
+		ms = 3000;
+	story_add("sleep %llu ms", ms);
+	sleep_for(ms * NSEC_PER_MSEC);
+	return true;
+}
+
+/* ---- The sequence ---- */
+
+static const struct op {
+	unsigned int weight;
+	bool (*fn)(void);
+} ops[] = {
+	{ 40, op_call },
+	{ 14, op_open },
+	{ 4, op_dup },
+	{ 8, op_close },
+	{ 4, op_epoll_add },
+	{ 4, op_epoll_wait },
+	{ 2, op_kill_holder },
+	{ 6, op_mkdir },
+	{ 5, op_rmdir },
+	{ 5, op_switch },
+	{ 2, op_read_switch },
+	{ 2, op_task },
+	{ 4, op_move },
+	{ 2, op_kill },
+	{ 6, op_sleep },
+};
+
+static void step(void)
+{
+	unsigned int sum = 0, at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		sum += ops[i].weight;
+	at = fuzz_below(sum);
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (at < ops[i].weight) {
+			ops[i].fn();
+			return;
+		}
+		at -= ops[i].weight;
+	}
+}
+
+/* A number of the root's cgroup.stat, e.g. "nr_dying_descendants". */
+static int stat_of_root(const char *key)
+{
+	char buf[1024], *at;
+	int nr;
+
+	if (read_file(CGROUP_ROOT "/cgroup.stat", buf, sizeof(buf)) < 0)
+		psi_die("cgroup.stat: %s", strerror(errno));
+	at = strstr(buf, key);
+	if (!at || sscanf(at + strlen(key), " %d", &nr) != 1)
+		psi_die("cgroup.stat has no %s", key);
+	return nr;
+}
+
+/* In this order: descriptors may outlive everything. */
+static void end_all(void)
+{
+	while (op_kill())
+		;
+	for (int depth = DEPTH; depth; depth--) {
+		for (int i = TOP + 1; i < NR_GROUPS; i++) {
+			struct group *group = &groups[i];
+
+			if (!group->there || group->depth != depth)
+				continue;
+			if (rmdir(group->path))
+				fuzz_fail("end: rmdir %s: %s", group->path, strerror(errno));
+			group->there = false;
+			files_die(i);
+		}
+	}
+	op_epoll_wait();
+	while (op_kill_holder())
+		;
+	while (op_close())
+		;
+	for (int i = ROOT; i <= TOP; i++)
+		cgroup_write(groups[i].path, "cgroup.pressure", "1");
+}
+
+void fuzz_sequence(unsigned int nr_ops)
+{
+	__u64 served, give_up;
+	struct slow_disk disk;
+	const char *found;
+	int dying;
+
+	cpus_use(1);
+	task_delays_on();
+	set_policy(0, SCHED_FIFO, 50);
+	slow_disk_create(&disk, "psi_fuzz", 2 * NSEC_PER_MSEC, 64);
+	disk_node = disk.node;
+	call = shared_memory(sizeof(*call));
+	irq_accounted = psi_irq_accounted();
+	dying = stat_of_root("nr_dying_descendants");
+	cgroup_moves_are_fast();
+	cgroup_make(FUZZ_TOP);
+	groups[ROOT] = (struct group) { .there = true, .path = CGROUP_ROOT };
+	groups[TOP] = (struct group) { .there = true, .path = FUZZ_TOP };
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0)
+		psi_die("epoll_create1: %s", strerror(errno));
+
+	for (unsigned int i = 0; i < nr_ops; i++)
+		step();
+
+	end_all();
+	cgroup_remove(FUZZ_TOP);
+	close(epoll_fd);
+	/* No trigger is left, after the steps that began: the stalls of this probe concern nobody. */
+	sleep_for(2 * NSEC_PER_SEC);
+	served = monitor_switches();
+	found = find_leak(disk.node);
+	if (found)
+		fuzz_fail("%s", found);
+	served = monitor_switches() - served;
+	if (served)
+		fuzz_fail("a trigger is still served: %llu switches", served);
+	give_up = now_ns() + 20 * NSEC_PER_SEC;
+	while (stat_of_root("nr_dying_descendants") > dying) {
+		if (now_ns() > give_up)
+			fuzz_fail("cgroups are left: %d, at first %d",
+				  stat_of_root("nr_dying_descendants"), dying);
+		sleep_for(NSEC_PER_SEC / 10);
+	}
+	slow_disk_remove(&disk);
+}
