@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -382,6 +383,7 @@ static bool judge_no_read(const struct file *file)
 static void judge_read(struct file *file)
 {
 	struct group *group = &groups[file->group];
+	struct psi psi;
 
 	/* What was made before, and is not read to its end, is there. */
 	if (file->readable && file->target.dead && file->pos && call->ret >= 0) {
@@ -397,10 +399,12 @@ static void judge_read(struct file *file)
 		return;
 	expect(file->pos + call->ret < (ssize_t)sizeof(file->stream), "a file that short");
 	memcpy(file->stream + file->pos, call->buf, call->ret);
-	if (!call->ret || (!file->pos && (size_t)call->ret < call->len))
-		look_at_text(group, file->target.resource, file->stream, file->pos + call->ret,
-			     call->ret ? call->start : group->seen[file->target.resource].at,
+	/* In one piece it is fresh, in several it is what it was at the first of them. */
+	if (!file->pos && (size_t)call->ret < call->len)
+		look_at_text(group, file->target.resource, file->stream, call->ret, call->start,
 			     "read");
+	else if (!call->ret && psi_parse(file->stream, file->pos, &psi))
+		fuzz_fail("read: torn text: %s", text_quote(file->stream, file->pos));
 	file->pos += call->ret;
 }
 
@@ -563,6 +567,7 @@ static void call_make_in_child(void)
 	if (pid < 0)
 		psi_die("fork: %s", strerror(errno));
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		call_make();
 		if (!holder)
 			_exit(0);
