@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults prefixes clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -19,6 +19,8 @@ help:
 	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
+	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N")'
+	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
@@ -68,6 +70,12 @@ kunit: deps
 
 selftests: deps
 	@ci/selftests
+
+fuzz: deps
+	@ci/fuzz $(FUZZ)
+
+faults: deps
+	@ci/faults
 
 series: deps
 	@scripts/series

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocations that fail, each of them once
+ *
+ * Invariant: an operation for which there is no memory fails with ENOMEM, or works
+ * without it; it leaves nothing behind, and works when it is tried again.
+ *
+ * What would break it: an error path that nobody ever walked. A group of a cgroup that is
+ * half made, a trigger that is left in the slot of its file or in a list, a sampler that nobody
+ * frees, a switch that is off while the files are there.
+ *
+ * The method: /proc/thread-self/fail-nth lets the n-th allocation of this thread fail, in the
+ * slab allocator and in the page allocator. Each operation is tried with n = 1, 2, 3, ... until
+ * it has no n-th allocation; see Documentation/fault-injection. At the end kmemleak says
+ * what is lost.
+ *
+ * The allocator of per-CPU memory has no such point of its own. It fails when it has to
+ * take pages and there are none: many cgroups are made by a task that leaves its helper,
+ * which takes some beforehand, no time for that.
+ *
+ * Needs a kernel of its own: CONFIG=faults, ci/faults.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define GROUP		CGROUP_ROOT "/psi_fault"
+#define CHILD		GROUP "/child"
+#define DEBUG		"/sys/kernel/debug/"
+#define TEXT		"full 100000 2000000\n"
+#define BROKEN		(POLLERR | POLLPRI)
+#define MOST		2000
+
+/* ---- Faults ---- */
+
+static int fail_nth_fd = -1;
+
+static void fail_nth(unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	if (pwrite(fail_nth_fd, text, len, 0) != len)
+		psi_die("fail-nth: %s", strerror(errno));
+}
+
+/* No more faults; returns how many allocations were missing to the next one. */
+static unsigned int fail_nth_end(void)
+{
+	char text[16] = "";
+
+	if (pread(fail_nth_fd, text, sizeof(text) - 1, 0) <= 0)
+		psi_die("fail-nth: %s", strerror(errno));
+	fail_nth(0);
+	return atoi(text);
+}
+
+static void faults_begin(bool slab)
+{
+	write_file(DEBUG "failslab/ignore-gfp-wait", slab ? "N" : "Y");
+	write_file(DEBUG "failslab/verbose", "0");
+	write_file(DEBUG "fail_page_alloc/ignore-gfp-wait", "N");
+	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "N");
+	write_file(DEBUG "fail_page_alloc/min-order", "0");
+	write_file(DEBUG "fail_page_alloc/verbose", "0");
+	fail_nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (fail_nth_fd < 0)
+		psi_die("fail-nth: %s (needs CONFIG_FAULT_INJECTION)", strerror(errno));
+}
+
+/* ---- Operations ---- */
+
+/*
+ * Each has three parts: what it needs, which gets its file and leaves a descriptor; the
+ * operation itself, which returns 0 or an error; and what must be true after it worked
+ * (@done) or failed, and undoes it.
+ */
+struct operation {
+	int (*begin)(const char *path);
+	int (*run)(const char *path, int fd);
+	bool (*end)(const char *path, int fd, bool done);
+};
+
+static int begin_nothing(const char *path)
+{
+	return -1;
+}
+
+static int begin_open(const char *path)
+{
+	return trigger_open(path);
+}
+
+static int begin_open_user(const char *path)
+{
+	return trigger_open_user(path);
+}
+
+static int begin_armed(const char *path)
+{
+	return trigger_arm(path, TEXT);
+}
+
+static int run_mkdir(const char *path, int fd)
+{
+	return mkdir(path, 0755) ? errno : 0;
+}
+
+static bool end_mkdir(const char *path, int fd, bool done)
+{
+	if (done)
+		return !access(CHILD "/cpu.pressure", F_OK) && !rmdir(path);
+	return access(path, F_OK) && errno == ENOENT;
+}
+
+static int run_open(const char *path, int fd)
+{
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
+static bool end_open(const char *path, int fd, bool done)
+{
+	return true;
+}
+
+static int run_arm(const char *path, int fd)
+{
+	return trigger_set(fd, TEXT);
+}
+
+static bool end_arm(const char *path, int fd, bool done)
+{
+	bool right;
+
+	if (!done)
+		return poll_fd(fd, POLLPRI, 0) == BROKEN && !close(fd);
+	right = !poll_fd(fd, POLLPRI, 0) && trigger_set(fd, TEXT) == EBUSY;
+	return !close(fd) && right;
+}
+
+/* Also with a trigger that somebody else has on it already: the sampler is there. */
+static int beside;
+
+static int begin_open_beside(const char *path)
+{
+	beside = trigger_arm(path, TEXT);
+	return trigger_open(path);
+}
+
+static bool end_arm_beside(const char *path, int fd, bool done)
+{
+	bool right = end_arm(path, fd, done);
+
+	right = !poll_fd(beside, POLLPRI, 0) && right;
+	return !close(beside) && right;
+}
+
+/* The second write is refused for another reason, if not for this one. */
+static int run_arm_again(const char *path, int fd)
+{
+	int error = trigger_set(fd, TEXT);
+
+	return error == EBUSY ? 0 : error ?: EINVAL;
+}
+
+static bool end_arm_again(const char *path, int fd, bool done)
+{
+	return end_arm(path, fd, true);
+}
+
+static int run_read(const char *path, int fd)
+{
+	char buf[512];
+	struct psi psi;
+	ssize_t len = pread(fd, buf, sizeof(buf), 0);
+
+	if (len < 0)
+		return errno;
+	return psi_parse(buf, len, &psi) ? EINVAL : 0;
+}
+
+static bool end_close(const char *path, int fd, bool done)
+{
+	return !close(fd);
+}
+
+static int run_epoll(const char *path, int fd)
+{
+	struct epoll_event event = { .events = EPOLLPRI };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), error = 0;
+
+	if (epoll < 0)
+		return errno;
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		error = errno;
+	close(epoll);
+	return error;
+}
+
+static bool switched(bool on)
+{
+	char buf[8];
+
+	return read_file(GROUP "/cgroup.pressure", buf, sizeof(buf)) == 2 &&
+	       buf[0] == '0' + on && !access(GROUP "/io.pressure", F_OK) == on;
+}
+
+static int write_switch(char digit)
+{
+	int fd = open(GROUP "/cgroup.pressure", O_WRONLY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, &digit, 1) != 1)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+static int run_switch_off(const char *path, int fd)
+{
+	return write_switch('0');
+}
+
+static bool end_switch_off(const char *path, int fd, bool done)
+{
+	return switched(!done) && poll_fd(fd, POLLPRI, 0) == (done ? BROKEN : 0) && !close(fd) &&
+	       !write_switch('1');
+}
+
+static int begin_switched_off(const char *path)
+{
+	if (write_switch('0'))
+		psi_die("cannot switch it off");
+	return -1;
+}
+
+static int run_switch_on(const char *path, int fd)
+{
+	return write_switch('1');
+}
+
+static bool end_switch_on(const char *path, int fd, bool done)
+{
+	return switched(done) && !write_switch('1') && switched(true);
+}
+
+static int run_rmdir(const char *path, int fd)
+{
+	return rmdir(path) ? errno : 0;
+}
+
+static int begin_rmdir(const char *path)
+{
+	if (mkdir(path, 0755))
+		psi_die("%s: %s", path, strerror(errno));
+	return trigger_arm(CHILD "/io.pressure", TEXT);
+}
+
+static bool end_rmdir(const char *path, int fd, bool done)
+{
+	if (!done)
+		rmdir(path);
+	return poll_fd(fd, POLLPRI, 0) == BROKEN && !close(fd);
+}
+
+FIXTURE(fault) {
+	struct operation op;
+};
+
+FIXTURE_VARIANT(fault) {
+	const char *path;
+	struct operation op;
+};
+
+#define OPERATION(name, file, begin_fn, run_fn, end_fn)			\
+	FIXTURE_VARIANT_ADD(fault, name) {				\
+		.path = file,						\
+		.op = { begin_fn, run_fn, end_fn },			\
+	}
+
+OPERATION(of_a_new_cgroup, CHILD, begin_nothing, run_mkdir, end_mkdir);
+OPERATION(of_the_end_of_a_cgroup, CHILD, begin_rmdir, run_rmdir, end_rmdir);
+OPERATION(of_open, PSI_IO, begin_nothing, run_open, end_open);
+OPERATION(of_open_of_a_cgroup, GROUP "/io.pressure", begin_nothing, run_open, end_open);
+OPERATION(of_read, PSI_CPU, begin_open, run_read, end_close);
+OPERATION(of_read_of_a_cgroup, GROUP "/cpu.pressure", begin_open, run_read, end_close);
+OPERATION(of_arming_cpu, PSI_CPU, begin_open, run_arm, end_arm);
+OPERATION(of_arming_memory, PSI_MEMORY, begin_open, run_arm, end_arm);
+OPERATION(of_arming_io, PSI_IO, begin_open, run_arm, end_arm);
+OPERATION(of_arming_io_as_a_user, PSI_IO, begin_open_user, run_arm, end_arm);
+OPERATION(of_arming_cpu_of_a_cgroup, GROUP "/cpu.pressure", begin_open, run_arm, end_arm);
+OPERATION(of_arming_memory_of_a_cgroup, GROUP "/memory.pressure", begin_open, run_arm, end_arm);
+OPERATION(of_arming_io_of_a_cgroup, GROUP "/io.pressure", begin_open, run_arm, end_arm);
+OPERATION(of_arming_io_of_a_cgroup_as_a_user, GROUP "/io.pressure", begin_open_user, run_arm,
+	  end_arm);
+OPERATION(of_arming_io_of_the_root, CGROUP_ROOT "/io.pressure", begin_open, run_arm, end_arm);
+OPERATION(of_arming_beside_another, PSI_IO, begin_open_beside, run_arm, end_arm_beside);
+OPERATION(of_arming_beside_another_of_a_cgroup, GROUP "/io.pressure", begin_open_beside, run_arm,
+	  end_arm_beside);
+OPERATION(of_arming_twice, PSI_IO, begin_armed, run_arm_again, end_arm_again);
+OPERATION(of_arming_twice_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_arm_again,
+	  end_arm_again);
+OPERATION(of_epoll, PSI_IO, begin_armed, run_epoll, end_close);
+OPERATION(of_epoll_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_epoll, end_close);
+OPERATION(of_switching_off, GROUP "/io.pressure", begin_armed, run_switch_off, end_switch_off);
+OPERATION(of_switching_on, GROUP, begin_switched_off, run_switch_on, end_switch_on);
+
+FIXTURE_SETUP(fault)
+{
+	self->op = variant->op;
+	cgroup_create(GROUP, "+io");
+	faults_begin(true);
+}
+
+FIXTURE_TEARDOWN(fault)
+{
+	close(fail_nth_fd);
+	cgroup_remove(GROUP);
+}
+
+TEST_F_TIMEOUT(fault, is_survived, 600)
+{
+	unsigned int n = 1, refused = 0, left = 0;
+
+	for (; n < MOST && !left; n++) {
+		int fd = self->op.begin(variant->path), error;
+
+		fail_nth(n);
+		error = self->op.run(variant->path, fd);
+		left = fail_nth_end();
+		refused += !!error;
+		if (error)
+			EXPECT_EQ(ENOMEM, error);
+		if (left)
+			EXPECT_EQ(0, error);
+		EXPECT_TRUE(self->op.end(variant->path, fd, !error)) {
+			TH_LOG("after fault %u, which gave error %d", n, error);
+		}
+		/* There is memory again. */
+		fd = self->op.begin(variant->path);
+		EXPECT_EQ(0, self->op.run(variant->path, fd));
+		EXPECT_TRUE(self->op.end(variant->path, fd, true));
+	}
+	ksft_print_msg("%u faults, %u refused\n", n - 2, refused);
+	EXPECT_NE(0, left);
+}
+
+/* ---- Memory of each CPU ---- */
+
+#define CGROUPS		400
+
+/* A line of the kernel's log that has this, of those from now on. */
+static bool logged(int kmsg, const char *text)
+{
+	char buf[2048];
+	bool found = false;
+	ssize_t len;
+
+	while ((len = read(kmsg, buf, sizeof(buf) - 1)) > 0 || errno == EPIPE) {
+		if (len < 0)
+			continue;
+		buf[len] = '\0';
+		found = found || strstr(buf, text);
+	}
+	return found;
+}
+
+TEST(fault_of_memory_of_each_cpu_is_survived)
+{
+	int kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	unsigned int refused = 0;
+	char path[64];
+
+	ASSERT_LE(0, kmsg);
+	ASSERT_LE(0, lseek(kmsg, 0, SEEK_END));
+	cgroup_create(GROUP, "+io");
+	cpus_use(1);
+	/* Who takes pages beforehand has to wait. */
+	set_policy(0, SCHED_FIFO, 50);
+	faults_begin(false);
+	for (int i = 0; i < CGROUPS; i++) {
+		unsigned int left = 0;
+
+		snprintf(path, sizeof(path), GROUP "/%d", i);
+		for (unsigned int n = 1; n < MOST && !left; n++) {
+			int error;
+
+			fail_nth(n);
+			error = run_mkdir(path, -1);
+			left = fail_nth_end();
+			refused += !!error;
+			EXPECT_EQ(error ? ENOMEM : 0, error);
+			if (!error && !left)
+				EXPECT_EQ(0, rmdir(path));
+		}
+		ASSERT_NE(0, left);
+		ASSERT_EQ(0, access(path, F_OK));
+	}
+	for (int i = 0; i < CGROUPS; i++) {
+		snprintf(path, sizeof(path), GROUP "/%d", i);
+		EXPECT_EQ(0, rmdir(path));
+	}
+	ksft_print_msg("%u cgroups refused\n", refused);
+	EXPECT_TRUE(logged(kmsg, "psi_cgroup_alloc+")) {
+		TH_LOG("psi_cgroup_alloc() had all it asked for");
+	}
+	close(fail_nth_fd);
+	close(kmsg);
+	set_policy(0, SCHED_OTHER, 0);
+	cgroup_remove(GROUP);
+}
+
+/* ---- Nothing is lost ---- */
+
+TEST(kmemleak_finds_nothing_after_all_that)
+{
+	char buf[8192];
+
+	/* It looks at what is older than 5 s, and twice at what changes. */
+	for (int i = 0; i < 2; i++) {
+		sleep_for(6 * NSEC_PER_SEC);
+		write_file(DEBUG "kmemleak", "scan");
+	}
+	ASSERT_LE(0, read_file(DEBUG "kmemleak", buf, sizeof(buf)));
+	EXPECT_EQ(0, strlen(buf)) {
+		TH_LOG("%s", buf);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	/* What was lost before is not the point. */
+	write_file(DEBUG "kmemleak", "scan=off");
+	sleep_for(6 * NSEC_PER_SEC);
+	write_file(DEBUG "kmemleak", "scan");
+	write_file(DEBUG "kmemleak", "clear");
+	return test_harness_run(argc, argv);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A task is killed at every step of arming a trigger, and of its cgroup's life
+ *
+ * Invariant: whoever dies leaves no trigger, no cgroup that cannot be removed, and no
+ * memory, wherever it was.
+ *
+ *      victim   |go   mkdir   open   write   poll   close   rmdir|
+ *      killer   |.....|..k steps later: SIGKILL
+ *
+ * What would break it: a trigger that belongs to the task and not to the file, a reference
+ * that is put on the way out of the system call only, a wait that nothing ends.
+ *
+ * The killer comes before the victim, and goes by the clock: in virtual time kill number k
+ * hits the same instruction in each run. How long the victim takes is measured first, and
+ * the steps divide that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define GROUP		CGROUP_ROOT "/psi_kill"
+#define CHILD		GROUP "/child"
+#define TEXT		"some 1000 500000"
+#define KILLS		400
+#define ROUNDS		2
+#define LATENCY		(100 * NSEC_PER_MSEC)
+
+/* ---- Victims ---- */
+
+/**
+ * struct victim - a task that is killed sooner or later
+ * @go: when it begins
+ * @end: when it got done, 0: it did not
+ * @step: how far it got
+ */
+struct victim {
+	__u64 go;
+	__u64 end;
+	int step;
+};
+
+static struct victim *victim;
+
+static void done(bool well, const char *what)
+{
+	if (!well)
+		psi_die("%s: %s", what, strerror(errno));
+	victim->step++;
+}
+
+static void arm_and_close(const char *path, int ms)
+{
+	struct pollfd pfd = { .events = POLLPRI };
+	char buf[512];
+
+	pfd.fd = open(path, O_RDWR | O_CLOEXEC);
+	done(pfd.fd >= 0, "open");
+	done(write(pfd.fd, TEXT, strlen(TEXT)) == (ssize_t)strlen(TEXT), "write");
+	done(!poll(&pfd, 1, ms), "poll");
+	done(read(pfd.fd, buf, sizeof(buf)) > 0, "read");
+	done(!close(pfd.fd), "close");
+}
+
+static void arm_the_system(void)
+{
+	arm_and_close(PSI_IO, 0);
+}
+
+static void wait_for_the_system(void)
+{
+	arm_and_close(PSI_IO, 5);
+}
+
+static void arm_a_cgroup(void)
+{
+	arm_and_close(GROUP "/io.pressure", 0);
+}
+
+static void make_arm_and_remove(void)
+{
+	done(!mkdir(CHILD, 0755), "mkdir");
+	arm_and_close(CHILD "/io.pressure", 0);
+	done(!rmdir(CHILD), "rmdir");
+}
+
+static void wait_in_a_new_cgroup(void)
+{
+	done(!mkdir(CHILD, 0755), "mkdir");
+	arm_and_close(CHILD "/io.pressure", 5);
+	done(!rmdir(CHILD), "rmdir");
+}
+
+static void make_and_remove_armed(void)
+{
+	int fd;
+
+	done(!mkdir(CHILD, 0755), "mkdir");
+	fd = open(CHILD "/io.pressure", O_RDWR | O_CLOEXEC);
+	done(fd >= 0, "open");
+	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	done(!rmdir(CHILD), "rmdir");
+	done(!close(fd), "close");
+}
+
+static void switch_armed(void)
+{
+	int fd = open(GROUP "/io.pressure", O_RDWR | O_CLOEXEC);
+	int control = open(GROUP "/cgroup.pressure", O_WRONLY | O_CLOEXEC);
+
+	done(fd >= 0 && control >= 0, "open");
+	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	done(write(control, "0", 1) == 1, "off");
+	done(write(control, "1", 1) == 1, "on");
+	done(!close(fd) && !close(control), "close");
+}
+
+/* ---- The killer ---- */
+
+/* Lets a victim live for @ns. Returns whether it was killed. */
+static bool kill_after(void (*fn)(void), __u64 ns)
+{
+	int status;
+	pid_t pid;
+
+	memset(victim, 0, sizeof(*victim));
+	victim->go = now_ns() + 2 * NSEC_PER_MSEC;
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		psi_die("fork: %s", strerror(errno));
+	if (!pid) {
+		set_policy(0, SCHED_FIFO, 10);
+		sleep_until(victim->go);
+		fn();
+		victim->end = now_ns();
+		_exit(0);
+	}
+	sleep_until(victim->go + ns);
+	kill(pid, SIGKILL);
+	if (waitpid(pid, &status, 0) != pid)
+		psi_die("waitpid: %s", strerror(errno));
+	if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : status)
+		psi_die("the victim ended with %#x at step %d", status, victim->step);
+	return WIFSIGNALED(status);
+}
+
+/* What it leaves is gone, or can be. */
+static void clean_up(struct __test_metadata *_metadata, __u64 ns)
+{
+	char buf[8];
+
+	if (rmdir(CHILD)) {
+		EXPECT_EQ(ENOENT, errno) {
+			TH_LOG("killed after %llu ns, at step %d", ns, victim->step);
+		}
+	}
+	ASSERT_EQ(2, read_file(GROUP "/cgroup.pressure", buf, sizeof(buf)));
+	EXPECT_EQ(buf[0] == '0', access(GROUP "/io.pressure", F_OK) != 0);
+	cgroup_write(GROUP, "cgroup.pressure", "1");
+}
+
+/* Of /proc/meminfo, in KiB. */
+static long meminfo(const char *key)
+{
+	char buf[8192], *at;
+	long value;
+
+	if (read_file("/proc/meminfo", buf, sizeof(buf)) < 0)
+		psi_die("meminfo: %s", strerror(errno));
+	at = strstr(buf, key);
+	if (!at || sscanf(at + strlen(key), " %ld", &value) != 1)
+		psi_die("meminfo has no %s", key);
+	return value;
+}
+
+/* How often somebody looks whether one of a few stalls makes an event. */
+static __u64 stalls_served(const struct stalls *stalls)
+{
+	__u64 switches = monitor_switches();
+
+	stall_times(stalls, 5);
+	return monitor_switches() - switches;
+}
+
+FIXTURE(killed) {
+	struct stalls stalls;
+};
+
+FIXTURE_VARIANT(killed) {
+	void (*fn)(void);
+	int steps;
+};
+
+#define VICTIM(fn_name, nr)						\
+	FIXTURE_VARIANT_ADD(killed, fn_name) {				\
+		.fn = fn_name,						\
+		.steps = nr,						\
+	}
+
+VICTIM(arm_the_system, 5);
+VICTIM(wait_for_the_system, 5);
+VICTIM(arm_a_cgroup, 5);
+VICTIM(make_arm_and_remove, 7);
+VICTIM(wait_in_a_new_cgroup, 7);
+VICTIM(make_and_remove_armed, 5);
+VICTIM(switch_armed, 5);
+
+FIXTURE_SETUP(killed)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	victim = shared_memory(sizeof(*victim));
+	stalls_create(&self->stalls, "psi_kill", LATENCY);
+	group_enter(GROUP);
+}
+
+FIXTURE_TEARDOWN(killed)
+{
+	group_leave();
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	munmap(victim, sizeof(*victim));
+}
+
+/* One round; @hits gets how often each step was the one that was not finished. */
+static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), __u64 step, int *hits)
+{
+	int killed = 0;
+
+	for (int k = 0; k < KILLS; k++) {
+		bool hit = kill_after(fn, k * step);
+
+		killed += hit;
+		if (hit && !victim->end)
+			hits[victim->step]++;
+		clean_up(_metadata, k * step);
+	}
+	return killed;
+}
+
+TEST_F_TIMEOUT(killed, leaves_nothing, 600)
+{
+	long slab = 0, percpu = 0;
+	int hits[16] = {}, killed = 0;
+	__u64 step;
+	int fd;
+
+	/* The first time much is done for the first time. */
+	for (int i = 0; i < 3; i++) {
+		EXPECT_FALSE(kill_after(variant->fn, NSEC_PER_SEC));
+		ASSERT_NE(0, victim->end);
+	}
+	step = (victim->end - victim->go) / (KILLS - 20);
+	for (int round = 0; round < ROUNDS; round++) {
+		if (round == 1) {
+			sleep_for(3 * NSEC_PER_SEC);
+			slab = meminfo("SUnreclaim:");
+			percpu = meminfo("Percpu:");
+		}
+		killed += kill_all(_metadata, variant->fn, step, hits);
+	}
+	sleep_for(3 * NSEC_PER_SEC);
+	slab = meminfo("SUnreclaim:") - slab;
+	percpu = meminfo("Percpu:") - percpu;
+	ksft_print_msg("%d kills, %llu ns apart; slabs grew by %ld KiB, percpu by %ld KiB\n",
+		       killed, step, slab, percpu);
+	for (int i = 0; i < variant->steps; i++) {
+		EXPECT_LT(0, hits[i]) {
+			TH_LOG("none in step %d", i);
+		}
+	}
+	/* A trigger with its sampler takes more than 1 KiB, a group more than 1 KiB of each. */
+	EXPECT_GE(200, slab);
+	EXPECT_GE(40, percpu);
+	EXPECT_EQ(0, stalls_served(&self->stalls));
+	/* A trigger that is still there is served: that check can fail. */
+	fd = trigger_arm(PSI_IO, TEXT);
+	EXPECT_LT(0, stalls_served(&self->stalls));
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST_HARNESS_MAIN
