@@ -106,16 +106,16 @@ static char *place(char *mem, const struct fuzz_text *text)
 static void expect_write(const struct target *target, int fd, const char *bytes, size_t len,
 			 size_t mapped, const char *path)
 {
-	__u64 expected = write_expected(target, bytes, len, mapped);
+	unsigned int expected = write_expected(target, bytes, len, mapped);
 	ssize_t ret = write(fd, bytes, len);
 	int error = errno;
 
 	if (write_result(ret, error, len) & expected)
 		return;
-	fuzz_fail("%s, %s: write of %zu bytes (%zu mapped) \"%s\" returned %zd (%s), allowed is %#llx",
+	fuzz_fail("%s, %s: write of %zu bytes (%zu mapped) \"%s\" gives %zd (%s), allowed is %#x",
 		  path, target->privileged ? "privileged" : "ordinary", len, mapped,
 		  text_quote(bytes, mapped < len ? mapped : len), ret,
-		  ret < 0 ? strerror(error) : "ok", (unsigned long long)expected);
+		  ret < 0 ? strerror(error) : "ok", expected);
 }
 
 static void expect_armed(const struct target *target, int fd, const char *path)
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 			ops = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			psi_die("usage: fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
+			psi_die("fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
 		}
 	}
 	if (optind < argc)

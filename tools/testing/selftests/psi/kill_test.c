@@ -171,16 +171,16 @@ static void clean_up(struct __test_metadata *_metadata, __u64 ns)
 }
 
 /* Of /proc/meminfo, in KiB. */
-static long meminfo(const char *key)
+static long memory_of_kernel(const char *key)
 {
 	char buf[8192], *at;
 	long value;
 
 	if (read_file("/proc/meminfo", buf, sizeof(buf)) < 0)
-		psi_die("meminfo: %s", strerror(errno));
+		psi_die("/proc: %s", strerror(errno));
 	at = strstr(buf, key);
 	if (!at || sscanf(at + strlen(key), " %ld", &value) != 1)
-		psi_die("meminfo has no %s", key);
+		psi_die("there is no %s", key);
 	return value;
 }
 
@@ -202,19 +202,40 @@ FIXTURE_VARIANT(killed) {
 	int steps;
 };
 
-#define VICTIM(fn_name, nr)						\
-	FIXTURE_VARIANT_ADD(killed, fn_name) {				\
-		.fn = fn_name,						\
-		.steps = nr,						\
-	}
+FIXTURE_VARIANT_ADD(killed, arm_the_system) {
+	.fn = arm_the_system,
+	.steps = 5,
+};
 
-VICTIM(arm_the_system, 5);
-VICTIM(wait_for_the_system, 5);
-VICTIM(arm_a_cgroup, 5);
-VICTIM(make_arm_and_remove, 7);
-VICTIM(wait_in_a_new_cgroup, 7);
-VICTIM(make_and_remove_armed, 5);
-VICTIM(switch_armed, 5);
+FIXTURE_VARIANT_ADD(killed, wait_for_the_system) {
+	.fn = wait_for_the_system,
+	.steps = 5,
+};
+
+FIXTURE_VARIANT_ADD(killed, arm_a_cgroup) {
+	.fn = arm_a_cgroup,
+	.steps = 5,
+};
+
+FIXTURE_VARIANT_ADD(killed, make_arm_and_remove) {
+	.fn = make_arm_and_remove,
+	.steps = 7,
+};
+
+FIXTURE_VARIANT_ADD(killed, wait_in_a_new_cgroup) {
+	.fn = wait_in_a_new_cgroup,
+	.steps = 7,
+};
+
+FIXTURE_VARIANT_ADD(killed, make_and_remove_armed) {
+	.fn = make_and_remove_armed,
+	.steps = 5,
+};
+
+FIXTURE_VARIANT_ADD(killed, switch_armed) {
+	.fn = switch_armed,
+	.steps = 5,
+};
 
 FIXTURE_SETUP(killed)
 {
@@ -265,14 +286,14 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 	for (int round = 0; round < ROUNDS; round++) {
 		if (round == 1) {
 			sleep_for(3 * NSEC_PER_SEC);
-			slab = meminfo("SUnreclaim:");
-			percpu = meminfo("Percpu:");
+			slab = memory_of_kernel("SUnreclaim:");
+			percpu = memory_of_kernel("Percpu:");
 		}
 		killed += kill_all(_metadata, variant->fn, step, hits);
 	}
 	sleep_for(3 * NSEC_PER_SEC);
-	slab = meminfo("SUnreclaim:") - slab;
-	percpu = meminfo("Percpu:") - percpu;
+	slab = memory_of_kernel("SUnreclaim:") - slab;
+	percpu = memory_of_kernel("Percpu:") - percpu;
 	ksft_print_msg("%d kills, %llu ns apart; slabs grew by %ld KiB, percpu by %ld KiB\n",
 		       killed, step, slab, percpu);
 	for (int i = 0; i < variant->steps; i++) {

@@ -83,29 +83,32 @@ struct target {
 	bool armed;
 };
 
-/* Errors that a write may give, a bit each; WRITE_ARMS, WRITE_NOTHING: it succeeds. */
-#define WRITE_ARMS	(1ULL << 62)
-#define WRITE_NOTHING	(1ULL << 63)
-#define WRITE_E2BIG	(1ULL << 0)
-#define WRITE_EBADF	(1ULL << 1)
-#define WRITE_EBUSY	(1ULL << 2)
-#define WRITE_EFAULT	(1ULL << 3)
-#define WRITE_EINVAL	(1ULL << 4)
-#define WRITE_ENODEV	(1ULL << 5)
-#define WRITE_EOPNOTSUPP (1ULL << 6)
-#define WRITE_OTHER	(1ULL << 7)
+/* What a write may give, a bit each: it succeeds and arms, it does nothing, an error. */
+enum {
+	WRITE_ARMS		= 0x001,
+	WRITE_NOTHING		= 0x002,
+	WRITE_E2BIG		= 0x004,
+	WRITE_EBADF		= 0x008,
+	WRITE_EBUSY		= 0x010,
+	WRITE_EFAULT		= 0x020,
+	WRITE_EINVAL		= 0x040,
+	WRITE_ENODEV		= 0x080,
+	WRITE_EOPNOTSUPP	= 0x100,
+	WRITE_OTHER		= 0x200,
+};
 
 /* What may come of a write of @len bytes, of which only the first @mapped can be read. */
-__u64 write_expected(const struct target *target, const char *bytes, size_t len, size_t mapped);
+unsigned int write_expected(const struct target *target, const char *bytes, size_t len,
+			    size_t mapped);
 /* What came of it. */
-__u64 write_result(ssize_t ret, int error, size_t len);
+unsigned int write_result(ssize_t ret, int error, size_t len);
 
 /* Sets or drops CAP_SYS_RESOURCE for what this process opens from now on. */
 void be_privileged(bool privileged);
 
 /* ---- The parts ---- */
 
-/* Each ends with true, or the process with a story. @ops: how much. */
+/* Each returns, or ends the process with a story. @ops: how much. */
 void fuzz_texts(unsigned int ops);
 void fuzz_sequence(unsigned int ops);
 

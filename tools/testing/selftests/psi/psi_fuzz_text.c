@@ -120,7 +120,7 @@ static void add_word(struct fuzz_text *text)
 static void add_blanks(struct fuzz_text *text)
 {
 	static const char * const others[] = {
-		"", "\n", "\r", "\v", "\f", ",", "\302\240", "\240", " \n ", "=", ":"
+		"", "\n", "\r", "\v", "\f", ",", "\302\240", "\240", "\t\n ", "=", ":"
 	};
 	int nr;
 
@@ -187,7 +187,8 @@ static void add_number(struct fuzz_text *text, __u64 value)
 static void add_end(struct fuzz_text *text)
 {
 	static const char * const others[] = {
-		" ", "\t", "\n\n", " \n", "\r\n", " 5", "\n5", "us", "x", ".", "-", "\nsome 1 500000\n"
+		" ", "\t", "\n\n", "\t\n", "\r\n", " 5", "\n5", "us", "x", ".", "-",
+		"\nsome 1 500000\n"
 	};
 
 	if (!fuzz_below(12))
@@ -393,7 +394,7 @@ bool text_means(const char *bytes, size_t len, struct meaning *meaning)
 /* ---- Who may write what ---- */
 
 /* What the file itself says, when it gets to see the text. */
-static __u64 file_expected(const struct target *target, const char *bytes, size_t len)
+static unsigned int file_expected(const struct target *target, const char *bytes, size_t len)
 {
 	static int accounted = -1;
 	struct meaning meaning;
@@ -414,7 +415,8 @@ static __u64 file_expected(const struct target *target, const char *bytes, size_
 	return good ? WRITE_ARMS : WRITE_EINVAL;
 }
 
-__u64 write_expected(const struct target *target, const char *bytes, size_t len, size_t mapped)
+unsigned int write_expected(const struct target *target, const char *bytes, size_t len,
+			    size_t mapped)
 {
 	if (!target->writable)
 		return WRITE_EBADF;
@@ -430,7 +432,7 @@ __u64 write_expected(const struct target *target, const char *bytes, size_t len,
 	return file_expected(target, bytes, len);
 }
 
-__u64 write_result(ssize_t ret, int error, size_t len)
+unsigned int write_result(ssize_t ret, int error, size_t len)
 {
 	if (ret >= 0 && (size_t)ret == len)
 		return len ? WRITE_ARMS : WRITE_NOTHING;
