@@ -363,51 +363,87 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 
 #define CGROUPS		400
 
-/* A line of the kernel's log that has this, of those from now on. */
-static bool logged(int kmsg, const char *text)
+/*
+ * Whether one of the stacks in the kernel's log, of those from now on, goes from
+ * psi_cgroup_alloc() to the allocator of per-CPU memory. The innermost function comes first.
+ */
+static bool psi_was_refused(int kmsg)
 {
+	bool in_percpu = false, found = false;
 	char buf[2048];
-	bool found = false;
 	ssize_t len;
 
 	while ((len = read(kmsg, buf, sizeof(buf) - 1)) > 0 || errno == EPIPE) {
 		if (len < 0)
 			continue;
 		buf[len] = '\0';
-		found = found || strstr(buf, text);
+		if (strstr(buf, "<TASK>"))
+			in_percpu = false;
+		if (strstr(buf, " pcpu_alloc"))
+			in_percpu = true;
+		if (strstr(buf, " psi_cgroup_alloc+") && in_percpu)
+			found = true;
 	}
 	return found;
 }
 
-TEST(fault_of_memory_of_each_cpu_is_survived)
-{
-	int kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	unsigned int refused = 0;
-	char path[64];
+FIXTURE(percpu) {
+	struct rt_free rt;
+	int kmsg;
+};
 
-	ASSERT_LE(0, kmsg);
-	ASSERT_LE(0, lseek(kmsg, 0, SEEK_END));
+FIXTURE_SETUP(percpu)
+{
+	self->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->kmsg);
+	ASSERT_LE(0, lseek(self->kmsg, 0, SEEK_END));
 	cgroup_create(GROUP, "+io");
 	cpus_use(1);
-	/* Who takes pages beforehand has to wait. */
-	set_policy(0, SCHED_FIFO, 50);
 	faults_begin(false);
+	write_file(DEBUG "fail_page_alloc/verbose", "2");
+	/* Who takes pages beforehand has to wait. */
+	rt_free_begin(&self->rt);
+	set_policy(0, SCHED_FIFO, 50);
+}
+
+FIXTURE_TEARDOWN(percpu)
+{
+	set_policy(0, SCHED_OTHER, 0);
+	rt_free_end(&self->rt);
+	close(fail_nth_fd);
+	close(self->kmsg);
+	cgroup_remove(GROUP);
+}
+
+static unsigned int mkdir_with_faults(struct __test_metadata *_metadata, const char *path)
+{
+	unsigned int left = 0, refused = 0;
+
+	for (unsigned int n = 1; n < MOST && !left; n++) {
+		int error;
+
+		fail_nth(n);
+		error = run_mkdir(path, -1);
+		left = fail_nth_end();
+		refused += !!error;
+		EXPECT_EQ(error ? ENOMEM : 0, error);
+		if (!error && !left)
+			EXPECT_EQ(0, rmdir(path));
+	}
+	EXPECT_NE(0, left);
+	return refused;
+}
+
+TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
+{
+	unsigned int refused = 0;
+	bool found = false;
+	char path[64];
+
 	for (int i = 0; i < CGROUPS; i++) {
-		unsigned int left = 0;
-
 		snprintf(path, sizeof(path), GROUP "/%d", i);
-		for (unsigned int n = 1; n < MOST && !left; n++) {
-			int error;
-
-			fail_nth(n);
-			error = run_mkdir(path, -1);
-			left = fail_nth_end();
-			refused += !!error;
-			EXPECT_EQ(error ? ENOMEM : 0, error);
-			if (!error && !left)
-				EXPECT_EQ(0, rmdir(path));
-		}
-		ASSERT_NE(0, left);
+		refused += mkdir_with_faults(_metadata, path);
+		found = psi_was_refused(self->kmsg) || found;
 		ASSERT_EQ(0, access(path, F_OK));
 	}
 	for (int i = 0; i < CGROUPS; i++) {
@@ -415,18 +451,26 @@ TEST(fault_of_memory_of_each_cpu_is_survived)
 		EXPECT_EQ(0, rmdir(path));
 	}
 	ksft_print_msg("%u cgroups refused\n", refused);
-	EXPECT_TRUE(logged(kmsg, "psi_cgroup_alloc+")) {
-		TH_LOG("psi_cgroup_alloc() had all it asked for");
+	EXPECT_TRUE(found) {
+		TH_LOG("psi_cgroup_alloc() got all it asked for");
 	}
-	close(fail_nth_fd);
-	close(kmsg);
-	set_policy(0, SCHED_OTHER, 0);
-	cgroup_remove(GROUP);
 }
 
 /* ---- Nothing is lost ---- */
 
-TEST(kmemleak_finds_nothing_after_all_that)
+FIXTURE(lost) {
+};
+
+FIXTURE_SETUP(lost)
+{
+}
+
+FIXTURE_TEARDOWN(lost)
+{
+}
+
+/* The last of all. */
+TEST_F_TIMEOUT(lost, memory_is_not_found, 600)
 {
 	char buf[8192];
 
