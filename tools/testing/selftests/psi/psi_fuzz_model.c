@@ -32,7 +32,7 @@
 
 #include "psi_cgroup.h"
 #include "psi_fuzz.h"
-#include "psi_storm.h"
+#include "psi_leak.h"
 #include "psi_trigger.h"
 
 #define ALWAYS		(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
