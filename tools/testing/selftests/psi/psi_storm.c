@@ -139,8 +139,8 @@ void storm_iowait_affinity(const struct storm *storm)
 }
 
 /*
- * Not SCHED_DEADLINE: on a host that is late, a throttled deadline task of 6.12 can lose its
- * replenishment timer and is never seen again ("DL replenish lagged too much").
+ * Not SCHED_DEADLINE: on a host that is late, 6.12 warns "dl_rq->this_bw > old" when a task
+ * leaves that class or comes to it, without PSI as well. See deadline_test.
  */
 void storm_policy(const struct storm *storm)
 {
