@@ -9,7 +9,7 @@ struct psi_group;
 /**
  * struct psi_task - what a task contributes to pressure
  * @group: the domain the task is counted in, %NULL for tasks that are not
- *	   counted at all (idle threads, PSI's own thread)
+ *	   counted at all (idle threads, PSI's own threads)
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
@@ -17,7 +17,7 @@ struct psi_group;
  * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
- * the task itself writes @in_stall, with that lock held.
+ * the task itself writes @in_stall and @own, with that lock held.
  */
 struct psi_task {
 #ifdef CONFIG_PSI

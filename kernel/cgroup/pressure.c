@@ -29,23 +29,25 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 
 	/* Files are drained before the cgroup goes, so neither goes meanwhile. */
 	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
-		      buf, nbytes, of->file, of->kn);
+		      buf, nbytes, of->file, of->kn, NULL);
 	return ret ?: nbytes;
 }
 
 static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
-	/* Pairs with the release in psi_arm(). */
-	struct psi_trigger *trigger = smp_load_acquire(&ctx->trigger);
+	struct psi_trigger *trigger;
 
-	if (!trigger)
-		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
 	/*
 	 * Wait on kernfs' queue: unlike the trigger it lives as long as the open
-	 * file. What kernfs would report is about reading, not about triggers.
+	 * file, and epoll comes here once, maybe before there is a trigger. What
+	 * kernfs would report is about reading, not about triggers.
 	 */
 	kernfs_generic_poll(of, wait);
+	/* Pairs with the release in psi_arm(). */
+	trigger = smp_load_acquire(&ctx->trigger);
+	if (!trigger)
+		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
 	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
 }
 

@@ -158,8 +158,13 @@
  *
  * Locking
  *
- *   psi_group.lock
- *     rq->lock		counts, states and times of that CPU, psi_task.attrs
+ *   cgroup_mutex	which groups there are, who is whose parent
+ *     css_set_lock	which tasks belong to a cgroup
+ *       p->pi_lock	that a task stays on its runqueue
+ *         rq->lock	as below
+ *
+ *   psi_group.lock	totals, averages, samplers and triggers of the group
+ *     rq->lock		all of psi_cpu on that CPU, psi_task of its tasks, psi_held
  *       psi_seq	write section, so that readers see one moment of a CPU
  *
  *   Nothing is locked inside a write section; what an event may start there
@@ -180,7 +185,7 @@ struct psi_group psi_system = {
 	.cpus = &psi_system_cpus,
 };
 
-/* Bumped around every change of any group on that CPU. */
+/* Bumped around every change of times, states or delegates of any group on that CPU. */
 static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
 
 /* The task that one of PSI's own threads keeps from the CPU, see "Tasks". */
@@ -327,7 +332,7 @@ static noinline void psi_undelegate(struct psi_cpu *pc)
 
 	for (s = 0; s < PSI_NR_STATES; s++)
 		pc->times[s] = d->times[s] + (d->states & BIT(s) ? -more[s] : more[s]);
-	pc->delegate = NULL;
+	WRITE_ONCE(pc->delegate, NULL);
 	pc->last = NULL;
 	pc->attrs = d->attrs;
 	pc->states = d->states;
@@ -363,7 +368,8 @@ static void psi_delegate(struct psi_cpu *pc)
 
 		pc->times[s] = (pc->states & BIT(s) ? -diff : diff) - more[s];
 	}
-	pc->delegate = child;
+	/* A reader follows it before it knows that it has to retry. */
+	WRITE_ONCE(pc->delegate, child);
 	/* Whoever comes now, it is another one. */
 	pc->last = pc;
 	d->up = pc->up;
@@ -865,7 +871,7 @@ static struct psi_cpu *psi_times(struct psi_cpu *pc, u64 now, u64 irq, u64 *time
  * A clock that we read here may be a little behind the one the CPU read: times
  * are never negative for that.
  *
- * Context: Any but inside a write section of psi_seq. @pc's group is locked,
+ * Context: Any but NMI, and not inside a write section of psi_seq. @pc's group is locked,
  *	    so that no fold takes the times meanwhile.
  */
 static void psi_peek_cpu(struct psi_cpu *pc, int cpu, u64 *times)
@@ -1102,8 +1108,8 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
  * psi_cgroup_free - let go of the group of a cgroup
  * @cgrp: the cgroup; no task is counted in it any more, and it has its parent
  *
- * The clock or a monitor may still hold a reference for a moment. They look at
- * the group alone, never at its parent.
+ * The clock or a monitor may still hold a reference for a moment. They find the
+ * group without a parent.
  */
 void psi_cgroup_free(struct cgroup *cgrp)
 {
@@ -1170,7 +1176,8 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
  *
  * Context: Process context, may sleep. cgroup_mutex held: cgroups and members stay,
  *	    but for tasks that fork or exit. A fork either sees the flag, or its
- *	    child is on the list that is gone through after it was set.
+ *	    child is on the list that is gone through after it was set: css_set_lock,
+ *	    which both take, orders the two.
  */
 void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {

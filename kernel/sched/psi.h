@@ -6,11 +6,11 @@
 #ifndef _KERNEL_SCHED_PSI_H
 #define _KERNEL_SCHED_PSI_H
 
-#ifdef CONFIG_PSI
-
 #include <linux/llist.h>
 #include <linux/psi.h>
 #include <linux/refcount.h>
+
+#ifdef CONFIG_PSI
 
 /*
  * What a contributor (a task in its group, a group in its parent) shows.
@@ -87,7 +87,9 @@ struct psi_counts {
  * While there is a @delegate, @counts, @attrs and @states are out of date.
  *
  * Written under the lock of the CPU's runqueue. @times, @states and @delegate, which
- * are also read without, change inside a write section of the CPU's psi_seq.
+ * readers look at without, change inside a write section of the CPU's psi_seq.
+ * psi_watch() peeks at @tell and @watched as well: what is out of date there costs it
+ * the lock, or somebody an alarm for nothing.
  */
 struct psi_cpu {
 	struct psi_counts	counts;
@@ -132,12 +134,13 @@ enum psi_class { PSI_ORDINARY, PSI_REALTIME, PSI_NR_CLASSES };
  * struct psi_alarm - tells a monitor that a watched state began in a group
  * @link: in the list of the monitor's worker
  * @queued: the alarm is on that list, and holds a reference to the group
- * @since: time of the first state that began since @queued was clear
+ * @since: time of the state that set @queued
  * @begun: states that began, a bit mask
  * @states: states that the monitor waits for, a bit mask
  *
- * Raised under the lock of a CPU's runqueue. @states changes under the lock of
- * the group.
+ * Raised under the lock of a CPU's runqueue, or that of the group with interrupts
+ * disabled. Who sets @queued writes @since, then adds @link; the monitor reads both
+ * before it clears @queued. @states changes under the lock of the group.
  */
 struct psi_alarm {
 	struct llist_node	link;
@@ -155,7 +158,7 @@ struct psi_alarm {
  * @active: link in the list of groups that the next fold visits
  * @joined: when the group last got on that list with nothing stalled before,
  *	    ns of local_clock()
- * @lock: serialises folds, readers and triggers, protects what follows
+ * @lock: serialises folds, readers and triggers, protects what follows up to @alarms
  * @total: per state, pressure folded so far, in ns
  * @shown: per state, the largest total a reader has seen, in ns
  * @avgs: the averages

@@ -89,10 +89,12 @@ u64 psi_some_memory_us(void)
  * struct psi_open - an open file of /proc/pressure
  * @id: which
  * @trigger: what a write armed, %NULL before
+ * @wait: who polls, also from before that
  */
 struct psi_open {
 	enum psi_file_id	id;
 	struct psi_trigger	*trigger;
+	wait_queue_head_t	wait;
 };
 
 static struct psi_open *psi_open_of(struct file *file)
@@ -115,6 +117,7 @@ static int psi_proc_open(struct inode *inode, struct file *file)
 	if (!open)
 		return -ENOMEM;
 	open->id = (uintptr_t)pde_data(inode);
+	init_waitqueue_head(&open->wait);
 	ret = single_open(file, psi_proc_show, open);
 	if (ret)
 		kfree(open);
@@ -142,19 +145,22 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 	text = memdup_user_nul(buf, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	ret = psi_arm(&open->trigger, &psi_system, open->id, text, len, file, NULL);
+	ret = psi_arm(&open->trigger, &psi_system, open->id, text, len, file, NULL, &open->wait);
 	kfree(text);
 	return ret ?: len;
 }
 
 static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
-	/* Pairs with the release in psi_arm(). */
-	struct psi_trigger *trigger = smp_load_acquire(&psi_open_of(file)->trigger);
+	struct psi_open *open = psi_open_of(file);
+	struct psi_trigger *trigger;
 
+	/* epoll comes here once, maybe before there is a trigger. */
+	poll_wait(file, &open->wait, wait);
+	/* Pairs with the release in psi_arm(). */
+	trigger = smp_load_acquire(&open->trigger);
 	if (!trigger)
 		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
-	poll_wait(file, &trigger->wait, wait);
 	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
 }
 

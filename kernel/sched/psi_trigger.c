@@ -175,7 +175,7 @@ struct psi_sampler {
  * @base: total at @since, or more
  * @quiet: no event before, ns of local_clock()
  * @kn: the file of a cgroup, %NULL for one of /proc
- * @wait: pollers of a file of /proc
+ * @wait: pollers of a file of /proc, %NULL for one of a cgroup
  */
 struct psi_trigger {
 	struct list_head	node;
@@ -189,7 +189,7 @@ struct psi_trigger {
 	u64			base;
 	u64			quiet;
 	struct kernfs_node	*kn;
-	wait_queue_head_t	wait;
+	wait_queue_head_t	*wait;
 };
 
 /**
@@ -491,8 +491,9 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest. There was no stall up to it, so the last
- * sample is true of it as well; and the CPUs' weights count from there.
+ * A state began at @since, after a rest. There was no stall up to it, but for what the
+ * clocks of two CPUs differ, so the last sample is true of it as well; and the CPUs'
+ * weights count from there.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
@@ -545,8 +546,9 @@ struct psi_notices {
 
 static void psi_notice(struct psi_notices *notices, struct psi_trigger *t)
 {
+	/* No barrier: who looks for the event is in the queue by then. */
 	if (!t->kn) {
-		wake_up_interruptible(&t->wait);
+		wake_up_interruptible(t->wait);
 	} else if (!notices->kn[t->file]) {
 		kernfs_get(t->kn);
 		notices->kn[t->file] = t->kn;
@@ -849,12 +851,14 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
  * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that are
  *	  no multiple of two seconds
  * @kn: the file of a cgroup, %NULL for one of /proc
+ * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
  *
- * Context: Process context, may sleep. @kn stays until psi_disarm().
+ * Context: Process context, may sleep. @kn and @wait stay until psi_disarm().
  * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOMEM, or -EOPNOTSUPP.
  */
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
-	    const char *text, size_t len, struct file *file, struct kernfs_node *kn)
+	    const char *text, size_t len, struct file *file, struct kernfs_node *kn,
+	    wait_queue_head_t *wait)
 {
 	const struct psi_file *kind = &psi_files[id];
 	struct psi_sampler *sampler, *spare = NULL;
@@ -884,7 +888,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t->file = id;
 	t->threshold = (u64)stall * NSEC_PER_USEC;
 	t->kn = kn;
-	init_waitqueue_head(&t->wait);
+	t->wait = wait;
 
 	sampler = psi_sampler_get(group, class, (u64)window * NSEC_PER_USEC, &spare);
 	if (!sampler) {

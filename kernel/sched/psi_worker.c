@@ -52,7 +52,8 @@ static void psi_worker_wake(struct irq_work *work)
  * psi_kick - there is something new in the inbox of a worker
  * @worker: the worker
  *
- * Context: Interrupts disabled; a runqueue lock may be held.
+ * Context: Interrupts disabled; a runqueue lock may be held. So no CPU goes offline
+ *	    meanwhile, and one that goes serves what it was sent.
  */
 static void psi_kick(struct psi_worker *worker)
 {

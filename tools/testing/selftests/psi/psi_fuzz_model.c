@@ -121,14 +121,11 @@ struct holder {
  * struct item - a file in the epoll instance
  * @file: the file, NULL: not in use
  * @events: what was asked for
- * @armed: the file had a trigger, or was dead, when it was added: one that gets its trigger
- *	   later need not be told of its end, see op_epoll_wait()
  * @owed: it has died since: that has to be told, even to who is told once only
  */
 struct item {
 	struct file *file;
 	unsigned int events;
-	bool armed;
 	bool owed;
 };
 
@@ -273,7 +270,7 @@ static void files_die(int group)
 			continue;
 		file->target.dead = true;
 		for (int j = 0; j < NR_DESCS; j++)
-			if (items[j].file == file && items[j].armed)
+			if (items[j].file == file && file->target.armed)
 				items[j].owed = true;
 	}
 }
@@ -747,7 +744,6 @@ static bool op_epoll_add(void)
 	*item = (struct item) {
 		.file = desc->file,
 		.events = event.events,
-		.armed = desc->file->target.armed || desc->file->target.dead,
 	};
 	return true;
 }
@@ -774,11 +770,7 @@ static bool op_epoll_wait(void)
 	}
 	for (int i = 0; i < NR_DESCS; i++) {
 		struct item *item = &items[i];
-		/*
-		 * Who has a file without a trigger in an epoll instance, and arms it then,
-		 * is not woken: a gap that this model allows for now.
-		 */
-		bool must = item->file && item->file->target.dead && item->armed;
+		bool must = item->file && item->file->target.dead;
 
 		if (must && (item->owed || !(item->events & EPOLLET)) && !told[i])
 			fuzz_fail("epoll: item %d is dead, and nobody is told", i);
