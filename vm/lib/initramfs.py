@@ -84,16 +84,19 @@ def require_static(path):
             raise Misuse(f"{path} is not static: install busybox-static (make deps)")
 
 
-def write(out, payload=None):
-    """Write the initramfs with this payload directory to a binary file."""
+def write(out, payload=None, busybox=BUSYBOX):
+    """Write the initramfs with this payload directory to a binary file.
+
+    Another busybox than the host's, for another machine, cannot tell its names here: they are taken for the same.
+    """
     names = applets()
-    require_static(BUSYBOX)
+    require_static(busybox)
     archive = Archive(out)
     for name in DIRECTORIES:
         archive.directory(name)
     archive.device("dev/console", stat.S_IFCHR | 0o600, 5, 1)
     archive.device("dev/null", stat.S_IFCHR | 0o666, 1, 3)
-    archive.file("bin/busybox", BUSYBOX)
+    archive.file("bin/busybox", busybox)
     for name in names:
         if name != "busybox":
             archive.symlink(f"bin/{name}", "busybox")

@@ -17,10 +17,36 @@ import initramfs
 import tsc
 from misuse import Misuse
 
-QEMU = "qemu-system-x86_64"
-TCG = ["-accel", "tcg", "-cpu", "max,cx16=off"]
+TCG = ["-accel", "tcg"]
 KVM = ["-accel", "kvm", "-cpu", "host"]
 ALWAYS = "panic_on_warn=1 oops=panic panic=-1"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What kind of machine a kernel is for: told by a magic number in its image."""
+
+    qemu: str
+    package: str
+    offset: int
+    magic: bytes
+    machine: str
+    cpu: str    # where QEMU emulates it
+    console: str
+
+
+PC = Kind("qemu-system-x86_64", "qemu-system-x86", 0x202, b"HdrS", "q35", "max,cx16=off", "ttyS0")
+ARM64 = Kind("qemu-system-aarch64", "qemu-system-arm", 56, b"ARM\x64", "virt", "cortex-a57", "ttyAMA0")
+
+
+def kind_of(path):
+    """The Kind of a kernel image, or None."""
+    with open(path, "rb") as image:
+        head = image.read(1024)
+    for kind in (PC, ARM64):
+        if head[kind.offset:kind.offset + 4] == kind.magic:
+            return kind
+    return None
 
 
 @dataclass
@@ -35,19 +61,20 @@ class Machine:
     append: str = ""
     disks: list = field(default_factory=list)
     more: list = field(default_factory=list)
+    busybox: str = initramfs.BUSYBOX
+    kind: Kind = PC
 
     def check(self):
         """Refuse what cannot work, before anything is made."""
-        if not shutil.which(QEMU):
-            raise Misuse(f"{QEMU} is missing: install qemu-system-x86 (make deps)")
         try:
-            with open(self.kernel, "rb") as image:
-                image.seek(0x202)
-                magic = image.read(4)
+            kind = kind_of(self.kernel)
         except OSError as error:
             raise Misuse(f"kernel {self.kernel}: {error.strerror}") from None
-        if magic != b"HdrS":
-            raise Misuse(f"kernel {self.kernel} is not a bootable x86 image (bzImage)")
+        if not kind:
+            raise Misuse(f"kernel {self.kernel} is not a bootable x86 image (bzImage), nor one for arm64")
+        self.kind = kind
+        if not shutil.which(kind.qemu):
+            raise Misuse(f"{kind.qemu} is missing: install {kind.package} (make deps)")
         if self.virtual and any(disk.limits for disk in self.disks):
             raise Misuse(
                 "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
@@ -55,21 +82,23 @@ class Machine:
             )
 
     def kvm(self):
-        return not self.virtual and os.environ.get("PSI_KVM") == "1"
+        return self.kind is PC and not self.virtual and os.environ.get("PSI_KVM") == "1"
 
     def clock(self):
         """Kernel parameters that make the time stamp counter a good clock."""
+        if self.kind is not PC:
+            return []
         rate = 1_000_000 if self.virtual else tsc.khz()
         return ["tsc=reliable", *([f"tsc_early_khz={rate}"] if rate else [])]
 
     def arguments(self, initrd_fd, disk_fds, init_environment):
         """QEMU's command line, except for where its streams go."""
-        cmdline = ["console=ttyS0", "printk.time=1", "loglevel=5", *self.clock()]
+        cmdline = [f"console={self.kind.console}", "printk.time=1", "loglevel=5", *self.clock()]
         cmdline += [f"{key}={value}" for key, value in init_environment.items()]
         cmdline += [self.append, ALWAYS]
-        argv = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
-        argv += ["-machine", "q35"]
-        argv += KVM if self.kvm() else TCG
+        argv = [self.kind.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
+        argv += ["-machine", self.kind.machine]
+        argv += KVM if self.kvm() else [*TCG, "-cpu", self.kind.cpu]
         if self.virtual:
             argv += ["-icount", f"shift={self.shift},sleep=off"]
             argv += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]
@@ -111,7 +140,7 @@ class Process:
         self._files = []
         try:
             initrd = self._file(tempfile.TemporaryFile())
-            initramfs.write(initrd, payload)
+            initramfs.write(initrd, payload, machine.busybox)
             initrd.flush()
             disks = []
             for disk in machine.disks:

@@ -5,6 +5,7 @@ import argparse
 import os
 import subprocess
 
+import initramfs
 from disk import Disk
 from machine import Machine
 from misuse import Misuse
@@ -25,6 +26,7 @@ def add_machine(parser):
     """Options that describe the machine."""
     add = parser.add_argument
     add("--kernel", metavar="BZIMAGE", help="default: build the one of FLAVOUR and CONFIG")
+    add("--busybox", default=initramfs.BUSYBOX, metavar="PROGRAM", help="another one, for a kernel of another machine")
     add("--smp", type=positive, default=1, metavar="N")
     add("--mem", type=positive, default=512, metavar="MB")
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
@@ -70,6 +72,7 @@ def machine(args, **more):
         append=" ".join(args.append),
         disks=disks,
         more=args.qemu,
+        busybox=args.busybox,
         **more,
     )
     box.check()
