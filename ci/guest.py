@@ -20,14 +20,20 @@ LOGS = ROOT / "build" / "check"
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 
+def build(flavour="psi", config="default", said=None):
+    """Path of the kernel to boot, built if need be; None when that failed.
+
+    What there is to say goes to SAID, a file.
+    """
+    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config],
+                          stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
 @functools.cache
 def image(flavour="psi", config="default"):
-    """Path of the kernel to boot; built if need be."""
-    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config],
-                          stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        sys.exit(1)     # it said why
-    return done.stdout.strip()
+    """The same, and the end of the program when it failed."""
+    return build(flavour, config) or sys.exit(1)     # it said why
 
 
 @dataclasses.dataclass
@@ -41,10 +47,11 @@ class Row:
     real_time: bool = False
     timeout: int = 600              # seconds of the host
     expected_skips: str = ""        # in the words of vm/run
+    logs: pathlib.Path = LOGS
 
     def payload(self):
         """The payload directory, made afresh."""
-        directory = LOGS / self.name / "payload"
+        directory = self.logs / self.name / "payload"
         shutil.rmtree(directory.parent, ignore_errors=True)
         directory.mkdir(parents=True)
         for file in self.files:
@@ -60,8 +67,8 @@ class Row:
         What vm/run says of failures goes to SAID, a file.
         """
         command = [ROOT / "vm" / "run", "--name", self.name, "--kernel", self.kernel, "--timeout", str(self.timeout),
-                   "--log", LOGS / self.name / "log", "--time", "real" if self.real_time else "virtual", *self.options,
-                   self.payload()]
+                   "--log", self.logs / self.name / "log", "--time", "real" if self.real_time else "virtual",
+                   *self.options, self.payload()]
         done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
         line = done.stdout.strip().split("\n")[-1]
         print(line or f"{self.name}: vm/run ended with status {done.returncode} and no verdict", flush=True)
@@ -74,12 +81,17 @@ class Row:
         return passed, failed, skipped
 
 
+def boot_all(rows, said=None):
+    """(passed, failed, skipped) of some rows together."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda row: row.boot(said), [row for row in rows if not row.real_time]))
+    counts += [row.boot(said) for row in rows if row.real_time]
+    return tuple(map(sum, zip(*counts))) if counts else (0, 0, 0)
+
+
 def run(rows, words=()):
     """Boot the rows whose name holds one of WORDS; print the closing line and end the program."""
     rows = [row for row in rows if not words or any(word in row.name for word in words)]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        counts = list(pool.map(Row.boot, [row for row in rows if not row.real_time]))
-    counts += [row.boot() for row in rows if row.real_time]
-    passed, failed, skipped = map(sum, zip(*counts)) if counts else (0, 0, 0)
+    passed, failed, skipped = boot_all(rows)
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(bool(failed or not passed))
