@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults prefixes clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults matrix clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
 	@echo 'make mutations  break the kernel code in many small ways: does a test find each? (slow)'
 	@echo 'make storms     the storms of the selftests, minutes each, on CPUs that run in parallel (slow)'
+	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
@@ -91,6 +92,8 @@ mutations: deps
 
 storms: deps
 	@ci/storms $(STORM)
+matrix: deps
+	@ci/matrix $(MATRIX)
 
 bench: deps
 	@bench/run $(BENCH)
