@@ -92,6 +92,7 @@ mutations: deps
 
 storms: deps
 	@ci/storms $(STORM)
+
 matrix: deps
 	@ci/matrix $(MATRIX)
 
