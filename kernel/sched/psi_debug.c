@@ -28,9 +28,6 @@
  *   each task is only looked at.
  */
 
-/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
-static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
-
 /**
  * struct psi_debug - one pass over a CPU
  * @cpu: the CPU
@@ -61,6 +58,9 @@ static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *form
 	va_end(args);
 	seq_buf_putc(d->says, '\n');
 }
+
+/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
+static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
 
 /**
  * psi_debug_note - what a task is counted as may have changed
