@@ -48,6 +48,9 @@ struct psi_debug {
 	struct seq_buf		*says;
 };
 
+/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
+static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
+
 static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *format, ...)
 {
 	va_list args;
@@ -58,9 +61,6 @@ static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *form
 	va_end(args);
 	seq_buf_putc(d->says, '\n');
 }
-
-/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
-static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
 
 /**
  * psi_debug_note - what a task is counted as may have changed
