@@ -133,6 +133,18 @@ static void dance(void *arg)
 	}
 }
 
+/* Changes the nice value of another task, every 2 ms. */
+static void nag(void *arg)
+{
+	pid_t *pid = arg;
+
+	for (int i = 0;; i++) {
+		if (setpriority(PRIO_PROCESS, *pid, i % 2))
+			psi_die("setpriority: %s", strerror(errno));
+		spin_until(now_ns() + 2 * NSEC_PER_MSEC);
+	}
+}
+
 FIXTURE(pair) {
 	struct rhythm rhythm[2];
 	pid_t pid[2];
@@ -140,11 +152,18 @@ FIXTURE(pair) {
 
 FIXTURE_VARIANT(pair) {
 	struct rhythm rhythm[2];
+	bool nag;
 };
 
 /* It owes time to the spinner when it goes to sleep: its dequeue is delayed. */
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_sleeps_now_and_then) {
 	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+};
+
+/* The same, and the spinner has it taken off the queue and put back while it sleeps there. */
+FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_is_changed_while_it_sleeps) {
+	.rhythm = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+	.nag = true,
 };
 
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_runs_in_short_bursts) {
@@ -165,9 +184,13 @@ FIXTURE_SETUP(pair)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	for (int i = 0; i < 2; i++) {
-		const struct load load = { .fn = dance, .arg = &self->rhythm[i] };
+	for (int i = 1; i >= 0; i--) {
+		struct load load = { .fn = dance, .arg = &self->rhythm[i] };
 
+		if (!i && variant->nag) {
+			load.fn = nag;
+			load.arg = &self->pid[1];
+		}
 		self->rhythm[i] = variant->rhythm[i];
 		self->pid[i] = load_start(&load);
 	}
