@@ -1143,6 +1143,33 @@ static void psi_test_trigger(struct kunit *test)
 	}
 }
 
+/* An event that is due while the trigger is quiet comes later, however late. */
+static void psi_test_trigger_owed(struct kunit *test)
+{
+	static const struct { u64 at, total; bool event; } looks[] = {
+		{ 100, 100, true },
+		{ 200, 200, false },
+		{ 2000, 200, true },
+		{ 2100, 200, false },
+	};
+	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	sampler->window = PSI_TEST_WINDOW;
+	sampler->last.at = PSI_TEST_START;
+	t.threshold = 90 * NSEC_PER_MSEC;
+	for (i = 0; i < ARRAY_SIZE(looks); i++) {
+		psi_sampler_push(sampler);
+		sampler->last.at = PSI_TEST_START + looks[i].at * NSEC_PER_MSEC;
+		sampler->last.total[t.state] = looks[i].total * NSEC_PER_MSEC;
+		psi_trigger_look(&t, sampler, &sampler->last);
+		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
+				    looks[i].event, "at %llu ms", looks[i].at);
+	}
+}
+
 /* A stall, an hour of silence, a stall: not within one window. */
 static void psi_test_trigger_pause(struct kunit *test)
 {
@@ -1194,6 +1221,79 @@ static void psi_test_exit(struct kunit *test)
 	} while (!dead);
 	KUNIT_EXPECT_EQ(test, attrs, 0);
 	put_task_struct(p);
+}
+
+/*
+ * Who is preempted by one of PSI's own threads goes on running, for PSI, also
+ * when that thread changes it.
+ */
+struct psi_test_held {
+	struct task_struct *spinner;
+	bool found;
+	unsigned int before, after;
+	struct completion done;
+};
+
+static int psi_test_spin(void *arg)
+{
+	while (!kthread_should_stop())
+		cond_resched();
+	return 0;
+}
+
+static unsigned int psi_test_counted_as(struct task_struct *p)
+{
+	unsigned int attrs;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	attrs = p->psi.attrs;
+	task_rq_unlock(rq, p, &rf);
+	return attrs;
+}
+
+static int psi_test_preempt(void *arg)
+{
+	struct psi_test_held *held = arg;
+	int i;
+
+	psi_ignore_current();
+	sched_set_fifo(current);
+	for (i = 0; i < 100 && !held->found; i++) {
+		schedule_timeout_uninterruptible(1);
+		held->found = this_cpu_read(psi_held) == held->spinner;
+	}
+	held->before = psi_test_counted_as(held->spinner);
+	set_user_nice(held->spinner, 1);
+	held->after = psi_test_counted_as(held->spinner);
+	complete(&held->done);
+	return 0;
+}
+
+static void psi_test_requeue_held(struct kunit *test)
+{
+	struct psi_test_held held = { };
+	struct task_struct *own;
+	unsigned int cpu = raw_smp_processor_id();
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	init_completion(&held.done);
+	held.spinner = kthread_create_on_cpu(psi_test_spin, NULL, cpu, "psi_test_spin");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held.spinner));
+	wake_up_process(held.spinner);
+	own = kthread_create_on_cpu(psi_test_preempt, &held, cpu, "psi_test_own");
+	if (!IS_ERR(own)) {
+		wake_up_process(own);
+		wait_for_completion(&held.done);
+	}
+	kthread_stop(held.spinner);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(own));
+	KUNIT_EXPECT_TRUE(test, held.found);
+	KUNIT_EXPECT_EQ(test, held.before, PSI_ONCPU | PSI_PRODUCTIVE);
+	KUNIT_EXPECT_EQ(test, held.after, PSI_ONCPU | PSI_PRODUCTIVE);
 }
 
 #ifdef CONFIG_PSI_DEBUG
@@ -1327,6 +1427,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_window_many_cpus),
 	KUNIT_CASE_PARAM(psi_test_parse, psi_test_parse_rows_gen_params),
 	KUNIT_CASE_SLOW(psi_test_trigger),
+	KUNIT_CASE(psi_test_trigger_owed),
 	KUNIT_CASE(psi_test_trigger_pause),
 	KUNIT_CASE_SLOW(psi_test_model_from_boot),
 	KUNIT_CASE_SLOW(psi_test_model_few_tasks),
@@ -1334,6 +1435,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	KUNIT_CASE(psi_test_exit),
+	KUNIT_CASE(psi_test_requeue_held),
 #ifdef CONFIG_PSI_DEBUG
 	KUNIT_CASE_PARAM(psi_test_debug, psi_test_faults_gen_params),
 #endif
