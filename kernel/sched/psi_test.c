@@ -1229,14 +1229,15 @@ static void psi_test_exit(struct kunit *test)
  */
 struct psi_test_held {
 	struct task_struct *spinner;
-	bool found;
+	bool found, over;
 	unsigned int before, after;
-	struct completion done;
 };
 
 static int psi_test_spin(void *arg)
 {
-	while (!kthread_should_stop())
+	struct psi_test_held *held = arg;
+
+	while (!READ_ONCE(held->over))
 		cond_resched();
 	return 0;
 }
@@ -1267,7 +1268,7 @@ static int psi_test_preempt(void *arg)
 	held->before = psi_test_counted_as(held->spinner);
 	set_user_nice(held->spinner, 1);
 	held->after = psi_test_counted_as(held->spinner);
-	complete(&held->done);
+	WRITE_ONCE(held->over, true);
 	return 0;
 }
 
@@ -1279,16 +1280,19 @@ static void psi_test_requeue_held(struct kunit *test)
 
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
-	init_completion(&held.done);
-	held.spinner = kthread_create_on_cpu(psi_test_spin, NULL, cpu, "psi_test_spin");
+	held.spinner = kthread_create_on_cpu(psi_test_spin, &held, cpu, "psi_test_spin");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(held.spinner));
-	wake_up_process(held.spinner);
+	get_task_struct(held.spinner);
 	own = kthread_create_on_cpu(psi_test_preempt, &held, cpu, "psi_test_own");
 	if (!IS_ERR(own)) {
+		get_task_struct(own);
+		wake_up_process(held.spinner);
 		wake_up_process(own);
-		wait_for_completion(&held.done);
+		while (!READ_ONCE(held.over))
+			schedule_timeout_uninterruptible(1);
+		kthread_stop_put(own);
 	}
-	kthread_stop(held.spinner);
+	kthread_stop_put(held.spinner);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(own));
 	KUNIT_EXPECT_TRUE(test, held.found);
