@@ -2,13 +2,11 @@
 #ifndef _LINUX_PSI_H
 #define _LINUX_PSI_H
 
-#include <linux/cgroup-defs.h>
 #include <linux/jump_label.h>
 #include <linux/poll.h>
 #include <linux/psi_types.h>
 #include <linux/types.h>
 
-struct css_set;
 struct file;
 struct kernfs_node;
 struct psi_trigger;
@@ -89,46 +87,11 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 void psi_disarm(struct psi_trigger *trigger);
 bool psi_collect(struct psi_trigger *trigger);
 
-#ifdef CONFIG_CGROUPS
-bool cgroup_psi_enabled(void);
-int psi_cgroup_alloc(struct cgroup *cgrp);
-void psi_cgroup_free(struct cgroup *cgrp);
-void psi_cgroup_enable(struct cgroup *cgrp, bool on);
-void cgroup_move_task(struct task_struct *p, struct css_set *to);
-
-/**
- * cgroup_psi - the group that a cgroup's files are about
- * @cgrp: the cgroup
- *
- * Its tasks are counted there as well, unless it is switched off.
- *
- * Return: its own, or that of the system for a root, on cgroup v1, and where
- *	   cgroups have no pressure files.
- */
-static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
-{
-	return cgrp->psi ?: &psi_system;
-}
-#endif /* CONFIG_CGROUPS */
-
 #else /* CONFIG_PSI */
-
-/* Without it: no pressure, and tasks change their cgroup like before. */
 
 static inline bool psi_enabled(void) { return false; }
 static inline u64 psi_some_memory_us(void) { return 0; }
 static inline void psi_memstall_enter(unsigned long *flags) { }
-
-#ifdef CONFIG_CGROUPS
-static inline bool cgroup_psi_enabled(void) { return false; }
-static inline void psi_cgroup_free(struct cgroup *cgrp) { }
-static inline int psi_cgroup_alloc(struct cgroup *cgrp) { return 0; }
-
-static inline void cgroup_move_task(struct task_struct *p, struct css_set *to)
-{
-	rcu_assign_pointer(p->cgroups, to);
-}
-#endif /* CONFIG_CGROUPS */
 
 static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }

@@ -8,7 +8,7 @@
  * cgroup.pressure stops them.
  */
 #include <linux/poll.h>
-#include <linux/psi.h>
+#include <linux/psi_cgroup.h>
 
 #include "cgroup-internal.h"
 

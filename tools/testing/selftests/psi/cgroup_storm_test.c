@@ -368,44 +368,29 @@ static bool total_is_true(const char *path, const char *file, double oracle, __u
 	return false;
 }
 
-#define MAX_CPUS	64
-
 /*
  * Two spinners and a reader on every CPU, all of them in @leaf: 100 % cpu some, and io some
  * as long as a reader sleeps, of the leaf and all its ancestors and of no other.
  */
 static bool load_is_seen(const char *leaf)
 {
-	struct load spinner = { .policy = SCHED_IDLE, .cgroup = leaf, .fn = spin };
-	struct load reader = { .cgroup = leaf, .fn = read_blocks };
-	struct reader *says = shared_memory(sizeof(*says) * MAX_CPUS);
 	struct pressure before[NR_GROUPS], p;
-	int cpus = cpus_possible(), nr = 0;
-	__u64 start, elapsed, asleep = 0;
-	pid_t pid[3 * MAX_CPUS];
+	const char *above[NR_GROUPS];
+	__u64 elapsed, asleep;
+	struct probe probe;
 	bool right = true;
+	int nr = 0;
 
-	for (spinner.cpu = 0; spinner.cpu < cpus; spinner.cpu++) {
-		pid[nr++] = load_start(&spinner);
-		pid[nr++] = load_start(&spinner);
-	}
-	start = now_ns();
+	for (size_t i = 0; i < NR_GROUPS; i++)
+		if (is_below(leaf, group(i)))
+			above[nr++] = group(i);
+	probe_start(&probe, leaf, common->disk);
+	probe_catch_up(&probe, above, nr);
+	elapsed = now_ns();
 	for (size_t i = 0; i < NR_GROUPS; i++)
 		pressure_read(group(i), &before[i]);
-	for (reader.cpu = 0; reader.cpu < cpus; reader.cpu++) {
-		reader.arg = &says[reader.cpu];
-		says[reader.cpu] = (struct reader){
-			.node = common->disk,
-			.flags = O_DIRECT,
-			.end = start + NSEC_PER_SEC,
-		};
-		pid[nr++] = load_start(&reader);
-	}
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		load_wait(pid[2 * cpus + cpu]);
-		asleep += says[cpu].asleep / cpus;
-	}
-	elapsed = now_ns() - start;
+	asleep = probe_read(&probe, NSEC_PER_SEC);
+	elapsed = now_ns() - elapsed;
 	for (size_t i = 0; i < NR_GROUPS; i++) {
 		p = pressure_since(group(i), &before[i]);
 		if (is_below(leaf, group(i))) {
@@ -418,8 +403,7 @@ static bool load_is_seen(const char *leaf)
 			right = false;
 		}
 	}
-	for (int i = 0; i < 2 * cpus; i++)
-		load_stop(pid[i]);
+	probe_stop(&probe);
 	return right;
 }
 

@@ -15,7 +15,6 @@
 #define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
 #define STANDSTILL	(800 * NSEC_PER_MSEC)
 #define PROBE		NSEC_PER_SEC
-#define MAX_CPUS	64
 #define MAX_FILES	256
 #define DEPTH		6
 
@@ -209,53 +208,67 @@ static bool judge(const char *cgroup, const char *what, __u64 oracle, __u64 some
 	return false;
 }
 
-/*
- * What each CPU gets: two spinners, and a reader that is asleep most of the time. The
- * spinners are of the idle class, so that the reader hardly waits for them.
- */
-struct probe {
-	const char *cgroup;
-	pid_t spinner[MAX_CPUS][2];
-	pid_t reader[MAX_CPUS];
-	struct reader *says;
-};
-
-static void probe_start(struct probe *probe, int cpus)
+/* The spinners are of the idle class, so that the reader hardly waits for them. */
+void probe_start(struct probe *probe, const char *cgroup, const char *disk)
 {
-	struct load load = { .policy = SCHED_IDLE, .cgroup = probe->cgroup, .fn = spin };
+	struct load load = { .policy = SCHED_IDLE, .cgroup = cgroup, .fn = spin };
 
-	for (load.cpu = 0; load.cpu < cpus; load.cpu++)
+	probe->cgroup = cgroup;
+	probe->disk = disk;
+	probe->cpus = cpus_possible();
+	probe->says = shared_memory(sizeof(*probe->says) * MAX_CPUS);
+	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++)
 		for (int i = 0; i < 2; i++)
 			probe->spinner[load.cpu][i] = load_start(&load);
 }
 
-static void probe_stop(struct probe *probe, int cpus)
+void probe_stop(struct probe *probe)
 {
-	for (int cpu = 0; cpu < cpus; cpu++)
+	for (int cpu = 0; cpu < probe->cpus; cpu++)
 		for (int i = 0; i < 2; i++)
 			load_stop(probe->spinner[cpu][i]);
+	munmap(probe->says, sizeof(*probe->says) * MAX_CPUS);
 }
 
-/* Lets the readers read for @ns; returns what one of them slept, on average. */
-static __u64 probe_read(struct probe *probe, int cpus, const char *disk, __u64 ns)
+__u64 probe_read(struct probe *probe, __u64 ns)
 {
 	struct load load = { .cgroup = probe->cgroup, .fn = read_blocks };
 	__u64 asleep = 0, end = now_ns() + ns;
 
-	for (load.cpu = 0; load.cpu < cpus; load.cpu++) {
+	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++) {
 		load.arg = &probe->says[load.cpu];
 		probe->says[load.cpu] = (struct reader){
-			.node = disk,
+			.node = probe->disk,
 			.flags = O_DIRECT,
 			.end = end,
 		};
 		probe->reader[load.cpu] = load_start(&load);
 	}
-	for (int cpu = 0; cpu < cpus; cpu++) {
+	for (int cpu = 0; cpu < probe->cpus; cpu++) {
 		load_wait(probe->reader[cpu]);
 		asleep += probe->says[cpu].asleep;
 	}
-	return asleep / cpus;
+	return asleep / probe->cpus;
+}
+
+void probe_catch_up(struct probe *probe, const char *const *path, int nr)
+{
+	__u64 end = now_ns() + 2 * WINDOW;
+	struct pressure before, p;
+
+	for (int i = 0; i < nr; i++) {
+		int tries = 0;
+
+		do {
+			pressure_read(path[i], &before);
+			probe_read(probe, WINDOW / 10);
+			p = pressure_since(path[i], &before);
+			tries++;
+		} while ((!p.some[RES_CPU] || !p.some[RES_IO]) && now_ns() < end);
+		if (tries > 1)
+			ksft_print_msg("%s: total stood still until it was caught up with\n",
+				       path[i] ?: "system");
+	}
 }
 
 /* The cgroup and all above it; the last one is NULL, the system. */
@@ -276,29 +289,25 @@ static int ancestry(const char *cgroup, const char **path)
 
 static const char *find_blindness(const char *cgroup, const char *disk)
 {
-	int cpus = cpus_possible();
-	struct probe probe = {
-		.cgroup = cgroup,
-		.says = shared_memory(sizeof(*probe.says) * MAX_CPUS),
-	};
 	const char *path[DEPTH + 1];
 	struct pressure p[DEPTH + 1];
 	__u64 start, asleep, switches;
 	int levels = ancestry(cgroup, path);
+	struct probe probe;
 	bool right = true;
 
-	probe_start(&probe, cpus);
+	probe_start(&probe, cgroup, disk);
+	probe_catch_up(&probe, path, levels);
 	switches = watch_switches();
 	start = now_ns();
 	for (int i = 0; i < levels; i++)
 		pressure_read(path[i], &p[i]);
-	asleep = probe_read(&probe, cpus, disk, PROBE);
+	asleep = probe_read(&probe, PROBE);
 	for (int i = 0; i < levels; i++)
 		p[i] = pressure_since(path[i], &p[i]);
 	start = now_ns() - start;
 	switches = watch_switches() - switches;
-	probe_stop(&probe, cpus);
-	munmap(probe.says, sizeof(*probe.says) * MAX_CPUS);
+	probe_stop(&probe);
 	for (int i = 0; i < levels && right; i++)
 		right = judge(path[i], "two spinners", start, p[i].some[RES_CPU]) &&
 			judge(path[i], "a reader's sleep", asleep, p[i].some[RES_IO]);

@@ -22,6 +22,38 @@
 
 #include "psi_util.h"
 
+#define MAX_CPUS	64
+
+/**
+ * struct probe - a load with a known answer: on every CPU two spinners, and a reader
+ * @cgroup: where all of them are, %NULL for the cgroup of the test
+ * @disk: what the readers read
+ * @cpus: how many CPUs there are
+ * @spinner: by CPU
+ * @reader: by CPU
+ * @says: by CPU, what the reader says
+ */
+struct probe {
+	const char *cgroup;
+	const char *disk;
+	int cpus;
+	pid_t spinner[MAX_CPUS][2];
+	pid_t reader[MAX_CPUS];
+	struct reader *says;
+};
+
+/* The spinners spin from here on. */
+void probe_start(struct probe *probe, const char *cgroup, const char *disk);
+void probe_stop(struct probe *probe);
+/* Lets the readers read for @ns; returns what one of them slept, on average. */
+__u64 probe_read(struct probe *probe, __u64 ns);
+/*
+ * What a reader saw of a window while it was open may be more than there was in the end.
+ * Totals never go backwards: they stand still until that much has come. Lets the readers read
+ * until the totals of these cgroups grow, for up to two windows: more cannot be missing.
+ */
+void probe_catch_up(struct probe *probe, const char *const *path, int nr);
+
 /* Everything; the load is in the cgroup, or in that of the test when it is NULL. */
 const char *find_leak_in(const char *cgroup, const char *disk);
 const char *find_leak(const char *disk);

@@ -465,12 +465,16 @@ void cpu_online(int cpu, bool on)
 /*
  * Two housekeepers wake up all the time, and each wake-up waits for its CPU a little:
  * kcompactd every 500 ms for proactive compaction, and the statistics of memory every
- * second. In virtual time, where instructions are slow, that is 0.05 % cpu some.
+ * second. In virtual time, where instructions are slow, that is 0.05 % cpu some. A
+ * kernel for one CPU has no such statistics.
  */
 static void calm_down(void)
 {
+	const char *interval = "/proc/sys/vm/stat_interval";
+
 	write_file("/proc/sys/vm/compaction_proactiveness", "0");
-	write_file("/proc/sys/vm/stat_interval", "3600");
+	if (!access(interval, F_OK))
+		write_file(interval, "3600");
 }
 
 void cpus_use(int nr)

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: a group for each cgroup, and its tasks in it
+ *
+ *   Groups come and go, change their parent, and tasks change their group, while
+ *   tasks of all of them run. Each step is a walk under the lock of one runqueue,
+ *   see "Delegation" in psi.c for groups that are switched off.
+ */
+
+/**
+ * psi_move_task - count a task in another group from now on
+ * @p: the task
+ * @to: the group
+ *
+ * What the task shows leaves the one and enters the other in one write section.
+ *
+ * Context: Takes the lock of the task's runqueue. The caller keeps @p from
+ *	    being moved by anybody else.
+ */
+static void psi_move_task(struct task_struct *p, struct psi_group *to)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	update_rq_clock(rq);
+	if (p->psi.group && p->psi.group != to)
+		psi_regroup(&p->psi, to, cpu_of(rq), rq_clock(rq));
+	task_rq_unlock(rq, p, &rf);
+}
+
+/*
+ * Where what belongs to a cgroup is counted: there, or if it is switched off in the
+ * next one above that is not.
+ */
+static struct psi_group *psi_home(struct cgroup *cgrp)
+{
+	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
+		cgrp = cgroup_parent(cgrp);
+	return cgroup_psi(cgrp);
+}
+
+/**
+ * psi_cgroup_alloc - give a new cgroup a group of its own
+ * @cgrp: the cgroup, linked to its parent, without tasks
+ *
+ * Context: Process context, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int psi_cgroup_alloc(struct cgroup *cgrp)
+{
+	struct psi_group *group;
+
+	if (static_branch_likely(&psi_disabled) || !cgroup_psi_enabled())
+		return 0;
+
+	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	if (!group)
+		return -ENOMEM;
+	group->cpus = alloc_percpu(struct psi_cpu);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
+		free_percpu(group->cpus);
+		kfree(group);
+		return -ENOMEM;
+	}
+	psi_group_init(group, psi_home(cgroup_parent(cgrp)), cgrp->level);
+	cgrp->psi = group;
+	return 0;
+}
+
+/**
+ * psi_cgroup_free - let go of the group of a cgroup
+ * @cgrp: the cgroup; no task is counted in it any more, and it has its parent
+ *
+ * The clock or a monitor may still hold a reference for a moment. They find the
+ * group without a parent.
+ */
+void psi_cgroup_free(struct cgroup *cgrp)
+{
+	int cpu;
+
+	if (!cgrp->psi)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		struct rq_flags rf;
+
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		raw_write_seqcount_begin(seq);
+		psi_forget(pc);
+		raw_write_seqcount_end(seq);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+	psi_group_put(cgrp->psi);
+}
+
+/* Count the group of a cgroup where it belongs. */
+static void psi_cgroup_rehome(struct cgroup *cgrp)
+{
+	struct psi_group *to = psi_home(cgroup_parent(cgrp));
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
+
+		if (pc->parent == per_cpu_ptr(to->cpus, cpu))
+			continue;
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		psi_adopt(pc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
+		rq_unlock_irqrestore(rq, &rf);
+	}
+}
+
+/* The same for its tasks. */
+static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
+{
+	struct psi_group *to = psi_home(cgrp);
+	struct css_task_iter it;
+	struct task_struct *p;
+
+	css_task_iter_start(&cgrp->self, 0, &it);
+	while ((p = css_task_iter_next(&it)))
+		psi_move_task(p, to);
+	css_task_iter_end(&it);
+}
+
+/**
+ * psi_cgroup_enable - keep the times of a cgroup, or do not
+ * @cgrp: the cgroup; a root stands for the system
+ * @on: whether to; CGRP_NO_PRESSURE says so already
+ *
+ * While they are not kept, the cgroup's tasks and children are counted in the next
+ * cgroup above that is switched on, so that the cgroup costs nothing. What stays
+ * behind, dying tasks say, is counted as ever: a group takes part as long as it
+ * has contributors.
+ *
+ * Context: Process context, may sleep. cgroup_mutex held: cgroups and members stay,
+ *	    but for tasks that fork or exit. A fork either sees the flag, or its
+ *	    child is on the list that is gone through after it was set: css_set_lock,
+ *	    which both take, orders the two.
+ */
+void psi_cgroup_enable(struct cgroup *cgrp, bool on)
+{
+	struct cgroup_subsys_state *pos;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct psi_cpu *pc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
+
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		raw_write_seqcount_begin(seq);
+		psi_keep(pc, on, cpu, rq_clock(rq));
+		raw_write_seqcount_end(seq);
+		rq_unlock_irqrestore(rq, &rf);
+	}
+
+	if (!cgroup_parent(cgrp))
+		return;
+	css_for_each_descendant_pre(pos, &cgrp->self) {
+		psi_cgroup_rehome(pos->cgroup);
+		/* In and below a cgroup that is switched on nothing changes. */
+		if (pos->cgroup != cgrp && !test_bit(CGRP_NO_PRESSURE, &pos->cgroup->flags))
+			pos = css_rightmost_descendant(pos);
+		else
+			psi_cgroup_rehome_tasks(pos->cgroup);
+		cond_resched();
+	}
+}
+
+/**
+ * cgroup_move_task - make a task a member of a css_set
+ * @p: the task
+ * @to: the css_set
+ *
+ * Context: css_set_lock held.
+ */
+void cgroup_move_task(struct task_struct *p, struct css_set *to)
+{
+	if (!static_branch_likely(&psi_disabled))
+		psi_move_task(p, psi_home(to->dfl_cgrp));
+	rcu_assign_pointer(p->cgroups, to);
+}
