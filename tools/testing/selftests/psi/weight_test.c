@@ -11,6 +11,9 @@
  * with two. A blocked task belongs to the CPU it last ran on, until it is woken on
  * another one. And windows end by the clock, not when somebody reads.
  *
+ * What a reader sees of a window that is still open may turn out to be too much: CPUs that
+ * are used later get their say. It is not taken back, but not shown twice either.
+ *
  * What would break it: an idle CPU that dilutes, a weight in units too coarse to see a short
  * activity, a reader that ends the window, a sleeper that stays behind (or is counted on
  * two CPUs) when it wakes up elsewhere.
@@ -29,6 +32,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_cgroup.h"
 #include "psi_util.h"
 
 #define MAX_SPINNERS	6
@@ -275,6 +279,88 @@ TEST_F_TIMEOUT(two_cpus, show_the_same_when_read_at_50_hz_and_unread, 100)
 	EXPECT_GE(TOLERANCE, fabs(read - oracle[1])) {
 		TH_LOG("read at 50 Hz %.2f %%, must be %.2f %%", read, oracle[1]);
 	}
+}
+
+/* ---- A reader of open windows ---- */
+
+#define TOP		CGROUP_ROOT "/psi_weight"
+#define LEAF		TOP "/leaf"
+#define STALL		(500 * NSEC_PER_MSEC)
+#define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
+
+static __u64 cpu_some(const char *path)
+{
+	struct pressure p;
+
+	pressure_read(path, &p);
+	return p.some[RES_CPU];
+}
+
+/*
+ *     CPU 0   spinner, spinner   |stall|     |           |
+ *     CPU 1   spinner            |     |busy |           |
+ *
+ * When the window ends in the second after that, there were 250 ms of stall in it. Who
+ * reads the leaf between the two saw 500 ms. The cgroup above it has the same stall, and is
+ * read when all windows are over. Returns how much the leaf is ahead then.
+ */
+static __u64 stall_then_be_busy(__u64 begin)
+{
+	struct span stall = { begin, begin + STALL }, busy = { stall.end, stall.end + STALL };
+	const struct load loads[] = {
+		{ .cpu = 0, .cgroup = LEAF, .fn = spin_span, .arg = &stall },
+		{ .cpu = 0, .cgroup = LEAF, .fn = spin_span, .arg = &stall },
+		{ .cpu = 1, .cgroup = LEAF, .fn = spin_span, .arg = &busy },
+	};
+	pid_t pid[ARRAY_SIZE(loads)];
+	__u64 seen;
+
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
+		pid[i] = load_start(&loads[i]);
+	sleep_until(stall.end);
+	seen = cpu_some(LEAF);
+	sleep_until(busy.end + WINDOW);
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
+		load_stop(pid[i]);
+	if (cpu_some(LEAF) < seen)
+		psi_die("the total went backwards");
+	return cpu_some(LEAF) - cpu_some(TOP);
+}
+
+/*
+ * Windows are 2 s long: of two rounds 5 s apart, one has its window end in the second
+ * after the load. Folds of two cgroups are some us apart, hence the slack.
+ */
+TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
+{
+	__u64 begin, ahead, top, slack = NSEC_PER_MSEC;
+	struct span stall;
+	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = spin_span, .arg = &stall };
+	pid_t pid[2];
+
+	cgroup_make(TOP);
+	cgroup_make(LEAF);
+	begin = now_ns() + 100 * NSEC_PER_MSEC;
+	ahead = stall_then_be_busy(begin);
+	if (ahead < STALL / 3)
+		ahead = stall_then_be_busy(begin + 5 * NSEC_PER_SEC);
+	ksft_print_msg("a reader saw %llu ms too much\n", ahead / NSEC_PER_MSEC);
+	EXPECT_LE(STALL / 3, ahead);
+	EXPECT_GE(STALL / 2 + STALL / 10, ahead);
+
+	/* More stall than that: both show all there was. */
+	top = cpu_some(TOP);
+	stall.begin = now_ns() + 100 * NSEC_PER_MSEC;
+	stall.end = stall.begin + STALL;
+	for (int i = 0; i < 2; i++)
+		pid[i] = load_start(&load);
+	sleep_until(stall.end + WINDOW);
+	for (int i = 0; i < 2; i++)
+		load_stop(pid[i]);
+	EXPECT_LE(cpu_some(TOP), cpu_some(LEAF) + slack);
+	EXPECT_GE(cpu_some(TOP), cpu_some(LEAF) - slack);
+	EXPECT_LT(top + ahead, cpu_some(TOP));
+	cgroup_tree_remove(TOP);
 }
 
 /* ---- A sleeper in iowait ---- */
