@@ -2,7 +2,7 @@
 /*
  * The pressure files against a model, at random
  *
- *	fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
+ *	fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
  *
  * Invariant: whatever is written to a pressure file, and whatever happens in which order
  * to files, cgroups and tasks, each call returns what the specification says, and at the
@@ -19,6 +19,9 @@
  * What would break it: a parser with an opinion of its own, an error path that leaves half a
  * trigger, a descriptor that outlives its cgroup, a total that jumps when accounting is
  * switched on, a count that is left behind in a cgroup that nobody can see any more.
+ *
+ * With -c, on a kernel with CONFIG_KCOV, texts that reach code which none before reached are
+ * kept, and every other text is one of those with a change.
  *
  * A seed gives the same operations each time, and in virtual time the same run. One that
  * fails tells the last of them.
@@ -160,6 +163,31 @@ static void try_text(char *mem, const struct fuzz_text *text)
 		fuzz_fail("%s: close: %s", path, strerror(errno));
 }
 
+/* ---- Texts that reached something new ---- */
+
+#define KEPT	64
+
+static struct {
+	struct fuzz_text text[KEPT];
+	unsigned int nr;
+} kept;
+
+static void next_text(struct fuzz_text *text)
+{
+	if (kept.nr && fuzz_below(2)) {
+		*text = kept.text[fuzz_below(kept.nr)];
+		text_change(text);
+	} else {
+		text_random(text);
+	}
+}
+
+/* When there is no room any more, in place of another one. */
+static void keep_text(const struct fuzz_text *text)
+{
+	kept.text[kept.nr < KEPT ? kept.nr++ : fuzz_below(KEPT)] = *text;
+}
+
 /* ---- What an accepted text means ---- */
 
 #define LATENCY		(50 * NSEC_PER_MSEC)
@@ -218,8 +246,10 @@ void fuzz_texts(unsigned int ops)
 	stalls_create(&stalls, "psi_fuzz", LATENCY);
 	group_enter(FUZZ_TOP);
 	for (unsigned int i = 0; i < ops; i++) {
-		text_random(&text);
+		next_text(&text);
 		try_text(mem, &text);
+		if (cover_new())
+			keep_text(&text);
 		if (found < MEANINGS && found < ops / 50)
 			found += try_meaning(&stalls, &text);
 	}
@@ -240,7 +270,7 @@ static const struct part {
 };
 
 /* In a process of its own, which may end in the middle. */
-static void run_seed(const struct part *part, unsigned int seed, unsigned int ops)
+static void run_seed(const struct part *part, unsigned int seed, unsigned int ops, bool cover)
 {
 	__u64 start = now_ns();
 	int status;
@@ -253,7 +283,13 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 		psi_die("fork: %s", strerror(errno));
 	if (!pid) {
 		fuzz_seed(seed);
+		if (cover)
+			cover_begin();
 		part->run(ops);
+		cover_new();
+		if (cover)
+			ksft_print_msg("%u places reached, %u texts kept\n", cover_places(), kept.nr);
+		fflush(stdout);
 		_exit(KSFT_PASS);
 	}
 	if (waitpid(pid, &status, 0) != pid)
@@ -273,10 +309,14 @@ int main(int argc, char **argv)
 {
 	unsigned int seed = 1, seeds = 1, ops = 0;
 	const char *only = NULL;
+	bool cover = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:r:n:")) != -1) {
+	while ((option = getopt(argc, argv, "cs:r:n:")) != -1) {
 		switch (option) {
+		case 'c':
+			cover = true;
+			break;
 		case 's':
 			seed = strtoul(optarg, NULL, 0);
 			break;
@@ -287,7 +327,7 @@ int main(int argc, char **argv)
 			ops = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			psi_die("fuzz_test [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
+			psi_die("fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
 		}
 	}
 	if (optind < argc)
@@ -297,6 +337,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		for (unsigned int j = 0; j < seeds; j++)
 			if (!only || !strcmp(only, parts[i].name))
-				run_seed(&parts[i], seed + j, ops ?: parts[i].ops);
+				run_seed(&parts[i], seed + j, ops ?: parts[i].ops, cover);
 	ksft_finished();
 }

@@ -54,6 +54,8 @@ struct meaning {
 
 /* Something like a trigger: grammatical, or changed a little, or not at all like one. */
 void text_random(struct fuzz_text *text);
+/* Changes some bytes of it. */
+void text_change(struct fuzz_text *text);
 /* A trigger, with nothing special about it; one with a window that everyone may have. */
 void text_good(struct fuzz_text *text, bool ordinary);
 /* The first bytes of it as C has them, good until the next call. */
@@ -105,6 +107,15 @@ unsigned int write_result(ssize_t ret, int error, size_t len);
 
 /* Sets or drops CAP_SYS_RESOURCE for what this process opens from now on. */
 void be_privileged(bool privileged);
+
+/* ---- Coverage, for a kernel with CONFIG_KCOV ---- */
+
+/* From here on what this process runs through in the kernel is recorded. */
+void cover_begin(void);
+/* Whether since the last call there was something new in that; false without cover_begin(). */
+bool cover_new(void);
+/* How many places were reached so far. */
+unsigned int cover_places(void);
 
 /* ---- The parts ---- */
 

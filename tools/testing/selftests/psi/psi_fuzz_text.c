@@ -282,9 +282,15 @@ static void mutate(struct fuzz_text *text)
 	}
 }
 
+void text_change(struct fuzz_text *text)
+{
+	for (int nr = 1 + fuzz_below(3); nr; nr--)
+		mutate(text);
+}
+
 void text_random(struct fuzz_text *text)
 {
-	int nr = fuzz_below(2) ? 0 : 1 + fuzz_below(3);
+	bool change = !fuzz_below(2);
 
 	text->len = 0;
 	if (!fuzz_below(40)) {
@@ -295,8 +301,8 @@ void text_random(struct fuzz_text *text)
 	add_trigger(text);
 	if (!fuzz_below(20))
 		stretch(text);
-	for (int i = 0; i < nr; i++)
-		mutate(text);
+	if (change)
+		text_change(text);
 	if (!fuzz_below(200))
 		while (text->len < TEXT_MAX)
 			add_trigger(text);
