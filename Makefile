@@ -19,7 +19,7 @@ help:
 	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  run the tests of the files in /proc/pressure'
-	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N")'
+	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'

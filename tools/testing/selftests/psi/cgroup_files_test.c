@@ -728,7 +728,8 @@ static int look_from_a_namespace(void)
 		psi_die("unshare: %s", strerror(errno));
 	if (mount_here("cgroup2", NULL))
 		psi_die("mount: %s", strerror(errno));
-	if (files_in(MOUNT_POINT) != nr_files() || files_in(MOUNT_POINT "/grandchild") != nr_files())
+	if (files_in(MOUNT_POINT) != nr_files() ||
+	    files_in(MOUNT_POINT "/grandchild") != nr_files())
 		return 1;
 	if (!cgroup_has(MOUNT_POINT, "cgroup.pressure"))
 		return 2;

@@ -288,7 +288,8 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 		part->run(ops);
 		cover_new();
 		if (cover)
-			ksft_print_msg("%u places reached, %u texts kept\n", cover_places(), kept.nr);
+			ksft_print_msg("%u places reached, %u texts kept\n", cover_places(),
+				       kept.nr);
 		fflush(stdout);
 		_exit(KSFT_PASS);
 	}
@@ -327,7 +328,7 @@ int main(int argc, char **argv)
 			ops = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			psi_die("fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]");
+			psi_die("fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPS] [texts|sequence]");
 		}
 	}
 	if (optind < argc)

@@ -10,8 +10,8 @@
 
 #include "psi_fuzz.h"
 
-#define WORDS	(1 << 16)	/* what one round may run through */
-#define PLACES	(1 << 16)	/* a hash, of some thousand */
+#define WORDS	65536		/* what one round may run through */
+#define PLACES	65536		/* by a hash of 16 bits; there are some hundred */
 
 /* The kernel writes a number first, then that many addresses. */
 static unsigned long *trace;
