@@ -1257,12 +1257,15 @@ static unsigned int psi_test_counted_as(struct task_struct *p)
 static int psi_test_preempt(void *arg)
 {
 	struct psi_test_held *held = arg;
+	ktime_t pause = ms_to_ktime(1);
 	int i;
 
 	psi_ignore_current();
 	sched_set_fifo(current);
 	for (i = 0; i < 100 && !held->found; i++) {
-		schedule_timeout_uninterruptible(1);
+		/* With PREEMPT_RT, a thread serves most timers: it would preempt the spinner. */
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
 		held->found = this_cpu_read(psi_held) == held->spinner;
 	}
 	held->before = psi_test_counted_as(held->spinner);

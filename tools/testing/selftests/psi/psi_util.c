@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -477,11 +478,44 @@ static void calm_down(void)
 		write_file(interval, "3600");
 }
 
+bool threads_serve_interrupts(void)
+{
+	struct utsname name;
+
+	return !uname(&name) && strstr(name.version, "PREEMPT_RT");
+}
+
+/*
+ * With PREEMPT_RT, threads serve timers and what devices complete. They come before the
+ * tasks of tests: who is starved of the CPU still is woken in time.
+ */
+static void threads_come_first(void)
+{
+	static const char * const names[] = { "ktimers/", "ksoftirqd/", "irq/" };
+	char name[32];
+	glob_t found;
+
+	if (!threads_serve_interrupts())
+		return;
+	if (glob("/proc/[0-9]*/comm", 0, NULL, &found))
+		psi_die("no tasks in /proc");
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		if (read_file(found.gl_pathv[i], name, sizeof(name)) < 0)
+			continue;
+		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
+			if (!strncmp(name, names[j], strlen(names[j])))
+				set_policy(atoi(found.gl_pathv[i] + strlen("/proc/")), SCHED_FIFO,
+					   98);
+	}
+	globfree(&found);
+}
+
 void cpus_use(int nr)
 {
 	int possible = cpus_possible();
 
 	calm_down();
+	threads_come_first();
 	if (nr > possible)
 		psi_die("the test wants %d CPUs, the machine has %d", nr, possible);
 	for (int cpu = 0; cpu < possible; cpu++)
