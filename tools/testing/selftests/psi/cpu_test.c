@@ -224,7 +224,7 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 	percent = 100.0 * total / (now_ns() - start);
 	least = 100.0 * wait / (now_ns() - start);
 	most = 100.0 * (after.wait - before.wait) / (now_ns() - start);
-	/* While both wait for such a thread, both say so: some 50 us for each timer. */
+	/* While both wait for such a thread, both clocks have it. */
 	if (threads_serve_interrupts())
 		least -= 1;
 	ksft_print_msg("cpu some %.3f %%, by the tasks' clocks %.3f to %.3f %%\n", percent, least,
