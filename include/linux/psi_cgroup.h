@@ -9,6 +9,7 @@
  * Pressure stall information of cgroups: what kernel/cgroup calls, and what it provides.
  */
 
+#ifdef CONFIG_CGROUPS
 #ifdef CONFIG_PSI
 
 bool cgroup_psi_enabled(void);
@@ -45,5 +46,6 @@ static inline void cgroup_move_task(struct task_struct *p, struct css_set *to)
 }
 
 #endif /* CONFIG_PSI */
+#endif /* CONFIG_CGROUPS */
 
 #endif /* _LINUX_PSI_CGROUP_H */
