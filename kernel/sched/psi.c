@@ -81,7 +81,7 @@
  *
  *   A group delegates when PSI_STREAK changes in a row have come from one child. So
  *   what going to and fro costs is small against what it saves, also where a
- *   kernel thread wakes up every few ms. Groups with a trigger do not delegate.
+ *   kernel thread wakes up every few ms. Groups that a trigger looks at do not delegate.
  *
  *   The fold takes times from one group after the other. What it takes from a
  *   delegate it gives back to the group that delegates.

@@ -1182,6 +1182,8 @@ static void psi_test_trigger_pause(struct kunit *test)
 					       PSI_TEST_START + window, window), 2 * stall);
 	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 2 * stall,
 					       PSI_TEST_START + window + stall, window), stall);
+	/* Armed on a CPU whose clock is ahead. */
+	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 0, PSI_TEST_START - 1, window), 0);
 }
 
 /*

@@ -41,8 +41,9 @@
  *   them begins, the walk raises an alarm of the group, with the time, and kicks
  *   the monitor: a worker that looks at the samplers which are due. A sampler rests
  *   again after a step without any such stall. Nothing is forgotten by that: its
- *   samples stay true. Not sooner, as stalls often come in a row; and not later, as
- *   looking wakes the CPU, and what else runs then may stall.
+ *   samples stay true of these states (of others, psi_sampler_begin()). Not sooner,
+ *   as stalls often come in a row; and not later, as looking wakes the CPU, and
+ *   what else runs then may stall.
  *
  *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
  *   priority, so that they fire when the CPUs are contended. The others have one
@@ -281,7 +282,8 @@ static bool psi_parse(const char *text, size_t len, bool *full, u32 *stall, u32 
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
-	u64 elapsed = now - since;
+	/* Whoever noted @since may have been on a CPU whose clock is ahead. */
+	u64 elapsed = now > since ? now - since : 0;
 	s64 outside = elapsed > window ? elapsed - window : 0;
 
 	return max(grown - outside, 0);
@@ -814,6 +816,26 @@ static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_cla
 	return sampler;
 }
 
+/*
+ * The first trigger that waits for a state: what stalled in it before, maybe since
+ * the last sample long ago, belongs to nobody, and in no total either.
+ */
+static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
+{
+	struct psi_group *group = sampler->group;
+	u64 times[PSI_NR_STATES];
+	int cpu;
+
+	for_each_cpu(cpu, group->cpumask) {
+		u64 *seen = &sampler->seen[cpu][state];
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		*seen = max(*seen, times[state]);
+	}
+	sampler->folded[state] = 0;
+	sampler->states |= BIT(state);
+}
+
 /* Let a trigger see what its sampler sees from now on. Unlocks the group. */
 static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler)
 {
@@ -825,10 +847,10 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	list_add_tail(&t->node, &sampler->triggers);
 	sampler->nr++;
 	if (t->state != PSI_NR_STATES) {
+		if (!sampler->waiting[t->state]++)
+			psi_sampler_begin(sampler, t->state);
 		psi_sampler_bound(sampler, &now);
 		psi_trigger_restart(t, &now);
-		if (!sampler->waiting[t->state]++)
-			sampler->states |= BIT(t->state);
 		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
 		/* Also when it is at work: it may be about to rest. */
 		hold = psi_group_watch(group) & sampler->states;
