@@ -244,7 +244,8 @@ static __always_inline unsigned int psi_sched_attrs_of(u64 counts)
 
 static __always_inline unsigned int psi_stall_attrs_of(u64 counts)
 {
-	return psi_sched_attrs_of(counts) << 4;
+	/* A count below zero, by a hook that is missing, is nothing beyond the tables. */
+	return psi_sched_attrs_of(counts) << 4 & PSI_STALL_ATTRS;
 }
 
 static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)

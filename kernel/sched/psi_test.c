@@ -1190,6 +1190,25 @@ static void psi_test_trigger_pause(struct kunit *test)
  * Live: tasks and groups of the running system
  */
 
+/* A sample whose totals are looked at too late is no end of a window. */
+static void psi_test_sample_in_time(struct kunit *test)
+{
+	struct psi_sampler *sampler;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	sampler = kunit_kzalloc(test, struct_size(sampler, seen, nr_cpu_ids), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	sampler->group = &psi_system;
+
+	spin_lock(&psi_system.lock);
+	psi_sampler_update(sampler, local_clock());
+	KUNIT_EXPECT_TRUE(test, sampler->in_time);
+	psi_sampler_update(sampler, local_clock() - PSI_SAMPLE_NS);
+	KUNIT_EXPECT_FALSE(test, sampler->in_time);
+	spin_unlock(&psi_system.lock);
+}
+
 /* Who dies where it stands takes along what it is counted as. */
 static int psi_test_die(void *arg)
 {
@@ -1231,7 +1250,7 @@ static void psi_test_exit(struct kunit *test)
  */
 struct psi_test_held {
 	struct task_struct *spinner;
-	bool found, over;
+	bool pinned, found, over;
 	unsigned int before, after;
 };
 
@@ -1239,8 +1258,14 @@ static int psi_test_spin(void *arg)
 {
 	struct psi_test_held *held = arg;
 
-	while (!READ_ONCE(held->over))
+	while (!READ_ONCE(held->over)) {
+		/* Who cannot migrate is changed while it is being switched from. */
+		if (held->pinned)
+			migrate_disable();
 		cond_resched();
+		if (held->pinned)
+			migrate_enable();
+	}
 	return 0;
 }
 
@@ -1277,9 +1302,9 @@ static int psi_test_preempt(void *arg)
 	return 0;
 }
 
-static void psi_test_requeue_held(struct kunit *test)
+static void psi_test_hold(struct kunit *test, bool pinned)
 {
-	struct psi_test_held held = { };
+	struct psi_test_held held = { .pinned = pinned };
 	struct task_struct *own;
 	unsigned int cpu = raw_smp_processor_id();
 
@@ -1303,6 +1328,16 @@ static void psi_test_requeue_held(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, held.found);
 	KUNIT_EXPECT_EQ(test, held.before, PSI_ONCPU | PSI_PRODUCTIVE);
 	KUNIT_EXPECT_EQ(test, held.after, PSI_ONCPU | PSI_PRODUCTIVE);
+}
+
+static void psi_test_requeue_held(struct kunit *test)
+{
+	psi_test_hold(test, false);
+}
+
+static void psi_test_requeue_held_pinned(struct kunit *test)
+{
+	psi_test_hold(test, true);
 }
 
 #ifdef CONFIG_PSI_DEBUG
@@ -1443,8 +1478,10 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE(psi_test_sample_in_time),
 	KUNIT_CASE(psi_test_exit),
 	KUNIT_CASE(psi_test_requeue_held),
+	KUNIT_CASE(psi_test_requeue_held_pinned),
 #ifdef CONFIG_PSI_DEBUG
 	KUNIT_CASE_PARAM(psi_test_debug, psi_test_faults_gen_params),
 #endif

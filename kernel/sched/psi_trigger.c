@@ -80,6 +80,9 @@
  */
 #define PSI_SLACK_NS		NSEC_PER_USEC
 
+/* To look at all CPUs of a large machine takes less, if nothing comes in between. */
+#define PSI_SAMPLE_NS		NSEC_PER_MSEC
+
 /**
  * struct psi_file - one kind of file
  * @name: its name below /proc/pressure
@@ -132,6 +135,7 @@ struct psi_sample {
  * @owing: at least one of them is owed an event
  * @least: per state, no threshold in @triggers is lower
  * @last: the last sample
+ * @in_time: its totals are those of its time
  * @ring: the samples before, the newest at @head
  * @head: see @ring
  * @queued: in the queue of the monitor
@@ -154,6 +158,7 @@ struct psi_sampler {
 	bool			owing;
 	u64			least[PSI_NR_STATES];
 	struct psi_sample	last;
+	bool			in_time;
 	struct psi_sample	ring[PSI_RING];
 	unsigned int		head;
 	struct timerqueue_node	queued;
@@ -431,7 +436,11 @@ static void psi_samplers_fold(struct psi_group *group)
 		psi_sampler_add_up(sampler, sampler->folded);
 }
 
-/* Bring the totals of a sampler to @now. */
+/*
+ * Bring the totals of a sampler to @now. If the thread is held up before it has them,
+ * they have what stalls meanwhile, too. As the begin of a window such a sample is only
+ * too careful, but it is not the end of one.
+ */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	struct psi_group *group = sampler->group;
@@ -448,6 +457,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 		sampler->folded[s] = 0;
 	}
 	sampler->last.at = now;
+	sampler->in_time = local_clock() < now + PSI_SAMPLE_NS;
 }
 
 /*
@@ -589,11 +599,11 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 }
 
 /*
- * Have all triggers look at a new sample, if @now is one, and report what they
- * owe. Return when the first is owed an event, PSI_NEVER if none is.
+ * Have all triggers look at a new sample, if @look, and report what they owe at the
+ * time of @now. Return when the first is owed an event, PSI_NEVER if none is.
  */
 static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *now,
-			      bool step, struct psi_notices *notices)
+			      bool look, struct psi_notices *notices)
 {
 	u64 next = PSI_NEVER;
 	LIST_HEAD(todo);
@@ -609,7 +619,7 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 		if (t->state == PSI_NR_STATES)
 			continue;
 		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
-		if (step)
+		if (look)
 			psi_trigger_look(t, sampler, now);
 		if (psi_trigger_report(t, sampler->window, now))
 			psi_notice(notices, t);
@@ -655,21 +665,22 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	struct psi_group *group = sampler->group;
 	struct psi_notices notices = { };
 	struct psi_sample sample;
-	bool step, rest = false;
+	bool look, rest = false;
 	u64 next = PSI_NEVER;
 
 	spin_lock(&group->lock);
-	step = local_clock() >= sampler->mark;
-	if (step) {
+	look = local_clock() >= sampler->mark;
+	if (look) {
 		psi_sampler_push(sampler);
 		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		look = sampler->in_time;
 		sampler->mark = psi_sampler_next_mark(sampler, sampler->last.at);
 		sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sample);
 	}
-	if (sampler->owing || (step && psi_sampler_may_fire(sampler)))
-		next = psi_sampler_report(sampler, &sample, step, &notices);
+	if (sampler->owing || (look && psi_sampler_may_fire(sampler)))
+		next = psi_sampler_report(sampler, &sample, look, &notices);
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -679,7 +690,7 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 		return PSI_NEVER;
 	}
 	/* Somebody is owed an event: the time for it comes without any stall. */
-	sampler->resting = rest && next == PSI_NEVER;
+	sampler->resting = rest && look && next == PSI_NEVER;
 	if (!sampler->resting)
 		next = min(next, sampler->mark);
 	spin_unlock(&group->lock);
@@ -818,7 +829,8 @@ static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_cla
 
 /*
  * The first trigger that waits for a state: what stalled in it before, maybe since
- * the last sample long ago, belongs to nobody, and in no total either.
+ * the last sample long ago, belongs to nobody, and in no total either. The state is
+ * watched by now: of what begins after this look, somebody is told.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 {
@@ -833,7 +845,6 @@ static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 		*seen = max(*seen, times[state]);
 	}
 	sampler->folded[state] = 0;
-	sampler->states |= BIT(state);
 }
 
 /* Let a trigger see what its sampler sees from now on. Unlocks the group. */
@@ -847,13 +858,14 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	list_add_tail(&t->node, &sampler->triggers);
 	sampler->nr++;
 	if (t->state != PSI_NR_STATES) {
+		sampler->states |= BIT(t->state);
+		/* Also when it is at work: it may be about to rest. */
+		hold = psi_group_watch(group) & sampler->states;
 		if (!sampler->waiting[t->state]++)
 			psi_sampler_begin(sampler, t->state);
 		psi_sampler_bound(sampler, &now);
 		psi_trigger_restart(t, &now);
 		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
-		/* Also when it is at work: it may be about to rest. */
-		hold = psi_group_watch(group) & sampler->states;
 	}
 	if (hold) {
 		local_irq_disable();
