@@ -153,10 +153,10 @@ TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
  * Both have the same window, and what is looked at is the same for both: but nobody looks
  * while there is no stall that somebody waits for.
  */
-TEST_F_TIMEOUT(trigger, does_not_count_what_was_before_when_another_waits_for_something_else, 120)
+TEST_F_TIMEOUT(trigger, does_not_count_what_was_before_when_another_waits_elsewhere, 120)
 {
-	const char *other_path = strcmp(variant->path, PSI_IO) ? GROUP "/memory.pressure" : PSI_MEMORY;
-	int other = arm(other_path, variant->user, UNIT * 15 / 10, variant->window), fd;
+	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/memory.pressure" : PSI_MEMORY;
+	int other = arm(path, variant->user, UNIT * 15 / 10, variant->window), fd;
 
 	stall_times(&self->stalls, 50);
 	fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
