@@ -1200,11 +1200,12 @@ static void psi_test_sample_in_time(struct kunit *test)
 	sampler = kunit_kzalloc(test, struct_size(sampler, seen, nr_cpu_ids), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	sampler->group = &psi_system;
+	sampler->window = PSI_TEST_WINDOW;
 
 	spin_lock(&psi_system.lock);
 	psi_sampler_update(sampler, local_clock());
 	KUNIT_EXPECT_TRUE(test, sampler->in_time);
-	psi_sampler_update(sampler, local_clock() - PSI_SAMPLE_NS);
+	psi_sampler_update(sampler, local_clock() - PSI_TEST_WINDOW / PSI_SAMPLE_PART);
 	KUNIT_EXPECT_FALSE(test, sampler->in_time);
 	spin_unlock(&psi_system.lock);
 }

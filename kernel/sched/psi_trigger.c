@@ -30,9 +30,11 @@
  *
  *   for any earlier sample t_i: the stall since, less what of it can have been
  *   before the window. So a trigger does not fire on less, however late samples
- *   are or how long a pause is; on time, it misses no more than one step. Where all of
- *   the ring has not enough stall for the lowest threshold, no trigger is looked at:
- *   many of them cost what one does, until something happens.
+ *   are or how long a pause is; on time, it misses no more than one step. If it takes
+ *   long to add up the total at t, there is stall of later in it: then no trigger is
+ *   looked at before the next sample. Nor is any where all of the ring has not enough
+ *   stall for the lowest threshold: many of them cost what one does, until something
+ *   happens.
  *
  * Monitors
  *
@@ -80,8 +82,8 @@
  */
 #define PSI_SLACK_NS		NSEC_PER_USEC
 
-/* To look at all CPUs of a large machine takes less, if nothing comes in between. */
-#define PSI_SAMPLE_NS		NSEC_PER_MSEC
+/* To look at all CPUs of a machine takes less of a window, if nothing comes in between. */
+#define PSI_SAMPLE_PART		100
 
 /**
  * struct psi_file - one kind of file
@@ -457,7 +459,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 		sampler->folded[s] = 0;
 	}
 	sampler->last.at = now;
-	sampler->in_time = local_clock() < now + PSI_SAMPLE_NS;
+	sampler->in_time = local_clock() < now + div_u64(sampler->window, PSI_SAMPLE_PART);
 }
 
 /*
