@@ -244,7 +244,7 @@ static __always_inline unsigned int psi_sched_attrs_of(u64 counts)
 
 static __always_inline unsigned int psi_stall_attrs_of(u64 counts)
 {
-	/* A count below zero, by a hook that is missing, is nothing beyond the tables. */
+	/* Whatever a bug makes of the counts, this is an index of tables. */
 	return psi_sched_attrs_of(counts) << 4 & PSI_STALL_ATTRS;
 }
 

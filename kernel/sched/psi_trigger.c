@@ -31,10 +31,9 @@
  *   for any earlier sample t_i: the stall since, less what of it can have been
  *   before the window. So a trigger does not fire on less, however late samples
  *   are or how long a pause is; on time, it misses no more than one step. If it takes
- *   long to add up the total at t, there is stall of later in it: then no trigger is
- *   looked at before the next sample. Nor is any where all of the ring has not enough
- *   stall for the lowest threshold: many of them cost what one does, until something
- *   happens.
+ *   long to add up total(t), there is stall of later in it: the window then ends where
+ *   that was done. Where all of the ring has not enough stall for the lowest threshold,
+ *   no trigger is looked at: many of them cost what one does, until something happens.
  *
  * Monitors
  *
@@ -43,7 +42,7 @@
  *   them begins, the walk raises an alarm of the group, with the time, and kicks
  *   the monitor: a worker that looks at the samplers which are due. A sampler rests
  *   again after a step without any such stall. Nothing is forgotten by that: its
- *   samples stay true of these states (of others, psi_sampler_begin()). Not sooner,
+ *   samples stay true of these states (for others see psi_sampler_begin()). Not sooner,
  *   as stalls often come in a row; and not later, as looking wakes the CPU, and
  *   what else runs then may stall.
  *
@@ -82,8 +81,8 @@
  */
 #define PSI_SLACK_NS		NSEC_PER_USEC
 
-/* To look at all CPUs of a machine takes less of a window, if nothing comes in between. */
-#define PSI_SAMPLE_PART		100
+/* To add up the CPUs takes less, unless the thread is held up or they are very many. */
+#define PSI_SAMPLE_NS		NSEC_PER_MSEC
 
 /**
  * struct psi_file - one kind of file
@@ -137,14 +136,15 @@ struct psi_sample {
  * @owing: at least one of them is owed an event
  * @least: per state, no threshold in @triggers is lower
  * @last: the last sample
- * @in_time: its totals are those of its time
+ * @late: how long it took to add it up if that was long, else 0, in ns
  * @ring: the samples before, the newest at @head
  * @head: see @ring
  * @queued: in the queue of the monitor
  * @stall: per state, weighted mean over the CPUs added so far, in ns
  * @weight: sum of their weights, in ns
  * @folded: per state, what a fold took out of the running step, in ns
- * @seen: per CPU, what is already in @last of the times since the last fold
+ * @seen: per CPU, what is in @last already of the times since the last fold, or will
+ *	  never be
  */
 struct psi_sampler {
 	struct psi_group	*group;
@@ -160,7 +160,7 @@ struct psi_sampler {
 	bool			owing;
 	u64			least[PSI_NR_STATES];
 	struct psi_sample	last;
-	bool			in_time;
+	u64			late;
 	struct psi_sample	ring[PSI_RING];
 	unsigned int		head;
 	struct timerqueue_node	queued;
@@ -300,8 +300,8 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sampler *sampler,
 				const struct psi_sample *now)
 {
-	u64 total = now->total[t->state];
-	u64 stall = psi_window_stall(t->since, total - t->base, now->at, sampler->window);
+	u64 total = now->total[t->state], end = now->at + sampler->late;
+	u64 stall = psi_window_stall(t->since, total - t->base, end, sampler->window);
 	int i;
 
 	for (i = 0; i < PSI_RING; i++) {
@@ -309,7 +309,7 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 
 		if (old->at > t->since)
 			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
-							    now->at, sampler->window));
+							    end, sampler->window));
 	}
 	return stall + PSI_SLACK_NS > t->threshold;
 }
@@ -439,14 +439,13 @@ static void psi_samplers_fold(struct psi_group *group)
 }
 
 /*
- * Bring the totals of a sampler to @now. If the thread is held up before it has them,
- * they have what stalls meanwhile, too. As the begin of a window such a sample is only
- * too careful, but it is not the end of one.
+ * Bring the totals of a sampler to @now. They have what stalls until they are added up,
+ * too: as the begin of a window a sample is only too careful, but it may end one later.
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	struct psi_group *group = sampler->group;
-	u64 times[PSI_NR_STATES];
+	u64 times[PSI_NR_STATES], done;
 	int cpu, s;
 
 	for_each_cpu(cpu, group->cpumask) {
@@ -459,7 +458,8 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 		sampler->folded[s] = 0;
 	}
 	sampler->last.at = now;
-	sampler->in_time = local_clock() < now + div_u64(sampler->window, PSI_SAMPLE_PART);
+	done = local_clock();
+	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
 }
 
 /*
@@ -601,11 +601,11 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 }
 
 /*
- * Have all triggers look at a new sample, if @look, and report what they owe at the
- * time of @now. Return when the first is owed an event, PSI_NEVER if none is.
+ * Have all triggers look at a new sample, if @now is one, and report what they
+ * owe. Return when the first is owed an event, PSI_NEVER if none is.
  */
 static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *now,
-			      bool look, struct psi_notices *notices)
+			      bool step, struct psi_notices *notices)
 {
 	u64 next = PSI_NEVER;
 	LIST_HEAD(todo);
@@ -621,7 +621,7 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 		if (t->state == PSI_NR_STATES)
 			continue;
 		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
-		if (look)
+		if (step)
 			psi_trigger_look(t, sampler, now);
 		if (psi_trigger_report(t, sampler->window, now))
 			psi_notice(notices, t);
@@ -667,22 +667,21 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	struct psi_group *group = sampler->group;
 	struct psi_notices notices = { };
 	struct psi_sample sample;
-	bool look, rest = false;
+	bool step, rest = false;
 	u64 next = PSI_NEVER;
 
 	spin_lock(&group->lock);
-	look = local_clock() >= sampler->mark;
-	if (look) {
+	step = local_clock() >= sampler->mark;
+	if (step) {
 		psi_sampler_push(sampler);
 		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
-		look = sampler->in_time;
 		sampler->mark = psi_sampler_next_mark(sampler, sampler->last.at);
 		sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sample);
 	}
-	if (sampler->owing || (look && psi_sampler_may_fire(sampler)))
-		next = psi_sampler_report(sampler, &sample, look, &notices);
+	if (sampler->owing || (step && psi_sampler_may_fire(sampler)))
+		next = psi_sampler_report(sampler, &sample, step, &notices);
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -692,7 +691,7 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 		return PSI_NEVER;
 	}
 	/* Somebody is owed an event: the time for it comes without any stall. */
-	sampler->resting = rest && look && next == PSI_NEVER;
+	sampler->resting = rest && next == PSI_NEVER;
 	if (!sampler->resting)
 		next = min(next, sampler->mark);
 	spin_unlock(&group->lock);
@@ -831,8 +830,8 @@ static struct psi_sampler *psi_sampler_get(struct psi_group *group, enum psi_cla
 
 /*
  * The first trigger that waits for a state: what stalled in it before, maybe since
- * the last sample long ago, belongs to nobody, and in no total either. The state is
- * watched by now: of what begins after this look, somebody is told.
+ * the last sample long ago, is not to count for anybody. The state is watched by now:
+ * when it begins anew, the monitor is told.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 {
