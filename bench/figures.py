@@ -40,8 +40,8 @@ BOOTS = (
     Boot("upkeep"),
     Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
     Boot("trigger"),
-    Boot("memory", append="slab_nomerge", options=("--mem", "1024")),
-    Boot("memory", append="slab_nomerge", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
+    Boot("memory", options=("--mem", "1024")),
+    Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
     Boot("threads"),
     # 20 s of work: at 64 ns an instruction they are cheap.
     Boot("isolated", append="isolcpus=1", options=("--smp", "2", "--shift", "6")),
@@ -210,7 +210,6 @@ def memory():
         yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
                    most=most)
         yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=600)
-    yield over("of that, the nodes of its files", "memory/nodes")
 
 
 LINES = (*pingpong(), *others())

@@ -17,13 +17,6 @@ static double bytes(void)
 			 number_in("/proc/meminfo", "VmallocUsed:"));
 }
 
-/* Of these, what the nodes of files and directories are: needs slab_nomerge. */
-static double nodes(void)
-{
-	return number_in("/proc/slabinfo", "kernfs_node_cache") *
-	       (double)number_in("/sys/kernel/slab/kernfs_node_cache/slab_size", "");
-}
-
 static void use(const char *cgroup)
 {
 	cgroup_enter(cgroup, getpid());
@@ -32,18 +25,15 @@ static void use(const char *cgroup)
 
 void memory(void)
 {
-	double before = 0, nodes_before = 0;
+	double before = 0;
 	int i;
 
 	for (i = 0; i < WARM_UP + GROUPS; i++) {
-		if (i == WARM_UP) {
+		if (i == WARM_UP)
 			before = bytes();
-			nodes_before = nodes();
-		}
 		cgroup_make(cgroup_numbered(i));
 	}
 	result((bytes() - before) / GROUPS, "unused");
-	result((nodes() - nodes_before) / GROUPS, "nodes");
 	for (i = 0; i < WARM_UP + GROUPS; i++)
 		use(cgroup_numbered(i));
 	cgroup_enter("", getpid());
