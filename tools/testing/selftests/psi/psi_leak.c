@@ -291,25 +291,29 @@ static const char *find_blindness(const char *cgroup, const char *disk)
 {
 	const char *path[DEPTH + 1];
 	struct pressure p[DEPTH + 1];
-	__u64 start, asleep, switches;
+	__u64 elapsed[DEPTH + 1], asleep, switches;
 	int levels = ancestry(cgroup, path);
 	struct probe probe;
 	bool right = true;
 
 	probe_start(&probe, cgroup, disk);
+	/* In the window in which the load began, CPUs weigh what they were busy with before. */
+	sleep_for(WINDOW);
 	probe_catch_up(&probe, path, levels);
 	switches = watch_switches();
-	start = now_ns();
-	for (int i = 0; i < levels; i++)
+	for (int i = 0; i < levels; i++) {
+		elapsed[i] = now_ns();
 		pressure_read(path[i], &p[i]);
+	}
 	asleep = probe_read(&probe, PROBE);
-	for (int i = 0; i < levels; i++)
+	for (int i = 0; i < levels; i++) {
+		elapsed[i] = now_ns() - elapsed[i];
 		p[i] = pressure_since(path[i], &p[i]);
-	start = now_ns() - start;
+	}
 	switches = watch_switches() - switches;
 	probe_stop(&probe);
 	for (int i = 0; i < levels && right; i++)
-		right = judge(path[i], "two spinners", start, p[i].some[RES_CPU]) &&
+		right = judge(path[i], "two spinners", elapsed[i], p[i].some[RES_CPU]) &&
 			judge(path[i], "a reader's sleep", asleep, p[i].some[RES_IO]);
 	return right ? judge_trigger(switches) : leak;
 }
