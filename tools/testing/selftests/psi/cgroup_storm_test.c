@@ -31,6 +31,8 @@
 
 #define TOP		CGROUP_ROOT "/psi_cgroups"
 #define LATENCY		(5 * NSEC_PER_MSEC)
+/* How many seconds a storm may take longer to become one. */
+#define PATIENCE	60
 #define NR_TASKS	16
 #define NR_THREADS	4
 #define BLOCK		4096
@@ -433,6 +435,13 @@ FIXTURE_TEARDOWN(storm)
 	slow_disk_remove(&self->disk);
 }
 
+/* A fraction of what a host that is not busy lets happen. */
+static bool it_was_a_storm(__u64 seconds)
+{
+	return common->moves > 5 * seconds && common->births > 0 &&
+	       common->switches > seconds && common->removals > 0;
+}
+
 TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 {
 	static void (* const players[])(void *arg) = {
@@ -440,7 +449,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 		move_who_exits, give_birth, toggle, limit, read_all, read_all,
 	};
 	pid_t pid[ARRAY_SIZE(players)], threads;
-	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC;
+	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;
 	const char *found;
 
 	common->begin = now_ns();
@@ -455,16 +464,19 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 
 		pid[i] = load_start(&load);
 	}
+	sleep_until(common->end - NSEC_PER_SEC);
+	/* On a busy host it takes longer until it is one. */
+	last = common->end + PATIENCE * NSEC_PER_SEC;
+	while (!it_was_a_storm(seconds) && now_ns() < last) {
+		common->end += NSEC_PER_SEC;
+		sleep_for(NSEC_PER_SEC);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(players); i++)
 		load_wait(pid[i]);
 	load_stop(threads);
 	ksft_print_msg("%lu moves, %lu births, %lu switches, %lu cgroups removed\n",
 		       common->moves, common->births, common->switches, common->removals);
-	/* A fraction of what even a busy host lets happen: it was a storm. */
-	EXPECT_LT(5 * seconds, common->moves);
-	EXPECT_LT(0, common->births);
-	EXPECT_LT(seconds, common->switches);
-	EXPECT_LT(0, common->removals);
+	EXPECT_TRUE(it_was_a_storm(seconds));
 	calm_down();
 
 	EXPECT_TRUE(all_stand_still());
