@@ -31,9 +31,10 @@
  *   for any earlier sample t_i: the stall since, less what of it can have been
  *   before the window. So a trigger does not fire on less, however late samples
  *   are or how long a pause is; on time, it misses no more than one step. If it takes
- *   long to add up total(t), there is stall of later in it: the window then ends where
- *   that was done. Where all of the ring has not enough stall for the lowest threshold,
- *   no trigger is looked at: many of them cost what one does, until something happens.
+ *   over PSI_SAMPLE_NS to add up total(t), the window ends where that was done, as
+ *   there is stall of later in it; up to that, it may be so much less. Where all of
+ *   the ring has not enough stall for the lowest threshold, no trigger is looked at:
+ *   many of them cost what one does, until something happens.
  *
  * Monitors
  *

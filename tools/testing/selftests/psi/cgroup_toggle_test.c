@@ -49,7 +49,7 @@ struct pause {
 
 static struct pause pause_group(enum group g, __u64 from, __u64 to)
 {
-	double before, off, on;
+	double before, off, on, after;
 
 	sleep_until(from);
 	before = now_ns();
@@ -58,9 +58,10 @@ static struct pause pause_group(enum group g, __u64 from, __u64 to)
 	sleep_until(to);
 	on = now_ns();
 	switch_on(g);
+	after = now_ns();
 	return (struct pause){
-		.length = (on - off + now_ns() - before) / 2,
-		.slack = (now_ns() - before - (on - off)) / 2,
+		.length = (on - off + after - before) / 2,
+		.slack = (after - before - (on - off)) / 2,
 	};
 }
 
