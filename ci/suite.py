@@ -55,7 +55,7 @@ REAL = (
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
 # Kernels with checkers execute several times the instructions: they need a faster machine.
-CHECKED = {"kasan": ("--shift", "3"), "kcsan": ("--shift", "3"), "lockdep": ("--shift", "3")}
+CHECKED = dict.fromkeys(("kasan", "kcsan", "lockdep", "kmemleak"), ("--shift", "3"))
 # Programs that a test runs.
 BESIDE = {"watch_test": ("psi_watch",)}
 # The kernel runs its unit tests while it boots; debugfs keeps the results.
