@@ -54,8 +54,6 @@ REAL = (
 )
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
-# Kernels with checkers execute several times the instructions: they need a faster machine.
-CHECKED = dict.fromkeys(("kasan", "kcsan", "lockdep", "kmemleak"), ("--shift", "3"))
 # Programs that a test runs.
 BESIDE = {"watch_test": ("psi_watch",)}
 # The kernel runs its unit tests while it boots; debugfs keeps the results.
@@ -69,6 +67,48 @@ done
 [ -n "$found" ] || { echo 'Bail out! the kernel has no unit tests of PSI'; exit 1; }
 """
 KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
+
+# Kernels with checkers execute several times the instructions: they need a faster machine.
+SLOW = ("--shift", "3")
+# Of all data races, those between functions of PSI: of others the kernel has plenty.
+RACES_OF_PSI = """\
+races=/sys/kernel/debug/kcsan
+echo whitelist >$races || exit 1
+sed -n 's/.* [tT] \\(_*psi_.*\\|pressure_.*\\)/!\\1/p' /proc/kallsyms | while read -r function; do
+	echo "$function" >$races || echo "Bail out! $races does not take $function"
+done
+echo on >$races || exit 1
+"""
+RACES_WATCHED = """\
+status=$?
+echo off >$races
+grep -v '^!' $races | sed 's/^/# /'
+printf 'TAP version 13\\n1..1\\n'
+[ "$(sed -n 's/^setup_watchpoints: //p' $races)" -gt 1000 ] || printf 'not '
+echo 'ok 1 accesses were watched'
+exit $status
+"""
+# Memory that the test left behind: what was allocated a moment ago is never reported, so both scans wait.
+LEAKS = """\
+status=$?
+sleep 6
+echo scan >/sys/kernel/debug/kmemleak
+sleep 6
+echo scan >/sys/kernel/debug/kmemleak
+cat /sys/kernel/debug/kmemleak >/tmp/leaks || echo 'kmemleak cannot be read' >/tmp/leaks
+sed 's/^/# /' /tmp/leaks
+printf 'TAP version 13\\n1..1\\n'
+[ -s /tmp/leaks ] && printf 'not '
+echo 'ok 1 no memory was lost'
+exit $status
+"""
+# Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
+CHECKERS = {
+    "kasan": (SLOW, "", ""),
+    "kcsan": (SLOW, RACES_OF_PSI, RACES_WATCHED),
+    "lockdep": (SLOW, "", ""),
+    "kmemleak": (SLOW, "", LEAKS),
+}
 
 # The programs for each machine: how the kernel calls it, and what the names of its tools begin with.
 MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64": ("arm64", "aarch64-linux-gnu-")}
@@ -126,3 +166,13 @@ def row(kernel, name, command, *options, real_time=False, directory=OUT):
 def kunit_row(kernel, cpus, *options):
     """The boot that runs the unit tests."""
     return Row(f"kunit-{cpus}-cpu", kernel, SHOW_KUNIT, options=("--smp", cpus, "--append", KUNIT_PARAMETERS, *options))
+
+
+def checked(rows, config):
+    """ROWS, with what the checker of this configuration needs."""
+    options, before, after = CHECKERS.get(config, ((), "", ""))
+    for each in rows:
+        each.options = (*options, *each.options)
+        if after:
+            each.script = before + each.script.replace("exec ", "", 1) + after
+    return rows

@@ -145,10 +145,11 @@
  *	cgroup		other, as it is. Where they meet, it cancels.
  *
  *   PSI's own threads, which keep the averages and serve triggers, are not counted,
- *   and take the CPU from nobody: a task that is preempted by one stays oncpu
- *   until another task runs (psi_held). Like an interrupt they take time,
+ *   and take the CPU from nobody who has it: a task that is preempted by one stays
+ *   oncpu until another task runs (psi_held). Like an interrupt they take time,
  *   but looking at pressure makes none; otherwise a monitor would see stall
- *   for ever, its own.
+ *   for ever, its own. Who wakes up while one of them runs waits, though, as does who
+ *   is held when a task runs in between.
  *
  *   The invariants: the counts of a group on a CPU that does not delegate equal a
  *   recount of its contributors there, on every level; of those of one that delegates

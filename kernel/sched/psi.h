@@ -136,7 +136,7 @@ enum psi_class { PSI_ORDINARY, PSI_REALTIME, PSI_NR_CLASSES };
  * @queued: the alarm is on that list, and holds a reference to the group
  * @since: time of the state that set @queued
  * @begun: states that began, a bit mask
- * @states: states that the monitor waits for, a bit mask
+ * @states: states that the monitor is to be told of, a bit mask
  *
  * Raised under the lock of a CPU's runqueue, or that of the group with interrupts
  * disabled. Who sets @queued writes @since, then adds @link; the monitor reads both

@@ -119,12 +119,15 @@ static u64 psi_pow(u32 factor, u64 n)
 	return result;
 }
 
-/* Feed @share to an average, of which @keep stays: both in 1 / PSI_AVG_ONE, and 2^-32. */
+/*
+ * Feed @share to an average, of which @keep stays: both in 1 / PSI_AVG_ONE, and 2^-32.
+ * Rounded to the nearest, but without any share down: so it comes to an end.
+ */
 static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
 	u64 one = 1ULL << 32;
 
-	return (avg * keep + share * (one - keep) + one / 2) >> 32;
+	return (avg * keep + share * (one - keep) + (share ? one / 2 : 0)) >> 32;
 }
 
 /* End @n periods of a state with the same share, after @stall ns in all of them. */

@@ -302,6 +302,18 @@ static void psi_test_avgs_oracle(struct kunit *test)
 }
 
 /* Idle periods in closed form, against one by one. */
+/* After a stall averages come to zero, period by period; those cost nothing. */
+static void psi_test_avgs_end(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	int i;
+
+	psi_test_advance(avgs, PSI_PERIOD, PSI_PERIOD);
+	for (i = 0; i < 4000; i++)
+		psi_test_advance(avgs, PSI_PERIOD, 0);
+	KUNIT_EXPECT_TRUE(test, psi_avgs_zero(avgs, PSI_CPU_SOME, 0));
+}
+
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {
 	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
@@ -1075,6 +1087,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 				  struct rnd_state *rnd, bool late)
 {
 	u64 step = PSI_TEST_WINDOW / PSI_STEPS, now = PSI_TEST_START, since = now, last = 0;
+	u64 looked = now;
 	struct psi_trigger t = { .state = PSI_IO_SOME, .since = now };
 	struct psi_test_stalls *stalls;
 	u32 busy = 1 + prandom_u32_state(rnd) % 100;
@@ -1098,12 +1111,14 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 
 	now = PSI_TEST_START;
 	for (i = 0; i < 150; i++) {
-		u64 most;
+		u64 most, gap;
 		bool was_owed = t.owed;
 
 		now += step;
 		if (late && prandom_u32_state(rnd) % 4 == 0)
 			now += prandom_u32_state(rnd) % (u32)(3 * step);
+		if (late && prandom_u32_state(rnd) % 16 == 0)
+			now += prandom_u32_state(rnd) % (u32)(4 * PSI_TEST_WINDOW);
 		psi_sampler_push(sampler);
 		sampler->last.at = now;
 		sampler->last.total[t.state] = psi_test_stall(stalls, PSI_TEST_START, now);
@@ -1115,6 +1130,11 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 			KUNIT_ASSERT_GE(test, most + PSI_SLACK_NS, t.threshold);
 		else if (!t.owed && !late)
 			KUNIT_ASSERT_LT(test, most, t.threshold + step);
+		/* However late, it knows what there was since the last look. */
+		gap = DIV_ROUND_UP_ULL(now - looked, PSI_TEST_WINDOW) * t.threshold;
+		if (!t.owed)
+			KUNIT_ASSERT_LT(test, psi_test_stall(stalls, looked, now), gap);
+		looked = now;
 
 		/* At most one per window, and at once when it may be. */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
@@ -1187,6 +1207,55 @@ static void psi_test_trigger_late(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 }
 
+/* Nobody looked for 900 ms, which had 360 ms of stall: 180 ms were in one of two windows. */
+static void psi_test_trigger_gap(struct kunit *test)
+{
+	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	sampler->window = PSI_TEST_WINDOW;
+	sampler->last.at = PSI_TEST_START + 900 * NSEC_PER_MSEC;
+	sampler->last.total[t.state] = 360 * NSEC_PER_MSEC;
+	t.threshold = 180 * NSEC_PER_MSEC;
+	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+	t.threshold += 2 * PSI_SLACK_NS;
+	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+}
+
+/*
+ * CPU 0 is busy, CPU 1 stalls for a moment in each third step. Who looks at each step
+ * and who rests where there is no stall see the same.
+ */
+static void psi_test_sampler_rests(struct kunit *test)
+{
+	const u64 step = PSI_TEST_WINDOW / PSI_STEPS, stall = NSEC_PER_MSEC;
+	u64 times[2][PSI_NR_STATES] = { }, total[2][PSI_NR_STATES] = { };
+	struct psi_sampler *sampler[2];
+	int i, who, cpu;
+
+	for (who = 0; who < 2; who++) {
+		sampler[who] = kunit_kzalloc(test, struct_size(sampler[who], seen, 2), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, sampler[who]);
+	}
+	for (i = 1; i <= 9; i++) {
+		times[0][PSI_NONIDLE] += step;
+		if (i % 3 == 0) {
+			times[1][PSI_NONIDLE] += stall;
+			times[1][PSI_IO_SOME] += stall;
+		}
+		for (who = 0; who < 2; who++) {
+			if (who && i % 3)
+				continue;
+			for (cpu = 0; cpu < 2; cpu++)
+				psi_sampler_add_cpu(sampler[who], cpu, times[cpu]);
+			psi_sampler_add_up(sampler[who], total[who]);
+		}
+	}
+	KUNIT_EXPECT_GT(test, total[0][PSI_IO_SOME], 0);
+	KUNIT_EXPECT_EQ(test, total[0][PSI_IO_SOME], total[1][PSI_IO_SOME]);
+}
+
 /* A stall, an hour of silence, a stall: not within one window. */
 static void psi_test_trigger_pause(struct kunit *test)
 {
@@ -1194,13 +1263,15 @@ static void psi_test_trigger_pause(struct kunit *test)
 	const u64 stall = 100 * NSEC_PER_MSEC;
 
 	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 2 * stall,
-					       PSI_TEST_START + hour, window), 0);
+					       PSI_TEST_START + hour, window),
+			div64_u64(2 * stall, div64_u64(hour, window)));
 	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 2 * stall,
 					       PSI_TEST_START + window, window), 2 * stall);
 	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 2 * stall,
 					       PSI_TEST_START + window + stall, window), stall);
 	/* Armed on a CPU whose clock is ahead. */
-	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, 0, PSI_TEST_START - 1, window), 0);
+	KUNIT_EXPECT_EQ(test, psi_window_stall(PSI_TEST_START, stall, PSI_TEST_START - 1, window),
+			stall);
 }
 
 /*
@@ -1484,6 +1555,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_lanes_hold_all_tasks),
 	KUNIT_CASE_PARAM(psi_test_avgs_oracle, psi_test_avgs_rows_gen_params),
 	KUNIT_CASE(psi_test_avgs_idle_gap),
+	KUNIT_CASE(psi_test_avgs_end),
 	KUNIT_CASE(psi_test_avgs_late_fold),
 	KUNIT_CASE(psi_test_avgs_jitter),
 	KUNIT_CASE(psi_test_avgs_carry),
@@ -1497,6 +1569,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_trigger),
 	KUNIT_CASE(psi_test_trigger_owed),
 	KUNIT_CASE(psi_test_trigger_late),
+	KUNIT_CASE(psi_test_trigger_gap),
+	KUNIT_CASE(psi_test_sampler_rests),
 	KUNIT_CASE(psi_test_trigger_pause),
 	KUNIT_CASE_SLOW(psi_test_model_from_boot),
 	KUNIT_CASE_SLOW(psi_test_model_few_tasks),

@@ -18,7 +18,9 @@
  *   At a sample it adds up, for the step that ends, the weighted mean of per-CPU
  *   times that psi_avgs.c explains. It does so for itself, from what it has
  *   seen of each CPU; the estimate that readers get of a window of the fold may
- *   move with the weights of CPUs while nothing stalls. Where the fold takes the
+ *   move with the weights of CPUs while nothing stalls. A CPU weighs what it does in
+ *   the window of the fold, so far: weights of the step would depend on whether the
+ *   sampler had rested at its begin, so on other triggers. Where the fold takes the
  *   times away, a step is split.
  *
  * The window slides
@@ -29,8 +31,10 @@
  *	total(t) - total(t_i) - max(0, (t - window) - t_i)
  *
  *   for any earlier sample t_i: the stall since, less what of it can have been
- *   before the window. So a trigger does not fire on less, however late samples
- *   are or how long a pause is; on time, it misses no more than one step. If it takes
+ *   before the window. And where t - t_i is n windows or less, the stall since is
+ *   spread over n of them: one has an n-th. So a trigger does not fire on less,
+ *   however late samples are or how long a pause is; on time, it misses no more than
+ *   one step, and late, no more than can be told. If it takes
  *   over PSI_SAMPLE_NS to add up total(t), the window ends where that was done, as
  *   there is stall of later in it; up to that, it may be so much less. Where all of
  *   the ring has not enough stall for the lowest threshold, no trigger is looked at:
@@ -45,7 +49,7 @@
  *   again after a step without any such stall. Nothing is forgotten by that: its
  *   samples stay true of these states (for others see psi_sampler_begin()). Not sooner,
  *   as stalls often come in a row; and not later, as looking wakes the CPU, and
- *   what else runs then may stall.
+ *   what else runs then may stall. One at work raises no alarm.
  *
  *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
  *   priority, so that they fire when the CPUs are contended. The others have one
@@ -55,8 +59,8 @@
  * Lifetime
  *
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg, and the
- *   trigger goes with the file (or with the files of the cgroup, when the kernel
- *   drains them; its pollers are woken then). A group has samplers while these have
+ *   trigger goes with the file (or with the files of the cgroup, when kernfs
+ *   drains them, and wakes their pollers). A group has samplers while these have
  *   triggers. The monitor owns the queue of samplers at work, so it alone frees
  *   one that is there.
  *
@@ -130,6 +134,7 @@ struct psi_sample {
  * @window: length in ns
  * @mark: when the running step ends
  * @resting: not in the queue of the monitor
+ * @told: rests or is about to: the monitor is told when one of @states begins
  * @states: states that triggers wait for, a bit mask
  * @waiting: per state, how many triggers wait for it
  * @triggers: the triggers
@@ -154,6 +159,7 @@ struct psi_sampler {
 	u64			window;
 	u64			mark;
 	bool			resting;
+	bool			told;
 	unsigned int		states;
 	unsigned int		waiting[PSI_NR_STATES];
 	struct list_head	triggers;
@@ -285,16 +291,19 @@ static bool psi_parse(const char *text, size_t len, bool *full, u32 *stall, u32 
 }
 
 /*
- * The least stall that was in the window which ends at @now, where @grown is the
- * growth of the total since @since, or less.
+ * The least stall that was in some window up to @now, where @grown is the growth of
+ * the total since @since, or less: in the window that ends at @now, or in the fullest
+ * of those that @grown is spread over.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
 	/* Whoever noted @since may have been on a CPU whose clock is ahead. */
 	u64 elapsed = now > since ? now - since : 0;
-	s64 outside = elapsed > window ? elapsed - window : 0;
 
-	return max(grown - outside, 0);
+	if (grown <= 0 || elapsed <= window)
+		return max(grown, 0);
+	return max(grown - (s64)(elapsed - window),
+		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
 /* Whether the window that ends with the last sample has enough stall for @t. */
@@ -355,6 +364,7 @@ static struct psi_sampler *psi_sampler_alloc(enum psi_class class, u64 window)
 	sampler->class = class;
 	sampler->window = window;
 	sampler->resting = true;
+	sampler->told = true;
 	memset(sampler->least, 0xff, sizeof(sampler->least));
 	INIT_LIST_HEAD(&sampler->triggers);
 	timerqueue_init(&sampler->queued);
@@ -401,7 +411,8 @@ static void psi_sampler_add_cpu(struct psi_sampler *sampler, int cpu, const u64 
 	u64 *seen = sampler->seen[cpu], step[PSI_NR_STATES];
 	int s;
 
-	for (s = 0; s < PSI_NR_STATES; s++) {
+	step[PSI_NONIDLE] = times[PSI_NONIDLE];
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
 		step[s] = times[s] > seen[s] ? times[s] - seen[s] : 0;
 		seen[s] += step[s];
 	}
@@ -507,51 +518,49 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 
 /*
  * A state began at @since, after a rest. There was no stall up to it, but for what the
- * clocks of two CPUs differ, so the last sample is true of it as well; and the CPUs'
- * weights count from there.
+ * clocks of two CPUs differ, so the last sample is true of it as well.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
-	struct psi_group *group = sampler->group;
-	u64 now = local_clock(), times[PSI_NR_STATES];
-	u64 elapsed = now > since ? now - since : 0;
-	int cpu;
-
-	for_each_cpu(cpu, group->cpumask) {
-		u64 *seen = &sampler->seen[cpu][PSI_NONIDLE];
-
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
-		if (times[PSI_NONIDLE] > elapsed)
-			*seen = max(*seen, times[PSI_NONIDLE] - elapsed);
-	}
 	sampler->last.at = max(since, sampler->last.at);
 	sampler->resting = false;
-	sampler->mark = psi_sampler_next_mark(sampler, now);
+	sampler->told = false;
+	sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 }
 
-/* The states that somebody in this group waits for. */
-static unsigned int psi_group_watched(struct psi_group *group)
+/* What the samplers of a class have to be told of. */
+static unsigned int psi_group_waiting(struct psi_group *group, enum psi_class class)
 {
-	return group->alarms[PSI_ORDINARY].states | group->alarms[PSI_REALTIME].states;
+	struct psi_sampler *sampler;
+	unsigned int states = 0;
+
+	list_for_each_entry(sampler, &group->samplers, node) {
+		if (sampler->class == class && sampler->told)
+			states |= sampler->states;
+	}
+	return states;
 }
 
-/* The triggers of a sampler have changed: have alarms raised for these. */
+/*
+ * The samplers of a group, their states or who of them is told have changed: watch
+ * what they wait for. Return the states that hold somewhere.
+ */
 static unsigned int psi_group_watch(struct psi_group *group)
 {
-	unsigned int states[PSI_NR_CLASSES] = { };
 	struct psi_sampler *sampler;
+	unsigned int states = 0;
 	int class;
 
 	list_for_each_entry(sampler, &group->samplers, node)
-		states[sampler->class] |= sampler->states;
+		states |= sampler->states;
 	for (class = 0; class < PSI_NR_CLASSES; class++)
-		WRITE_ONCE(group->alarms[class].states, states[class]);
+		WRITE_ONCE(group->alarms[class].states, psi_group_waiting(group, class));
 	/*
 	 * Who begins a state then looks at ->states; psi_watch() has them the other
 	 * way round. One of the two sees the other. Pairs with psi_raise_alarms().
 	 */
 	smp_mb();
-	return psi_watch(group, psi_group_watched(group));
+	return psi_watch(group, states);
 }
 
 /* Files of a cgroup with an event, and a reference to each. */
@@ -601,6 +610,16 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 	return false;
 }
 
+/* Others want the lock of a group, or the CPU: who holds the one may keep the other. */
+static void psi_group_relax(struct psi_group *group)
+{
+	if (!need_resched() && !spin_is_contended(&group->lock))
+		return;
+	spin_unlock(&group->lock);
+	cond_resched();
+	spin_lock(&group->lock);
+}
+
 /*
  * Have all triggers look at a new sample, if @now is one, and report what they
  * owe. Return when the first is owed an event, PSI_NEVER if none is.
@@ -631,7 +650,7 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 			next = min(next, t->quiet);
 		}
 		/* Files may be closed now, and others armed. */
-		cond_resched_lock(&sampler->group->lock);
+		psi_group_relax(sampler->group);
 	}
 	return next;
 }
@@ -656,9 +675,10 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
  */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
-	struct psi_group *group = sampler->group;
-	unsigned int hold = psi_watch(group, psi_group_watched(group));
+	unsigned int hold;
 
+	sampler->told = true;
+	hold = psi_group_watch(sampler->group);
 	return !(hold & sampler->states) && !psi_sampler_grown(sampler);
 }
 
@@ -693,6 +713,7 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	}
 	/* Somebody is owed an event: the time for it comes without any stall. */
 	sampler->resting = rest && next == PSI_NEVER;
+	sampler->told = sampler->resting;
 	if (!sampler->resting)
 		next = min(next, sampler->mark);
 	spin_unlock(&group->lock);
@@ -752,6 +773,7 @@ static void psi_monitor_answer(struct psi_monitor *monitor, struct psi_alarm *al
 		sampler->queued.expires = sampler->mark;
 		timerqueue_add(&monitor->queue, &sampler->queued);
 	}
+	WRITE_ONCE(alarm->states, psi_group_waiting(group, class));
 	spin_unlock(&group->lock);
 	psi_group_put(group);
 }
@@ -906,6 +928,9 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 
 	if (!psi_file_available(kind))
 		return -EOPNOTSUPP;
+	/* Whatever is written; of two writes at once below. */
+	if (READ_ONCE(*slot))
+		return -EBUSY;
 	if (!psi_parse(text, len, &full, &stall, &window))
 		return -EINVAL;
 	if (!full && kind->some == PSI_NR_STATES)
@@ -946,8 +971,6 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  * psi_disarm - free the trigger of an open file
  * @t: the trigger
  *
- * Pollers of the file of a cgroup are woken: it may be the cgroup that goes.
- *
  * Context: Process context. Nobody polls for @t any more, or arms in its slot.
  */
 void psi_disarm(struct psi_trigger *t)
@@ -963,9 +986,6 @@ void psi_disarm(struct psi_trigger *t)
 		psi_group_watch(group);
 	}
 	psi_sampler_put_unlock(sampler);
-
-	if (t->kn)
-		kernfs_notify(t->kn);
 	kfree(t);
 }
 

@@ -40,6 +40,7 @@
 #include "../kselftest_harness.h"
 #include "psi_cgroup.h"
 #include "psi_tree.h"
+#include "psi_trigger.h"
 #include "psi_util.h"
 
 #define IO_SLACK	(50 * MSEC)
@@ -124,9 +125,16 @@ TEST_F(tree, task_that_waits_for_a_stranger_is_a_full_stall_of_its_cgroup)
 {
 	struct worker w[] = { { .group = AXD }, { .group = B } };
 	const struct view *view = &self->t.view;
+	/* A second of the ten has half of it at least. */
+	int in = trigger_arm(CGROUP_ROOT "/psi_tree/a/x/d/cpu.pressure", "full 300000 1000000");
+	int above = trigger_arm(CGROUP_ROOT "/psi_tree/cpu.pressure", "full 300000 1000000");
 
 	run_workers(&self->t, w, 2);
 	ASSERT_LT(4 * SEC, w[0].clock.wait);
+	EXPECT_TRUE(trigger_fired(in, 0));
+	EXPECT_FALSE(trigger_fired(above, 0));
+	close(in);
+	close(above);
 	EXPECT_TRUE(wait_is(view, AXD, w[0].clock.wait));
 	EXPECT_TRUE(wait_is(view, AX, w[0].clock.wait));
 	EXPECT_TRUE(wait_is(view, A, w[0].clock.wait));

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -348,6 +349,78 @@ TEST_F_TIMEOUT(user, with_100_000_triggers_harms_nobody, 150)
 	victim = victim_watch(&self->stalls);
 	expect_unharmed(_metadata, &self->alone, &victim);
 	hoards_stop(hoards);
+}
+
+/* ---- Again and again ---- */
+
+#define ROUNDS		5000
+
+static void arm_and_close(void *arg)
+{
+	(void)arg;
+	if (setresuid(USER, USER, USER))
+		psi_die("setresuid: %s", strerror(errno));
+	for (int i = 0; i < ROUNDS; i++)
+		close(trigger_arm(PSI_CPU, "some 1999999 2000000"));
+}
+
+/* The state holds all the time; its privileged trigger is looked at each 200 ms. */
+TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
+{
+	const struct load load = { .cpu = 0, .fn = arm_and_close };
+	pid_t spinners[] = { spin_on(0), spin_on(0) };
+	int fd = trigger_arm(PSI_CPU, "some 1999999 2000000");
+	__u64 begin, switches;
+	double looks;
+
+	sleep_for(5 * NSEC_PER_SEC);
+	begin = now_ns();
+	switches = rt_monitor_switches();
+	load_wait(load_start(&load));
+	switches = rt_monitor_switches() - switches;
+	looks = (now_ns() - begin) / (200.0 * NSEC_PER_MSEC);
+	ksft_print_msg("%llu switches of the real-time monitor, %.1f times it was due\n", switches,
+		       looks);
+	/* The first and the last may be cut off. */
+	EXPECT_LE(looks - 2, switches);
+	EXPECT_GE(looks + 2, switches);
+	close(fd);
+	for (int i = 0; i < 2; i++)
+		load_stop(spinners[i]);
+}
+
+#define CROWD		CGROUP_ROOT "/psi_crowd"
+
+/* All who poll are woken once, not once for each of them. */
+TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
+{
+	const struct rlimit limit = { MANY + 100, MANY + 100 };
+	struct epoll_event event = { .events = EPOLLPRI };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), nr = 0;
+	int *fds = calloc(MANY, sizeof(*fds));
+	__u64 gone;
+
+	ASSERT_NE(NULL, fds);
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	cgroup_create(CROWD, "");
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = trigger_arm(CROWD "/io.pressure", "some 90000 2000000");
+		ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &event));
+	}
+	ASSERT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	gone = now_ns();
+	cgroup_remove(CROWD);
+	gone = now_ns() - gone;
+	for (; epoll_wait(epoll, &event, 1, 0) == 1 && nr < MANY; nr++)
+		EXPECT_EQ(EPOLLERR | EPOLLPRI, event.events);
+	ksft_print_msg("removed in %.6f s, %d were told\n", gone / 1e9, nr);
+	EXPECT_EQ(MANY, nr);
+	EXPECT_GE(NSEC_PER_SEC / 2, gone);
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	close(epoll);
+	free(fds);
 }
 
 /* ---- No memory ---- */

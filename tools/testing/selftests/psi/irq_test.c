@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_trigger.h"
 #include "psi_util.h"
 
 #define TICK		(10 * NSEC_PER_MSEC)
@@ -103,8 +104,20 @@ TEST_F(interrupts, that_hit_a_task_are_pressure)
 	EXPECT_GE(stat * 0.02 + 2 * TICK, fabs((double)full - stat));
 }
 
+/* A tenth of the time: the ticks alone are less than a hundredth. */
+TEST_F(interrupts, that_hit_a_task_fire_a_trigger)
+{
+	int fd = trigger_arm(PSI_IRQ, "full 50000 500000");
+	pid_t spinner = spin_on(0);
+
+	EXPECT_TRUE(trigger_fired(fd, 1000));
+	load_stop(spinner);
+	close(fd);
+}
+
 TEST_F(interrupts, that_hit_an_idle_cpu_are_not)
 {
+	int fd = trigger_arm(PSI_IRQ, "full 50000 500000");
 	__u64 full, stat, tasks;
 
 	full = psi_full_ns(PSI_IRQ);
@@ -118,6 +131,11 @@ TEST_F(interrupts, that_hit_an_idle_cpu_are_not)
 	ksft_print_msg("irq full %.6f s, the tasks' delay %.6f s, /proc/stat %.2f s\n",
 		       full / 1e9, tasks / 1e9, stat / 1e9);
 	EXPECT_GE(tasks * 1.01 + NSEC_PER_MSEC, full);
+	/* The delay of the napper has those of when it sleeps. It hardly runs. */
+	ASSERT_LT(NSEC_PER_SEC / 10, stat);
+	EXPECT_GE(stat / 20, full);
+	EXPECT_FALSE(trigger_fired(fd, 0));
+	close(fd);
 }
 
 TEST_HARNESS_MAIN

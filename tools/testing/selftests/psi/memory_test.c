@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_trigger.h"
 #include "psi_util.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_memory"
@@ -285,6 +286,34 @@ TEST_F_TIMEOUT(limit, anonymous_memory_that_does_not_fit_stalls_in_reclaim_and_s
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.reclaim);
 	expect_some(_metadata, w, 0);
 	expect_full(_metadata, w);
+}
+
+/* What a daemon that kills for memory waits for. */
+TEST_F_TIMEOUT(limit, stall_fires_the_triggers_that_wait_for_it, 200)
+{
+	static const char * const files[] = { PSI_MEMORY, GROUP "/memory.pressure" };
+	static const char * const lines[] = { "some", "full" };
+	struct worker *w = self->worker;
+	int fds[2][2], never = trigger_arm(GROUP "/cpu.pressure", "some 1990000 2000000");
+	char text[64];
+
+	swap_on(self->disk.node, DISK_MB);
+	w->size = LIMIT * 5 / 4;
+	for (int i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text), "%s 200000 1000000", lines[i & 1]);
+		fds[i / 2][i & 1] = trigger_arm(files[i / 2], text);
+		EXPECT_FALSE(trigger_fired(fds[i / 2][i & 1], 0));
+	}
+	run_worker(w, use_anon);
+	say(w);
+	/* So there was a second with a fifth of it. */
+	ASSERT_LT(w->elapsed / 5, w->full);
+	for (int i = 0; i < 4; i++) {
+		EXPECT_TRUE(trigger_fired(fds[i / 2][i & 1], 0));
+		close(fds[i / 2][i & 1]);
+	}
+	EXPECT_FALSE(trigger_fired(never, 0));
+	close(never);
 }
 
 TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)

@@ -410,14 +410,13 @@ static unsigned int file_expected(const struct target *target, const char *bytes
 		accounted = psi_irq_accounted();
 	if (target->resource == FUZZ_IRQ && !accounted)
 		return WRITE_EOPNOTSUPP;
+	if (target->armed)
+		return WRITE_EBUSY;
 	good = text_means(bytes, len, &meaning);
 	if (good && !meaning.full && target->resource == FUZZ_IRQ)
 		good = false;
 	if (good && !target->privileged && meaning.window % 2000000)
 		good = false;
-	/* Which of the two is found first is not said. */
-	if (target->armed)
-		return WRITE_EBUSY | (good ? 0 : WRITE_EINVAL);
 	return good ? WRITE_ARMS : WRITE_EINVAL;
 }
 

@@ -213,6 +213,8 @@ void probe_start(struct probe *probe, const char *cgroup, const char *disk)
 {
 	struct load load = { .policy = SCHED_IDLE, .cgroup = cgroup, .fn = spin };
 
+	/* Else the time of interrupts that hit a reader would pass for its sleep. */
+	task_delays_on();
 	probe->cgroup = cgroup;
 	probe->disk = disk;
 	probe->cpus = cpus_possible();

@@ -202,3 +202,8 @@ __u64 monitor_switches(void)
 {
 	return switches_of_threads("psi_watch");
 }
+
+__u64 rt_monitor_switches(void)
+{
+	return switches_of_threads("psi_watch_rt");
+}

@@ -73,5 +73,7 @@ void group_leave(void);
 __u64 kthread_switches(void);
 /* The same of the threads that serve triggers. */
 __u64 monitor_switches(void);
+/* Of the one for triggers of who may have a privileged one. */
+__u64 rt_monitor_switches(void);
 
 #endif
