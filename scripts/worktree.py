@@ -152,10 +152,12 @@ def update(git, new):
     git("symbolic-ref", "HEAD", "refs/heads/psi")
     git("update-ref", "refs/heads/psi", new)
     try:
+        if pending:
+            raise patchset.GitError("the index may be that of an interrupted run, also where old and new agree")
         # Keeps what the index knows about the files that did not change.
         git("read-tree", "-m", old, new)
     except patchset.GitError:
-        git("read-tree", new)       # an interrupted run left it in between
+        git("read-tree", new)
         git("update-index", "-q", "--refresh")
     git("update-ref", "refs/psi/tip", new)
     for commit in {*pending, new}:
