@@ -125,16 +125,9 @@ TEST_F(tree, task_that_waits_for_a_stranger_is_a_full_stall_of_its_cgroup)
 {
 	struct worker w[] = { { .group = AXD }, { .group = B } };
 	const struct view *view = &self->t.view;
-	/* A second of the ten has half of it at least. */
-	int in = trigger_arm(CGROUP_ROOT "/psi_tree/a/x/d/cpu.pressure", "full 300000 1000000");
-	int above = trigger_arm(CGROUP_ROOT "/psi_tree/cpu.pressure", "full 300000 1000000");
 
 	run_workers(&self->t, w, 2);
 	ASSERT_LT(4 * SEC, w[0].clock.wait);
-	EXPECT_TRUE(trigger_fired(in, 0));
-	EXPECT_FALSE(trigger_fired(above, 0));
-	close(in);
-	close(above);
 	EXPECT_TRUE(wait_is(view, AXD, w[0].clock.wait));
 	EXPECT_TRUE(wait_is(view, AX, w[0].clock.wait));
 	EXPECT_TRUE(wait_is(view, A, w[0].clock.wait));
@@ -142,6 +135,23 @@ TEST_F(tree, task_that_waits_for_a_stranger_is_a_full_stall_of_its_cgroup)
 	EXPECT_TRUE(wait_is(view, B, w[1].clock.wait));
 	EXPECT_TRUE(union_is(view, TOP, w[0].clock.wait + w[1].clock.wait, view->cpu.run));
 	EXPECT_TRUE(root_is_system(view));
+	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* The same once more, as what a trigger costs is not in the numbers, but in the waits. */
+TEST_F(tree, task_that_waits_for_a_stranger_fires_a_trigger_of_its_cgroup)
+{
+	struct worker w[] = { { .group = AXD }, { .group = B } };
+	int in = trigger_arm(CGROUP_ROOT "/psi_tree/a/x/d/cpu.pressure", "full 300000 1000000");
+	int above = trigger_arm(CGROUP_ROOT "/psi_tree/cpu.pressure", "full 300000 1000000");
+
+	run_workers(&self->t, w, 2);
+	/* So there was a second with four tenths of it. */
+	ASSERT_LT(4 * SEC, w[0].clock.wait);
+	EXPECT_TRUE(trigger_fired(in, 0));
+	EXPECT_FALSE(trigger_fired(above, 0));
+	close(in);
+	close(above);
 	EXPECT_TRUE(tree_is_quiet());
 }
 

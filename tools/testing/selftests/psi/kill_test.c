@@ -32,7 +32,8 @@
 #define GROUP		CGROUP_ROOT "/psi_kill"
 #define CHILD		GROUP "/child"
 #define TEXT		"some 1000 500000"
-#define KILLS		400
+#define KILLS		400	/* in a round, so many for each step */
+#define STEPS		7
 #define ROUNDS		2
 #define LATENCY		(100 * NSEC_PER_MSEC)
 
@@ -43,11 +44,13 @@
  * @go: when it begins
  * @end: when it got done, 0: it did not
  * @step: how far it got
+ * @begin: when each step began
  */
 struct victim {
 	__u64 go;
 	__u64 end;
 	int step;
+	__u64 begin[STEPS + 1];
 };
 
 static struct victim *victim;
@@ -56,7 +59,7 @@ static void done(bool well, const char *what)
 {
 	if (!well)
 		psi_die("%s: %s", what, strerror(errno));
-	victim->step++;
+	victim->begin[++victim->step] = now_ns();
 }
 
 static void arm_and_close(const char *path, int ms)
@@ -142,6 +145,7 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 	if (!pid) {
 		set_policy(0, SCHED_FIFO, 10);
 		sleep_until(victim->go);
+		victim->begin[0] = now_ns();
 		fn();
 		victim->end = now_ns();
 		_exit(0);
@@ -254,18 +258,27 @@ FIXTURE_TEARDOWN(killed)
 	munmap(victim, sizeof(*victim));
 }
 
-/* One round; @hits gets how often each step was the one that was not finished. */
-static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), __u64 step, int *hits)
+/*
+ * One round: as many kills for each step, however short it is, when @alive took it. @hits
+ * gets how often each was the one that was not finished.
+ */
+static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), int steps,
+		    const struct victim *alive, int *hits)
 {
-	int killed = 0;
+	int killed = 0, each = KILLS / steps;
 
-	for (int k = 0; k < KILLS; k++) {
-		bool hit = kill_after(fn, k * step);
+	for (int step = 0; step < steps; step++) {
+		__u64 begin = alive->begin[step], length = alive->begin[step + 1] - begin;
 
-		killed += hit;
-		if (hit && !victim->end)
-			hits[victim->step]++;
-		clean_up(_metadata, k * step);
+		for (int k = 0; k < each; k++) {
+			__u64 after = begin - alive->go + k * length / each;
+			bool hit = kill_after(fn, after);
+
+			killed += hit;
+			if (hit && !victim->end)
+				hits[victim->step]++;
+			clean_up(_metadata, after);
+		}
 	}
 	return killed;
 }
@@ -273,8 +286,8 @@ static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), __u64 s
 TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 {
 	long slab = 0, percpu = 0;
-	int hits[16] = {}, killed = 0;
-	__u64 step;
+	int hits[STEPS + 1] = {}, killed = 0;
+	struct victim alive;
 	int fd;
 
 	/* The first time much is done for the first time. */
@@ -282,21 +295,23 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 		EXPECT_FALSE(kill_after(variant->fn, NSEC_PER_SEC));
 		ASSERT_NE(0, victim->end);
 	}
-	step = (victim->end - victim->go) / (KILLS - 20);
+	alive = *victim;
 	for (int round = 0; round < ROUNDS; round++) {
 		if (round == 1) {
 			sleep_for(3 * NSEC_PER_SEC);
 			slab = memory_of_kernel("SUnreclaim:");
 			percpu = memory_of_kernel("Percpu:");
 		}
-		killed += kill_all(_metadata, variant->fn, step, hits);
+		killed += kill_all(_metadata, variant->fn, variant->steps, &alive, hits);
 	}
 	sleep_for(3 * NSEC_PER_SEC);
 	slab = memory_of_kernel("SUnreclaim:") - slab;
 	percpu = memory_of_kernel("Percpu:") - percpu;
-	ksft_print_msg("%d kills, %llu ns apart; slabs grew by %ld KiB, percpu by %ld KiB\n",
-		       killed, step, slab, percpu);
+	ksft_print_msg("%d kills; slabs grew by %ld KiB, percpu by %ld KiB\n", killed, slab,
+		       percpu);
 	for (int i = 0; i < variant->steps; i++) {
+		ksft_print_msg("step %d: %d kills in %llu ns\n", i, hits[i],
+			       alive.begin[i + 1] - alive.begin[i]);
 		EXPECT_LT(0, hits[i]) {
 			TH_LOG("none in step %d", i);
 		}
