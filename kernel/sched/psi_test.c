@@ -1304,6 +1304,23 @@ static void psi_test_sample_late(struct kunit *test)
 	KUNIT_EXPECT_GE(test, late, 2 * PSI_SAMPLE_NS);
 }
 
+/* An inner memory stall does not end the outer one. */
+static void psi_test_memstall_nests(struct kunit *test)
+{
+	unsigned long outer, inner;
+	bool still;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	psi_memstall_enter(&outer);
+	psi_memstall_enter(&inner);
+	psi_memstall_leave(&inner);
+	still = current->psi.in_stall;
+	psi_memstall_leave(&outer);
+	KUNIT_EXPECT_TRUE(test, still);
+	KUNIT_EXPECT_FALSE(test, current->psi.in_stall);
+}
+
 /* Who dies where it stands takes along what it is counted as. */
 static int psi_test_die(void *arg)
 {
@@ -1578,6 +1595,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	KUNIT_CASE(psi_test_sample_late),
+	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_exit),
 	KUNIT_CASE(psi_test_requeue_held),
 	KUNIT_CASE(psi_test_requeue_held_pinned),
