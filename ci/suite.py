@@ -70,6 +70,7 @@ KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
 
 # Kernels with checkers execute several times the instructions: they need a faster machine.
 SLOW = ("--shift", "3")
+SLOWER = ("--shift", "2")
 # Of all data races, those between functions of PSI: of others the kernel has plenty.
 RACES_OF_PSI = """\
 races=/sys/kernel/debug/kcsan
@@ -105,7 +106,7 @@ exit $status
 # Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
 CHECKERS = {
     "kasan": (SLOW, "", ""),
-    "kcsan": (SLOW, RACES_OF_PSI, RACES_WATCHED),
+    "kcsan": (SLOWER, RACES_OF_PSI, RACES_WATCHED),
     "lockdep": (SLOW, "", ""),
     "kmemleak": (SLOW, "", LEAKS),
 }

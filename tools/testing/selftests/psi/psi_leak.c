@@ -222,6 +222,8 @@ void probe_start(struct probe *probe, const char *cgroup, const char *disk)
 	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++)
 		for (int i = 0; i < 2; i++)
 			probe->spinner[load.cpu][i] = load_start(&load);
+	/* In the window in which the load begins, CPUs weigh what they were busy with before. */
+	sleep_for(WINDOW);
 }
 
 void probe_stop(struct probe *probe)
@@ -299,8 +301,6 @@ static const char *find_blindness(const char *cgroup, const char *disk)
 	bool right = true;
 
 	probe_start(&probe, cgroup, disk);
-	/* In the window in which the load began, CPUs weigh what they were busy with before. */
-	sleep_for(WINDOW);
 	probe_catch_up(&probe, path, levels);
 	switches = watch_switches();
 	for (int i = 0; i < levels; i++) {
