@@ -376,9 +376,9 @@ static bool total_is_true(const char *path, const char *file, double oracle, __u
  */
 static bool load_is_seen(const char *leaf)
 {
-	struct pressure before[NR_GROUPS], p;
+	struct pressure before[NR_GROUPS], p[NR_GROUPS];
 	const char *above[NR_GROUPS];
-	__u64 elapsed, asleep;
+	__u64 elapsed[NR_GROUPS], asleep;
 	struct probe probe;
 	bool right = true;
 	int nr = 0;
@@ -388,24 +388,28 @@ static bool load_is_seen(const char *leaf)
 			above[nr++] = group(i);
 	probe_start(&probe, leaf, common->disk);
 	probe_catch_up(&probe, above, nr);
-	elapsed = now_ns();
-	for (size_t i = 0; i < NR_GROUPS; i++)
-		pressure_read(group(i), &before[i]);
-	asleep = probe_read(&probe, NSEC_PER_SEC);
-	elapsed = now_ns() - elapsed;
+	/* To read them all takes a while: each has an interval of its own. */
 	for (size_t i = 0; i < NR_GROUPS; i++) {
-		p = pressure_since(group(i), &before[i]);
+		elapsed[i] = now_ns();
+		pressure_read(group(i), &before[i]);
+	}
+	asleep = probe_read(&probe, NSEC_PER_SEC);
+	for (size_t i = 0; i < NR_GROUPS; i++) {
+		elapsed[i] = now_ns() - elapsed[i];
+		p[i] = pressure_since(group(i), &before[i]);
+	}
+	probe_stop(&probe);
+	for (size_t i = 0; i < NR_GROUPS; i++) {
 		if (is_below(leaf, group(i))) {
-			right = total_is_true(group(i), files[RES_CPU], elapsed,
-					      p.some[RES_CPU]) && right;
+			right = total_is_true(group(i), files[RES_CPU], elapsed[i],
+					      p[i].some[RES_CPU]) && right;
 			right = total_is_true(group(i), files[RES_IO], asleep,
-					      p.some[RES_IO]) && right;
-		} else if (p.some[RES_CPU] || p.some[RES_IO]) {
+					      p[i].some[RES_IO]) && right;
+		} else if (p[i].some[RES_CPU] || p[i].some[RES_IO]) {
 			ksft_print_msg("%s has a stall of %s\n", group(i), leaf);
 			right = false;
 		}
 	}
-	probe_stop(&probe);
 	return right;
 }
 
