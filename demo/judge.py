@@ -26,9 +26,8 @@ TOLERANCE = {
     "cpu": 0.01,
     # A reader that is woken is no longer in io wait, but not on the CPU yet.
     "io": 0.01,
-    # The same for the process whose page has come; and a page that happened to
-    # stay away too long is none of the working set.
-    "memory": 0.02,
+    # The same for the process whose page has come.
+    "memory": 0.01,
 }
 
 # An average is due every 2 s; a load may begin and end anywhere in between.

@@ -334,7 +334,7 @@ static void memory_load(int number, const char *cached, const char *device,
 			const char *cgroup)
 {
 	struct load load = { .name = "memory" };
-	uint64_t wall = 0, run = 0, until;
+	uint64_t low = 0, high = 0, until;
 	int good, gate[2];
 	char path[128];
 
@@ -360,7 +360,7 @@ static void memory_load(int number, const char *cached, const char *device,
 		atomic_fetch_add(&board->ready, 1);
 		if (read(gate[0], &byte, 1) != 1)
 			_exit(1);
-		set_use(own, &set, board->until);
+		set_use(own, &set, board->until, path);
 		_exit(0);
 	}
 	until = now() + FILL_AT_MOST;
@@ -385,11 +385,17 @@ static void memory_load(int number, const char *cached, const char *device,
 	good = finish(&load);
 
 	for (int i = 0; i < cpus; i++) {
-		wall += board->account[i].inside;
-		run += board->account[i].inside_run;
+		struct account *own = &board->account[i];
+		uint64_t asleep = own->inside - own->inside_run;
+
+		if (!own->returned || own->known > own->returned)
+			give_up("%lu pages came back, %lu of them known", own->returned, own->known);
+		asleep = asleep * own->known / own->returned;
+		low += asleep;
+		high += asleep + own->inside_run;
 	}
 	say("# own load=memory memory.some=%lu,%lu memory.full=%lu,%lu",
-	    mean_us(wall - run), mean_us(wall), mean_us(wall - run), mean_us(wall));
+	    mean_us(low), mean_us(high), mean_us(low), mean_us(high));
 	report(number, &load, good);
 }
 

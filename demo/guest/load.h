@@ -25,6 +25,8 @@ struct account {
 	uint64_t inside_run;	/* of which on the CPU */
 	uint64_t alone;		/* part of inside before company arrived */
 	uint64_t alone_run;
+	unsigned long returned;	/* pages read back from swap */
+	unsigned long known;	/* of which the kernel knew as part of a working set */
 };
 
 uint64_t now(void);
@@ -48,6 +50,6 @@ struct set {
 
 void set_fill(struct set *set, const char *cached, const char *cgroup);
 void set_sweep(struct set *set, int sweeps, const char *cgroup);
-void set_use(struct account *own, struct set *set, uint64_t until);
+void set_use(struct account *own, struct set *set, uint64_t until, const char *cgroup);
 
 #endif

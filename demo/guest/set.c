@@ -97,10 +97,16 @@ void set_sweep(struct set *set, int sweeps, const char *cgroup)
 	}
 }
 
-void set_use(struct account *own, struct set *set, uint64_t until)
+/*
+ * A page that stayed away too long after all is waited for, but not as one of
+ * the working set. Which of them did is not known here, how many did is.
+ */
+void set_use(struct account *own, struct set *set, uint64_t until, const char *cgroup)
 {
 	uint64_t begun, run;
 
+	own->returned = -statistic(cgroup, "workingset_refault_anon");
+	own->known = -statistic(cgroup, "workingset_restore_anon");
 	do {
 		begun = now();
 		run = cpu_time();
@@ -112,4 +118,6 @@ void set_use(struct account *own, struct set *set, uint64_t until)
 		own->inside_run += run;
 		calculate(set->work);
 	} while (own->end < until);
+	own->returned += statistic(cgroup, "workingset_refault_anon");
+	own->known += statistic(cgroup, "workingset_restore_anon");
 }
