@@ -70,6 +70,7 @@ KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
 
 # Kernels with checkers execute several times the instructions: they need a faster machine.
 SLOW = ("--shift", "3")
+SLOWER = ("--shift", "2")
 # Of all data races, those with a function of PSI: of others the kernel has plenty. In virtual time CPUs take turns
 # that are longer than an access is watched, so hardly a race is seen there.
 RACES_OF_PSI = """\
@@ -106,7 +107,7 @@ exit $status
 # Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
 CHECKERS = {
     "kasan": (SLOW, "", ""),
-    "kcsan": ((), RACES_OF_PSI, RACES_WATCHED),
+    "kcsan": (SLOWER, RACES_OF_PSI, RACES_WATCHED),
     "lockdep": (SLOW, "", ""),
     "kmemleak": (SLOW, "", LEAKS),
 }
