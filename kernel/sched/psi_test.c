@@ -314,6 +314,24 @@ static void psi_test_avgs_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_avgs_zero(avgs, PSI_CPU_SOME, 0));
 }
 
+/* What a group stalled since it joined the clock's list is none of the idle time before. */
+static void psi_test_avgs_joined(struct kunit *test)
+{
+	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
+	u64 stall[PSI_NR_STATES] = { [PSI_CPU_SOME] = PSI_PERIOD / 2 };
+	u64 joined = PSI_TEST_START + 10 * PSI_PERIOD;
+
+	/* (1 - exp(-2 / 10)) / 2 */
+	psi_avgs_update(avgs, joined, joined + PSI_PERIOD, stall);
+	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]), 90634623ULL),
+			200);
+
+	/* It did not leave since: when it joined says nothing about the second window. */
+	psi_avgs_update(avgs, joined, joined + 2 * PSI_PERIOD, stall);
+	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]), 164839977ULL),
+			200);
+}
+
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {
 	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
@@ -1572,6 +1590,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_lanes_hold_all_tasks),
 	KUNIT_CASE_PARAM(psi_test_avgs_oracle, psi_test_avgs_rows_gen_params),
 	KUNIT_CASE(psi_test_avgs_idle_gap),
+	KUNIT_CASE(psi_test_avgs_joined),
 	KUNIT_CASE(psi_test_avgs_end),
 	KUNIT_CASE(psi_test_avgs_late_fold),
 	KUNIT_CASE(psi_test_avgs_jitter),
