@@ -665,13 +665,13 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 		psi_walk_two(from, change, to, more, cpu, now);
 }
 
-/*
- * Only the task itself writes in_iowait, but other bits of that word are not
- * its own: who wakes it up may write sched_remote_wakeup while it is switched
- * from. That leaves our bit as it is, whatever is read of the others.
- */
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
+	/*
+	 * Only the task itself writes in_iowait, but other bits of that word are
+	 * not its own: who wakes it up may write sched_remote_wakeup while it is
+	 * switched from. That leaves our bit as it is, whatever is read of others.
+	 */
 	return psi_attrs_for(where, data_race(!!p->in_iowait), p->psi.in_stall);
 }
 

@@ -323,13 +323,13 @@ static void psi_test_avgs_joined(struct kunit *test)
 
 	/* (1 - exp(-2 / 10)) / 2 */
 	psi_avgs_update(avgs, joined, joined + PSI_PERIOD, stall);
-	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]), 90634623ULL),
-			200);
+	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
+				       90634623ULL), 200);
 
 	/* It did not leave since: when it joined says nothing about the second window. */
 	psi_avgs_update(avgs, joined, joined + 2 * PSI_PERIOD, stall);
-	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]), 164839977ULL),
-			200);
+	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
+				       164839977ULL), 200);
 }
 
 static void psi_test_avgs_idle_gap(struct kunit *test)
