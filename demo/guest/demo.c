@@ -388,6 +388,9 @@ static void memory_load(int number, const char *cached, const char *device,
 		struct account *own = &board->account[i];
 		uint64_t asleep = own->inside - own->inside_run;
 
+		/* Who failed kept no account; report() says that he did. */
+		if (!good)
+			continue;
 		if (!own->returned || own->known > own->returned)
 			give_up("%lu pages came back, %lu of them known", own->returned, own->known);
 		asleep = asleep * own->known / own->returned;

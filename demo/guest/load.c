@@ -8,6 +8,9 @@
  * least. The truth lies between: a reclaiming process stalls while it runs, a
  * reading one runs for a moment before it sleeps.
  *
+ * Of the pages of a working set the kernel's own count is needed besides: a wait
+ * for one that it did not know is no stall (set.c).
+ *
  * The pressure files are not consulted here.
  */
 #define _GNU_SOURCE

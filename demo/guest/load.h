@@ -14,8 +14,8 @@
 #define PAGE 4096ul
 
 /*
- * What one process knows about itself, in ns. Lives in memory shared with the
- * director, who reads it after the exit.
+ * What one process knows about itself, times in ns. Lives in memory shared with
+ * the director, who reads it after the exit.
  */
 struct account {
 	int cpu;
