@@ -15,13 +15,17 @@
  *	who delegates does it to a child that shows the same, and the chain of
  *	psi_cpu.up goes through all others, from higher to lower levels;
  *
+ *	what is counted is counted where it belongs: in the cgroup next above that is
+ *	switched on;
+ *
  *	a group with a state is on the list of the clock, one that is not tells it;
  *
  *	per CPU and state, times are not negative, "full" is no longer than "some", that
  *	no longer than the group was not idle, and that no longer than the window.
  *
  *   What is found wrong is reported once, with evidence, and mended on that CPU: counts
- *   are what was counted, nobody delegates, times that cannot be begin at zero.
+ *   are what was counted, nobody delegates, times that cannot be begin at zero, who is
+ *   in a wrong place moves.
  *
  *   Tasks are counted by a list per CPU of all with attributes (psi_debug_note()): the
  *   list of all tasks lacks those that have been reaped and still run. On that one
@@ -314,6 +318,86 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 	return d.found;
 }
 
+#ifdef CONFIG_CGROUPS
+static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
+{
+	struct psi_cpu *pc, *home;
+
+	if (!cgrp->psi)
+		return;
+	pc = per_cpu_ptr(cgrp->psi->cpus, d->cpu);
+	home = per_cpu_ptr(psi_home(cgroup_parent(cgrp))->cpus, d->cpu);
+	if (pc->parent == home)
+		return;
+	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
+			cgroup_id(cgrp), home->level, pc->parent ? pc->parent->level : -1);
+	psi_adopt(pc, home, d->cpu, d->now);
+}
+
+static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
+{
+	struct psi_group *home;
+
+	/* Who dies stays where it was last. */
+	if (!p->psi.group || task_cpu(p) != d->cpu || p->flags & PF_EXITING)
+		return;
+	home = psi_home(task_dfl_cgroup(p));
+	if (p->psi.group == home)
+		return;
+	psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
+			p->comm, task_pid_nr(p), per_cpu_ptr(home->cpus, d->cpu)->level,
+			per_cpu_ptr(p->psi.group->cpus, d->cpu)->level);
+	psi_regroup(&p->psi, home, d->cpu, d->now);
+}
+
+/**
+ * psi_debug_homes - check that all on a CPU is counted where it belongs, and move it there
+ * @rq: the runqueue of the CPU, locked, its clock up to date
+ * @says: what is wrong is added here, a line for each fault
+ *
+ * Context: RCU read section. cgroup_mutex and css_set_lock held: cgroups, what is
+ *	    switched off and members stay as they are.
+ * Return: number of faults
+ */
+static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
+{
+	struct psi_debug d = { .cpu = cpu_of(rq), .now = rq_clock(rq), .says = says };
+	struct cgroup_subsys_state *pos;
+	struct task_struct *g, *p;
+
+	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self)
+		psi_debug_group_home(pos->cgroup, &d);
+	for_each_process_thread(g, p)
+		psi_debug_task_home(p, &d);
+	return d.found;
+}
+
+/* The same with the locks. While cgroups change, it is for a later period. */
+static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
+{
+	unsigned int found;
+	struct rq_flags rf;
+
+	if (!mutex_trylock(&cgroup_mutex))
+		return 0;
+	rcu_read_lock();
+	spin_lock_irq(&css_set_lock);
+	rq_lock_irqsave(rq, &rf);
+	update_rq_clock(rq);
+	found = psi_debug_homes(rq, says);
+	rq_unlock_irqrestore(rq, &rf);
+	spin_unlock_irq(&css_set_lock);
+	rcu_read_unlock();
+	cgroup_unlock();
+	return found;
+}
+#else
+static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
+{
+	return 0;
+}
+#endif
+
 /**
  * psi_debug_check - check everything
  *
@@ -338,6 +422,7 @@ void psi_debug_check(void)
 		found = psi_debug_cpu(rq, false, &says);
 		rq_unlock_irqrestore(rq, &rf);
 		rcu_read_unlock();
+		found += psi_debug_check_homes(rq, &says);
 		if (!found || reported)
 			continue;
 		reported = true;

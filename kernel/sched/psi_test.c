@@ -1581,6 +1581,53 @@ static void psi_test_debug(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, left, 0, "%s", text);
 	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, fault->want), "%s", text);
 }
+
+#ifdef CONFIG_CGROUPS
+/* The same for a task that is counted where it is no member. */
+static void psi_test_debug_home(struct kunit *test)
+{
+	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);
+	struct cgroup *stray = kunit_kzalloc(test, sizeof(*stray), GFP_KERNEL);
+	unsigned int before, found, left;
+	struct psi_group *home, *after;
+	struct seq_buf says;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	KUNIT_ASSERT_NOT_NULL(test, stray);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	seq_buf_init(&says, text, 2048);
+	stray->self.parent = &cgrp_dfl_root.cgrp.self;
+	stray->level = 1;
+	KUNIT_ASSERT_EQ(test, psi_cgroup_alloc(stray), 0);
+
+	cgroup_lock();
+	rcu_read_lock();
+	spin_lock_irq(&css_set_lock);
+	rq = task_rq_lock(current, &rf);
+	update_rq_clock(rq);
+	home = current->psi.group;
+	before = psi_debug_homes(rq, &says);
+	psi_regroup(&current->psi, cgroup_psi(stray), cpu_of(rq), rq_clock(rq));
+	found = psi_debug_homes(rq, &says);
+	left = psi_debug_homes(rq, &says) + psi_debug_cpu(rq, true, &says);
+	after = current->psi.group;
+	psi_regroup(&current->psi, home, cpu_of(rq), rq_clock(rq));
+	task_rq_unlock(rq, current, &rf);
+	spin_unlock_irq(&css_set_lock);
+	rcu_read_unlock();
+	cgroup_unlock();
+	psi_cgroup_free(stray);
+
+	KUNIT_EXPECT_EQ_MSG(test, before, 0, "%s", text);
+	KUNIT_EXPECT_EQ(test, found, 1);
+	KUNIT_EXPECT_EQ_MSG(test, left, 0, "%s", text);
+	KUNIT_EXPECT_PTR_EQ(test, after, home);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "kunit_try_catch"), "%s", text);
+}
+#endif
 #endif /* CONFIG_PSI_DEBUG */
 
 static struct kunit_case psi_test_cases[] = {
@@ -1620,6 +1667,9 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_requeue_held_pinned),
 #ifdef CONFIG_PSI_DEBUG
 	KUNIT_CASE_PARAM(psi_test_debug, psi_test_faults_gen_params),
+#ifdef CONFIG_CGROUPS
+	KUNIT_CASE(psi_test_debug_home),
+#endif
 #endif
 	{ }
 };
