@@ -22,6 +22,7 @@ VIRTUAL = (
     ("io", "io_test"),
     ("irq", "irq_test"),
     ("memory", "memory_test"),
+    ("reclaim", "reclaim_test"),
     ("damon", "damon_test"),
     ("watch", "watch_test"),
     ("averages", "averages_test"),

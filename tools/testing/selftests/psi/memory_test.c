@@ -328,6 +328,28 @@ TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)
 	expect_full(_metadata, w);
 }
 
+/* The disk takes one request at a time, and has one of somebody else's. */
+TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_refault, 200)
+{
+	struct reader *other = shared_memory(sizeof(*other));
+	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = other };
+	struct worker *w = self->worker;
+	pid_t pid;
+
+	slow_disk_queue(&self->disk, 1);
+	other->node = self->disk.node;
+	other->flags = O_DIRECT;
+	other->end = now_ns() + 1000 * NSEC_PER_SEC;
+	pid = load_start(&load);
+	w->size = LIMIT * 5 / 4;
+	run_worker(w, use_file);
+	load_stop(pid);
+	say(w);
+	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
+	/* A latency for the one, a latency for the other. */
+	EXPECT_LE(w->clock.reclaim + 1.8 * w->clock.thrash, w->some);
+}
+
 /*
  * The spinner is productive while the worker sleeps in its stall, and is not while
  * the worker reclaims on the CPU.

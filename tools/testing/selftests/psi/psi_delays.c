@@ -122,5 +122,6 @@ void task_clock_read(pid_t pid, struct task_clock *tc)
 	tc->io = stats.blkio_delay_total;
 	tc->reclaim = stats.freepages_delay_total;
 	tc->thrash = stats.thrashing_delay_total;
+	tc->compact = stats.compact_delay_total;
 	tc->irq = stats.irq_delay_total;
 }

@@ -630,6 +630,13 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 		psi_die("%s: %s (needs devtmpfs)", disk->node, strerror(errno));
 }
 
+void slow_disk_queue(const struct slow_disk *disk, int depth)
+{
+	slow_disk_set(disk, "power", 0);
+	slow_disk_set(disk, "hw_queue_depth", depth);
+	slow_disk_set(disk, "power", 1);
+}
+
 void slow_disk_fail(const struct slow_disk *disk, unsigned long first, unsigned long last, bool on)
 {
 	char path[128], text[64];

@@ -87,6 +87,7 @@ __u64 storm_time(__u64 ns);
  * @io: asleep in iowait
  * @reclaim: in direct reclaim, also that of a memcg limit
  * @thrash: waiting for a page of the working set to be read back
+ * @compact: in direct compaction
  * @irq: interrupts that hit while the task was on the CPU
  */
 struct task_clock {
@@ -95,6 +96,7 @@ struct task_clock {
 	__u64 io;
 	__u64 reclaim;
 	__u64 thrash;
+	__u64 compact;
 	__u64 irq;
 };
 
@@ -202,6 +204,8 @@ struct slow_disk {
 
 void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, int size_mb);
 void slow_disk_remove(const struct slow_disk *disk);
+/* How many requests it has at most at a time; others wait. */
+void slow_disk_queue(const struct slow_disk *disk, int depth);
 /* Whether what touches sectors @first to @last fails, after the same time. */
 void slow_disk_fail(const struct slow_disk *disk, unsigned long first, unsigned long last, bool on);
 /* Writes what mkswap would to a device of @size_mb, and swaps on it. */

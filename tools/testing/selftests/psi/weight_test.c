@@ -33,10 +33,13 @@
 
 #include "../kselftest_harness.h"
 #include "psi_cgroup.h"
+#include "psi_trigger.h"
 #include "psi_util.h"
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	1.0
+/* How far from a threshold a busy host cannot bring what a second of real time is. */
+#define TRIGGER_MARGIN	15
 
 /* ---- Spinners ---- */
 
@@ -143,16 +146,47 @@ static double weigh(const struct cpu_shares *shares, double stalled0, double sta
 	       (shares[0].busy + shares[1].busy);
 }
 
-/* The first window is one in which the load began: what it says is not looked at. */
-TEST_F(spinners, add_up_by_the_weights_of_their_cpus)
+/* A trigger for @percent of a second, or for an ordinary user of 2 s; -1 where there is none. */
+static int arm_for(double percent, bool user)
+{
+	int seconds = user ? 2 : 1;
+	char text[64];
+
+	if (percent <= 0 || percent >= 100)
+		return -1;
+	snprintf(text, sizeof(text), "some %d %d", (int)(percent * 10000 * seconds),
+		 1000000 * seconds);
+	return user ? trigger_arm_user(PSI_CPU, text) : trigger_arm(PSI_CPU, text);
+}
+
+/* Whether it is not there, or as it should be; disarms it. */
+static bool fired_as(int fd, bool fired)
+{
+	bool right = fd < 0 || trigger_fired(fd, 0) == fired;
+
+	if (fd >= 0)
+		close(fd);
+	return right;
+}
+
+/*
+ * The first window is one in which the load began: what it says is not looked at. Who
+ * waits for less than there is gets events, who waits for more does not.
+ */
+TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 {
 	const pid_t first[2] = { self->pid[0], self->pid[variant->nr[0]] };
 	struct reading before[2], after[2];
 	struct cpu_shares shares[2];
 	double some, least, most;
+	int less[2], more[2];
 	__u64 start, total;
 
 	sleep_for(5 * NSEC_PER_SEC / 2);
+	for (int user = 0; user < 2; user++) {
+		less[user] = arm_for(variant->percent - TRIGGER_MARGIN, user);
+		more[user] = arm_for(variant->percent + TRIGGER_MARGIN, user);
+	}
 	start = now_ns();
 	total = psi_some_ns(PSI_CPU);
 	for (int cpu = 0; cpu < 2; cpu++)
@@ -175,6 +209,10 @@ TEST_F(spinners, add_up_by_the_weights_of_their_cpus)
 	EXPECT_GE(5, fabs(some - variant->percent));
 	EXPECT_LE(least - TOLERANCE, some);
 	EXPECT_GE(most + TOLERANCE, some);
+	for (int user = 0; user < 2; user++) {
+		EXPECT_TRUE(fired_as(less[user], true));
+		EXPECT_TRUE(fired_as(more[user], false));
+	}
 }
 
 /* ---- Bursts ---- */

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory pressure of a machine that is short of memory, without any limit
+ *
+ * Invariant: memory "some" is the time in which a task is inside a memory-stall
+ * section, and the kernel's own threads that make room are in one while they do. A group
+ * has the stalls of its tasks, the system those of all:
+ *
+ *     task        | frees pages | moves pages together |  (nap)
+ *     kswapd, kcompactd                                |######| at work
+ *     some, group |####################################|
+ *     some, system|###########################################|
+ *
+ * The task's own clock counts both of its sections as delays. The threads' time on the CPU
+ * is all theirs, as they do nothing else.
+ *
+ * What would break it: one of these sections is forgotten, or the time of the threads
+ * is put on the group for which they make room.
+ *
+ * Method: a load locks memory until ROOM is left, so that what a task asks for has to be
+ * freed first. The task is a real-time one, so that the threads run when it sleeps and at
+ * no other time: what they stall and what it stalls do not overlap, but for what it sleeps
+ * elsewhere than in its naps. Pages that wait on lists of a CPU are free, but the kernel's
+ * watermarks do not know: these lists are kept short.
+ *
+ * Tolerance: 1 % for the task, whose sections bracket the delays; 5 % for the threads,
+ * which look whether there is something to do, and fall asleep, outside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define GROUP		"/sys/fs/cgroup/psi_reclaim"
+#define PRESSURE	GROUP "/memory.pressure"
+#define LIST_FRACTION	"/proc/sys/vm/percpu_pagelist_high_fraction"
+#define ROOM		(64UL << 20)
+#define LATENCY		(200 * NSEC_PER_USEC)
+#define DISK_MB		128
+#define PAGE		4096UL
+#define TOLERANCE	0.01
+#define THREAD_TOLERANCE 0.05
+
+/**
+ * struct worker - one child in the group, and what it says about itself
+ * @node: a device to read from
+ * @naps: it sleeps after each step
+ * @some: growth of the group's memory some, in ns
+ * @least: its delays for want of memory meanwhile, by its own clock
+ * @most: the same, between two readings further out
+ * @begin: when it began
+ * @asleep: how long it slept or waited elsewhere than in its naps
+ * @napped: how long it slept in these
+ * @clock: where its time went
+ */
+struct worker {
+	const char *node;
+	bool naps;
+	__u64 some;
+	__u64 least;
+	__u64 most;
+	__u64 begin;
+	__u64 asleep;
+	__u64 napped;
+	struct task_clock clock;
+};
+
+/**
+ * struct machine_clock - what was done to make room
+ * @some: memory some of the system, in ns
+ * @run: what kswapd and kcompactd ran
+ * @wait: what they waited for the CPU
+ * @irq: interrupt time of the system: theirs is not in their clocks, as these threads
+ *	 are older than task_delays_on()
+ */
+struct machine_clock {
+	__u64 some;
+	__u64 run[2];
+	__u64 wait[2];
+	__u64 irq;
+};
+
+static __u64 delays(const struct task_clock *tc)
+{
+	return tc->reclaim + tc->thrash + tc->compact;
+}
+
+static void worker_begin(struct worker *w)
+{
+	struct task_clock tc;
+
+	w->napped = 0;
+	w->begin = now_ns();
+	task_clock_read(getpid(), &w->clock);
+	w->some = psi_some_ns(PRESSURE);
+	task_clock_read(getpid(), &tc);
+	w->least = delays(&tc);
+}
+
+static void worker_end(struct worker *w)
+{
+	struct task_clock now;
+	__s64 asleep;
+
+	task_clock_read(getpid(), &now);
+	w->least = delays(&now) - w->least;
+	w->some = psi_some_ns(PRESSURE) - w->some;
+	task_clock_read(getpid(), &now);
+	w->most = delays(&now) - delays(&w->clock);
+	w->clock.run = now.run + now.irq - w->clock.run - w->clock.irq;
+	w->clock.reclaim = now.reclaim - w->clock.reclaim;
+	w->clock.compact = now.compact - w->clock.compact;
+	asleep = now_ns() - w->begin - w->napped - w->clock.run;
+	w->asleep = asleep > 0 ? asleep : 0;
+}
+
+/* Has the threads work. */
+static void nap(struct worker *w)
+{
+	__u64 begin = now_ns();
+
+	if (!w->naps)
+		return;
+	sleep_for(20 * NSEC_PER_MSEC);
+	w->napped += now_ns() - begin;
+}
+
+/* Reads all of the disk, once: no page is of a working set. */
+static void read_once(void *arg)
+{
+	static char buf[64 << 10];
+	struct worker *w = arg;
+	int fd;
+
+	fd = open(w->node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		psi_die("%s: %s", w->node, strerror(errno));
+	worker_begin(w);
+	while (read(fd, buf, sizeof(buf)) > 0)
+		nap(w);
+	worker_end(w);
+}
+
+static void *take(size_t size, int flags)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	if (mem == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	return mem;
+}
+
+/*
+ * Leaves every other page of most of the room free, and asks for blocks of eight: as many
+ * as there are at least pages for, if they are moved together.
+ */
+static void ask_for_blocks(void *arg)
+{
+	const struct rlimit files = { 4096, 4096 };
+	const size_t size = ROOM * 3 / 4;
+	struct worker *w = arg;
+	int pipes[2];
+	char *mem;
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		psi_die("setrlimit: %s", strerror(errno));
+	mem = take(size, MAP_POPULATE);
+	for (size_t pos = 0; pos < size; pos += 2 * PAGE)
+		madvise(mem + pos, PAGE, MADV_DONTNEED);
+	worker_begin(w);
+	/* An entry for each page takes 40 bytes. */
+	for (size_t i = 0; i < size / 2 / (8 * PAGE); i++) {
+		if (pipe(pipes) || fcntl(pipes[0], F_SETPIPE_SZ, 512 * PAGE) < 0)
+			break;
+		nap(w);
+	}
+	worker_end(w);
+}
+
+static unsigned long mem_available(void)
+{
+	unsigned long kb = 0;
+	char line[128];
+	FILE *file;
+
+	file = fopen("/proc/meminfo", "re");
+	while (file && !kb && fgets(line, sizeof(line), file))
+		sscanf(line, "MemAvailable: %lu", &kb);
+	if (!kb)
+		psi_die("/proc/meminfo: no MemAvailable");
+	fclose(file);
+	return kb << 10;
+}
+
+/* Says in @arg that it is done, and stays. */
+static void lock_memory(void *arg)
+{
+	unsigned long available = mem_available();
+	bool *locked = arg;
+
+	if (available > ROOM)
+		take(available - ROOM, MAP_LOCKED);
+	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static void kernel_thread_read(const char *name, struct task_clock *tc)
+{
+	char path[64], comm[32];
+
+	for (pid_t pid = 2; pid < 1000; pid++) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		if (read_file(path, comm, sizeof(comm)) <= 0 || strncmp(comm, name, strlen(name)))
+			continue;
+		task_clock_read(pid, tc);
+		return;
+	}
+	psi_die("there is no %s", name);
+}
+
+static void machine_read(struct machine_clock *mc)
+{
+	static const char * const names[] = { "kswapd0", "kcompactd0" };
+	struct task_clock tc;
+
+	mc->some = psi_some_ns(PSI_MEMORY);
+	mc->irq = psi_irq_accounted() ? psi_full_ns(PSI_IRQ) : 0;
+	for (int i = 0; i < 2; i++) {
+		kernel_thread_read(names[i], &tc);
+		mc->run[i] = tc.run;
+		mc->wait[i] = tc.wait;
+	}
+}
+
+FIXTURE(machine) {
+	struct slow_disk disk;
+	struct worker *worker;
+	struct machine_clock made;
+	pid_t locker;
+};
+
+FIXTURE_SETUP(machine)
+{
+	bool *locked = shared_memory(sizeof(*locked));
+	const struct load locker = { .cpu = 0, .fn = lock_memory, .arg = locked };
+
+	cpus_use(1);
+	task_delays_on();
+	write_file(LIST_FRACTION, "512");
+	slow_disk_create(&self->disk, "psi_reclaim", LATENCY, DISK_MB);
+	cgroup_create(GROUP, "");
+	self->worker = shared_memory(sizeof(*self->worker));
+	self->worker->node = self->disk.node;
+	self->locker = load_start(&locker);
+	while (!__atomic_load_n(locked, __ATOMIC_ACQUIRE))
+		sleep_for(10 * NSEC_PER_MSEC);
+}
+
+FIXTURE_TEARDOWN(machine)
+{
+	load_stop(self->locker);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	write_file(LIST_FRACTION, "0");
+	cpus_use(cpus_possible());
+}
+
+static void run_worker(struct worker *worker, void (*fn)(void *arg), struct machine_clock *made)
+{
+	const struct load load = { .cpu = 0, .policy = SCHED_FIFO, .prio = 1, .cgroup = GROUP,
+				   .fn = fn, .arg = worker };
+	struct machine_clock before;
+
+	machine_read(&before);
+	load_wait(load_start(&load));
+	machine_read(made);
+	made->some -= before.some;
+	made->irq -= before.irq;
+	for (int i = 0; i < 2; i++) {
+		made->run[i] -= before.run[i];
+		made->wait[i] -= before.wait[i];
+	}
+	ksft_print_msg("group %.4f s: reclaimed %.4f s, compacted %.4f s; asleep %.4f s\n",
+		       worker->some / 1e9, worker->clock.reclaim / 1e9,
+		       worker->clock.compact / 1e9, worker->asleep / 1e9);
+	ksft_print_msg("system %.4f s: kswapd ran %.4f s, kcompactd %.4f s; waited %.4f, %.4f s\n",
+		       made->some / 1e9, made->run[0] / 1e9, made->run[1] / 1e9,
+		       made->wait[0] / 1e9, made->wait[1] / 1e9);
+}
+
+/* The system has what the group has, and what the threads did besides. */
+static void expect_threads(struct __test_metadata *_metadata, const struct worker *w,
+			   const struct machine_clock *made)
+{
+	double run = made->run[0] + made->run[1], wait = made->wait[0] + made->wait[1];
+
+	EXPECT_LE((double)w->some - w->asleep + run * (1 - THREAD_TOLERANCE), made->some);
+	EXPECT_GE(w->some + run + wait + made->irq, made->some);
+}
+
+TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_not_who_it_works_for, 200)
+{
+	struct worker *w = self->worker;
+
+	w->naps = true;
+	run_worker(w, read_once, &self->made);
+	/* It kept up with the reader. */
+	ASSERT_EQ(0, w->most);
+	ASSERT_LT(NSEC_PER_SEC / 10, self->made.run[0]);
+	EXPECT_EQ(0, w->some);
+	expect_threads(_metadata, w, &self->made);
+}
+
+/* Now and then a block is not there yet, and the task moves pages as well. */
+TEST_F_TIMEOUT(machine, kcompactd_is_stalled, 200)
+{
+	struct worker *w = self->worker;
+
+	w->naps = true;
+	run_worker(w, ask_for_blocks, &self->made);
+	ASSERT_LT(NSEC_PER_SEC / 10, self->made.run[1]);
+	expect_threads(_metadata, w, &self->made);
+}
+
+/* In direct reclaim it sleeps as well, until kswapd got somewhere. */
+TEST_F_TIMEOUT(machine, task_that_reclaims_is_stalled, 200)
+{
+	struct worker *w = self->worker;
+
+	run_worker(w, read_once, &self->made);
+	ASSERT_LT(NSEC_PER_SEC / 100, w->clock.reclaim);
+	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
+	EXPECT_GE(w->most * (1 + TOLERANCE) + w->asleep, w->some);
+	expect_threads(_metadata, w, &self->made);
+}
+
+TEST_F_TIMEOUT(machine, task_that_compacts_is_stalled, 200)
+{
+	struct worker *w = self->worker;
+
+	run_worker(w, ask_for_blocks, &self->made);
+	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.compact);
+	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
+	EXPECT_GE(w->most * (1 + TOLERANCE), w->some);
+	expect_threads(_metadata, w, &self->made);
+}
+
+TEST_HARNESS_MAIN
