@@ -6,9 +6,8 @@
  * for what cannot: the states of a set of tasks counted task by task, the
  * times of a tree of groups integrated event by event.
  *
- * No case sleeps or depends on a clock: all times are arguments. None touches the
- * running system's groups but those of psi_debug.c, which is there to mend them, and
- * the one of a task that dies.
+ * All times are arguments, and groups and tasks are the tests' own, but for the cases
+ * under "Live", at the end.
  */
 /*
  * States of a group, from the tasks in it
@@ -1322,6 +1321,83 @@ static void psi_test_sample_late(struct kunit *test)
 	KUNIT_EXPECT_GE(test, late, 2 * PSI_SAMPLE_NS);
 }
 
+/*
+ * Two arm in one open file at once: one does, the other is told. f_pos_lock keeps
+ * write() from that, but io_uring does not take it.
+ */
+struct psi_test_race {
+	struct psi_trigger *slot;
+	struct file file;
+	atomic_t here, armed, refused;
+};
+
+#define PSI_TEST_RACES 4000
+
+/* Go on when both are here, for the @nr'th time. */
+static void psi_test_meet(struct psi_test_race *race, int nr)
+{
+	atomic_inc(&race->here);
+	while (atomic_read(&race->here) < 2 * nr) {
+		cpu_relax();
+		cond_resched();
+	}
+}
+
+static void psi_test_arm(struct psi_test_race *race)
+{
+	static const char text[] = "some 150000 1000000";
+	u32 late = get_random_u32_below(1 << get_random_u32_below(16));
+
+	/*
+	 * Nobody or a little too late, as CPUs may run side by side, or be those of a
+	 * virtual machine, which take long turns. cpu_relax() would end such a turn.
+	 */
+	while (late--)
+		barrier();
+	if (psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, strlen(text), &race->file,
+		    NULL, NULL))
+		atomic_inc(&race->refused);
+	else
+		atomic_inc(&race->armed);
+}
+
+static int psi_test_arm_often(void *race)
+{
+	int i;
+
+	for (i = 0; i < PSI_TEST_RACES; i++) {
+		psi_test_meet(race, 2 * i + 1);
+		psi_test_arm(race);
+		psi_test_meet(race, 2 * i + 2);
+	}
+	return 0;
+}
+
+static void psi_test_arm_race(struct kunit *test)
+{
+	struct psi_test_race race = { .file.f_cred = current_cred() };
+	struct task_struct *other;
+	int i;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	other = kthread_create(psi_test_arm_often, &race, "psi_test_arm");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	wake_up_process(other);
+	for (i = 0; i < PSI_TEST_RACES; i++) {
+		psi_test_meet(&race, 2 * i + 1);
+		psi_test_arm(&race);
+		psi_test_meet(&race, 2 * i + 2);
+		if (race.slot)
+			psi_disarm(race.slot);
+		race.slot = NULL;
+	}
+	kthread_stop_put(other);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.armed), PSI_TEST_RACES);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.refused), PSI_TEST_RACES);
+}
+
 /* An inner memory stall does not end the outer one. */
 static void psi_test_memstall_nests(struct kunit *test)
 {
@@ -1661,6 +1737,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	KUNIT_CASE(psi_test_sample_late),
+	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_exit),
 	KUNIT_CASE(psi_test_requeue_held),
