@@ -72,7 +72,7 @@ KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
 # Kernels with checkers execute several times the instructions: they need a faster machine.
 SLOW = ("--shift", "3")
 SLOWER = ("--shift", "2")
-# Of all data races, those with a function of PSI: of others the kernel has plenty. In virtual time CPUs take turns
+# Of all data races, those between functions of PSI: of others the kernel has plenty. In virtual time CPUs take turns
 # that are longer than an access is watched, so hardly a race is seen there.
 RACES_OF_PSI = """\
 races=/sys/kernel/debug/kcsan

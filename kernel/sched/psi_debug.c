@@ -331,15 +331,25 @@ static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 		return;
 	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
 			cgroup_id(cgrp), home->level, pc->parent ? pc->parent->level : -1);
-	psi_adopt(pc, home, d->cpu, d->now);
+	if (pc->parent)
+		psi_adopt(pc, home, d->cpu, d->now);
 }
 
 static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 {
 	struct psi_group *home;
 
-	/* Who dies stays where it was last. */
-	if (!p->psi.group || task_cpu(p) != d->cpu || p->flags & PF_EXITING)
+	/*
+	 * Who sleeps and counts as nothing may be on its way to another CPU. Who counts
+	 * as something takes this runqueue's lock before it leaves.
+	 */
+	if (!p->psi.group || !p->psi.attrs || task_cpu(p) != d->cpu)
+		return;
+	/*
+	 * Who dies stays where it was last. Its other flags change without a lock, but
+	 * once it dies it needs css_set_lock to leave its cgroup.
+	 */
+	if (data_race(p->flags & PF_EXITING))
 		return;
 	home = psi_home(task_dfl_cgroup(p));
 	if (p->psi.group == home)
@@ -365,6 +375,9 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
 	struct cgroup_subsys_state *pos;
 	struct task_struct *g, *p;
 
+	lockdep_assert_held(&cgroup_mutex);
+	lockdep_assert_held(&css_set_lock);
+	lockdep_assert_rq_held(rq);
 	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self)
 		psi_debug_group_home(pos->cgroup, &d);
 	for_each_process_thread(g, p)

@@ -1328,16 +1328,16 @@ static void psi_test_sample_late(struct kunit *test)
 struct psi_test_race {
 	struct psi_trigger *slot;
 	struct file file;
+	wait_queue_head_t pollers;
+	int rounds;
 	atomic_t here, armed, refused;
 };
-
-#define PSI_TEST_RACES 4000
 
 /* Go on when both are here, for the @nr'th time. */
 static void psi_test_meet(struct psi_test_race *race, int nr)
 {
-	atomic_inc(&race->here);
-	while (atomic_read(&race->here) < 2 * nr) {
+	atomic_inc_return_release(&race->here);
+	while (atomic_read_acquire(&race->here) < 2 * nr) {
 		cpu_relax();
 		cond_resched();
 	}
@@ -1347,6 +1347,7 @@ static void psi_test_arm(struct psi_test_race *race)
 {
 	static const char text[] = "some 150000 1000000";
 	u32 late = get_random_u32_below(1 << get_random_u32_below(16));
+	int ret;
 
 	/*
 	 * Nobody or a little too late, as CPUs may run side by side, or be those of a
@@ -1354,18 +1355,20 @@ static void psi_test_arm(struct psi_test_race *race)
 	 */
 	while (late--)
 		barrier();
-	if (psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, strlen(text), &race->file,
-		    NULL, NULL))
+	ret = psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, strlen(text), &race->file,
+		      NULL, &race->pollers);
+	if (ret == -EBUSY)
 		atomic_inc(&race->refused);
-	else
+	else if (!ret)
 		atomic_inc(&race->armed);
 }
 
-static int psi_test_arm_often(void *race)
+static int psi_test_arm_often(void *arg)
 {
+	struct psi_test_race *race = arg;
 	int i;
 
-	for (i = 0; i < PSI_TEST_RACES; i++) {
+	for (i = 0; i < race->rounds; i++) {
 		psi_test_meet(race, 2 * i + 1);
 		psi_test_arm(race);
 		psi_test_meet(race, 2 * i + 2);
@@ -1381,11 +1384,14 @@ static void psi_test_arm_race(struct kunit *test)
 
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
+	init_waitqueue_head(&race.pollers);
+	/* With one CPU, they take turns by the tick. */
+	race.rounds = num_online_cpus() > 1 ? 4000 : 500;
 	other = kthread_create(psi_test_arm_often, &race, "psi_test_arm");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
 	get_task_struct(other);
 	wake_up_process(other);
-	for (i = 0; i < PSI_TEST_RACES; i++) {
+	for (i = 0; i < race.rounds; i++) {
 		psi_test_meet(&race, 2 * i + 1);
 		psi_test_arm(&race);
 		psi_test_meet(&race, 2 * i + 2);
@@ -1394,8 +1400,8 @@ static void psi_test_arm_race(struct kunit *test)
 		race.slot = NULL;
 	}
 	kthread_stop_put(other);
-	KUNIT_EXPECT_EQ(test, atomic_read(&race.armed), PSI_TEST_RACES);
-	KUNIT_EXPECT_EQ(test, atomic_read(&race.refused), PSI_TEST_RACES);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.armed), race.rounds);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.refused), race.rounds);
 }
 
 /* An inner memory stall does not end the outer one. */
@@ -1674,6 +1680,8 @@ static void psi_test_debug_home(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, stray);
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
+	if (!cgroup_psi_enabled())
+		kunit_skip(test, "the command line says that cgroups have no pressure");
 	seq_buf_init(&says, text, 2048);
 	stray->self.parent = &cgrp_dfl_root.cgrp.self;
 	stray->level = 1;

@@ -2,6 +2,7 @@
 /* What the tests of pressure stall information share: see psi_util.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <limits.h>
 #include <signal.h>
@@ -245,24 +246,36 @@ __u64 task_wait_ns(pid_t pid)
 	return wait;
 }
 
-__u64 psi_threads_wait_ns(void)
+int kernel_threads(const char *pattern, pid_t *pids, int most)
 {
 	char comm[64];
-	__u64 sum = 0;
 	glob_t found;
-	size_t i;
+	int nr = 0;
 
 	if (glob("/proc/[0-9]*/comm", 0, NULL, &found))
 		psi_die("/proc: no tasks");
-	for (i = 0; i < found.gl_pathc; i++) {
+	for (size_t i = 0; i < found.gl_pathc && nr < most; i++) {
 		pid_t pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
 
-		/* Kernel threads: the tests' own have other names, or a parent. */
-		if (read_file(found.gl_pathv[i], comm, sizeof(comm)) > 0 &&
-		    (!strcmp(comm, "psi\n") || !strncmp(comm, "psi_watch", 9)) && getpgid(pid) == 0)
-			sum += task_wait_ns(pid);
+		if (read_file(found.gl_pathv[i], comm, sizeof(comm)) <= 0)
+			continue;
+		comm[strcspn(comm, "\n")] = '\0';
+		if (!fnmatch(pattern, comm, 0) && getpgid(pid) == 0)
+			pids[nr++] = pid;
 	}
 	globfree(&found);
+	return nr;
+}
+
+__u64 psi_threads_wait_ns(void)
+{
+	static const char * const patterns[] = { "psi", "psi_watch*" };
+	pid_t pids[8];
+	__u64 sum = 0;
+
+	for (int p = 0; p < 2; p++)
+		for (int nr = kernel_threads(patterns[p], pids, 8); nr; nr--)
+			sum += task_wait_ns(pids[nr - 1]);
 	return sum;
 }
 
@@ -633,6 +646,8 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 void slow_disk_queue(const struct slow_disk *disk, int depth)
 {
 	slow_disk_set(disk, "power", 0);
+	/* A scheduler has requests of its own. */
+	slow_disk_set(disk, "no_sched", 1);
 	slow_disk_set(disk, "hw_queue_depth", depth);
 	slow_disk_set(disk, "power", 1);
 }

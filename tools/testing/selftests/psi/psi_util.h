@@ -102,6 +102,8 @@ struct task_clock {
 
 void task_clock_read(pid_t pid, struct task_clock *tc);
 __u64 task_wait_ns(pid_t pid);
+/* Finds up to @most threads of the kernel by their names, says how many. */
+int kernel_threads(const char *pattern, pid_t *pids, int most);
 /* The threads that PSI has for itself: the kernel does not count them. */
 __u64 psi_threads_wait_ns(void);
 void task_delays_on(void);
