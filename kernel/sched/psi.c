@@ -687,7 +687,7 @@ static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attr
 void __psi_enqueue(struct rq *rq, struct task_struct *p)
 {
 	bool runs = task_current(rq, p) || unlikely(per_cpu(psi_held, cpu_of(rq)) == p);
-	enum psi_where where = p->se.sched_delayed ? PSI_ASLEEP : runs ? PSI_RUNS : PSI_QUEUED;
+	enum psi_where where = runs ? PSI_RUNS : p->se.sched_delayed ? PSI_ASLEEP : PSI_QUEUED;
 
 	psi_task_set(rq, p, psi_task_attrs(p, where));
 }

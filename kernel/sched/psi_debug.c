@@ -118,16 +118,25 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 {
 	unsigned int attrs;
 
-	if (!p->psi.group || task_cpu(p) != d->cpu)
+	if (!p->psi.group || task_cpu(p) != d->cpu ||
+	    data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
+		return;
+	/*
+	 * Who is new, or sleeps and counts as nothing, wakes up elsewhere without this
+	 * runqueue's lock: maybe meanwhile. It does not without its own. Whose lock is
+	 * taken is looked at again in the next period.
+	 */
+	if (!raw_spin_trylock(&p->pi_lock))
 		return;
 	attrs = psi_debug_attrs(p, rq);
-	if (p->psi.attrs == attrs)
-		return;
-	psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
-			p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
-			p->on_rq, p->se.sched_delayed);
-	p->psi.attrs = attrs;
-	psi_debug_note(p, d->cpu);
+	if (task_cpu(p) == d->cpu && p->psi.attrs != attrs) {
+		psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
+				p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
+				p->on_rq, p->se.sched_delayed);
+		p->psi.attrs = attrs;
+		psi_debug_note(p, d->cpu);
+	}
+	raw_spin_unlock(&p->pi_lock);
 }
 
 static void psi_debug_zero(struct psi_cpu *pc, struct psi_debug *d)

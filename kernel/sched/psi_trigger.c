@@ -68,7 +68,8 @@
  *
  *   psi_group.lock protects the samplers of a group, and their triggers. It may be
  *   dropped between triggers, so that it is held for a bounded time however many
- *   there are.
+ *   there are. It is not between samplers: who is privileged, and has a trigger for
+ *   each of a thousand windows, pays for that with everybody else who reads the group.
  */
 
 #define PSI_STEPS		10
@@ -179,7 +180,7 @@ struct psi_sampler {
 
 /**
  * struct psi_trigger - what one open file waits for
- * @node: in psi_sampler.triggers
+ * @node: in psi_sampler.triggers, if it can fire
  * @sampler: where it looks
  * @threshold: ns
  * @state: the state it waits for, %PSI_NR_STATES for one that never holds
@@ -638,8 +639,6 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 		struct psi_trigger *t = list_first_entry(&todo, struct psi_trigger, node);
 
 		list_move_tail(&t->node, &sampler->triggers);
-		if (t->state == PSI_NR_STATES)
-			continue;
 		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
 		if (step)
 			psi_trigger_look(t, sampler, now);
@@ -879,9 +878,11 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	unsigned int hold = 0;
 
 	t->sampler = sampler;
-	list_add_tail(&t->node, &sampler->triggers);
+	/* One that never fires is never looked at: it only keeps the sampler. */
+	INIT_LIST_HEAD(&t->node);
 	sampler->nr++;
 	if (t->state != PSI_NR_STATES) {
+		list_add_tail(&t->node, &sampler->triggers);
 		sampler->states |= BIT(t->state);
 		/* Also when it is at work: it may be about to rest. */
 		hold = psi_group_watch(group) & sampler->states;

@@ -898,6 +898,15 @@ static void *arm_what_dies(void *arg)
 		if (pread(fd, buf, sizeof(buf), 0) < 0 && errno != ENODEV)
 			arming->wrong = errno;
 		poll_fd(fd, POLLPRI, random_below(3));
+		/* There is a trigger already, or what has died stays dead. */
+		for (int i = random_below(100); i; i--) {
+			bool dead = error == ENODEV;
+
+			poll_fd(fd, POLLPRI, 0);
+			error = trigger_set(fd, "some 1 500000\n");
+			if (error != ENODEV && (dead || error != EBUSY))
+				arming->wrong = error ?: -1;
+		}
 		close(fd);
 	}
 	return NULL;
@@ -927,7 +936,8 @@ static void come_and_go(bool remove, const pid_t *pid)
 		return;
 	}
 	cgroup_write(DYING, "cgroup.pressure", "0");
-	sleep_for(NSEC_PER_MSEC);
+	/* Or it is on again before they who are about to use a file have seen it off. */
+	sleep_for(random_below(2) * NSEC_PER_MSEC);
 	cgroup_write(DYING, "cgroup.pressure", "1");
 	sleep_for(NSEC_PER_MSEC);
 }

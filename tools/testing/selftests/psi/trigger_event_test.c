@@ -659,13 +659,25 @@ static bool wait_epoll_error(int fd)
 	return got;
 }
 
+/* All open files of a node share a queue: next to another one of these it is not the only one. */
+static bool wait_epoll_exclusive(int fd)
+{
+	int epoll = epoll_on(fd, EPOLLERR | EPOLLEXCLUSIVE);
+	bool got = epoll_events(epoll, LONG_MS) == EPOLLERR;
+
+	close(epoll);
+	return got;
+}
+
+#define MOURNERS	5
+
 /*
  * @end: what ends it
  */
 FIXTURE(death) {
 	struct stalls stalls;
-	struct waiter waiter[3];
-	int fd[3];
+	struct waiter waiter[MOURNERS];
+	int fd[MOURNERS];
 	int other;
 };
 
@@ -697,7 +709,10 @@ FIXTURE_VARIANT_ADD(death, of_its_accounting) {
 
 FIXTURE_SETUP(death)
 {
-	bool (*wait[])(int fd) = { wait_poll_error, wait_select, wait_epoll_error };
+	bool (*wait[MOURNERS])(int fd) = {
+		wait_poll_error, wait_select, wait_epoll_error,
+		wait_epoll_exclusive, wait_epoll_exclusive
+	};
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -707,8 +722,10 @@ FIXTURE_SETUP(death)
 	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
 	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
 	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
+	for (int i = 3; i < MOURNERS; i++)
+		self->fd[i] = trigger_arm(GROUP_IO, TRIGGER);
 	self->other = trigger_arm(PSI_IO, TRIGGER);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < MOURNERS; i++) {
 		self->waiter[i] = (struct waiter){ .wait = wait[i], .fd = self->fd[i] };
 		waiter_start(&self->waiter[i]);
 	}
@@ -729,7 +746,7 @@ TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
 	char buf[512];
 
 	variant->end();
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < MOURNERS; i++) {
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 		EXPECT_GT(start + AT_ONCE, self->waiter[i].woken) {
 			TH_LOG("waiter %d woke up after %.3f s", i,
@@ -751,7 +768,7 @@ TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
 TEST_F(death, leaves_other_triggers_alone)
 {
 	variant->end();
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < MOURNERS; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	EXPECT_FALSE(trigger_fired(self->other, 0));
 	make_event(&self->stalls);
@@ -763,7 +780,7 @@ TEST_F(death, is_for_good)
 	int fresh;
 
 	variant->end();
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < MOURNERS; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	if (variant->removed) {
 		group_enter(GROUP);
@@ -775,7 +792,7 @@ TEST_F(death, is_for_good)
 	fresh = trigger_arm(GROUP_IO, TRIGGER);
 	make_event(&self->stalls);
 	EXPECT_TRUE(trigger_fired(fresh, 0));
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < MOURNERS; i++) {
 		EXPECT_EQ(NO_TRIGGER, poll_fd(self->fd[i], POLLPRI, 0));
 		EXPECT_EQ(ENODEV, trigger_set(self->fd[i], TRIGGER));
 	}
