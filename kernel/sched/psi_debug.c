@@ -114,28 +114,33 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 	return psi_task_attrs(p, PSI_ASLEEP);
 }
 
+static void psi_debug_wrong(struct task_struct *p, unsigned int attrs, struct psi_debug *d)
+{
+	psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
+			p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
+			p->on_rq, p->se.sched_delayed);
+	p->psi.attrs = attrs;
+	psi_debug_note(p, d->cpu);
+}
+
 static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debug *d)
 {
 	unsigned int attrs;
 
-	if (!p->psi.group || task_cpu(p) != d->cpu ||
-	    data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
+	if (!p->psi.group || task_cpu(p) != d->cpu)
 		return;
 	/*
 	 * Who is new, or sleeps and counts as nothing, wakes up elsewhere without this
-	 * runqueue's lock: maybe meanwhile. It does not without its own. Whose lock is
-	 * taken is looked at again in the next period.
+	 * runqueue's lock: maybe right now. So a fault is one only if it is there under
+	 * the lock of the task, too. When somebody else has that, the next period will do.
 	 */
+	if (data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
+		return;
 	if (!raw_spin_trylock(&p->pi_lock))
 		return;
 	attrs = psi_debug_attrs(p, rq);
-	if (task_cpu(p) == d->cpu && p->psi.attrs != attrs) {
-		psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
-				p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
-				p->on_rq, p->se.sched_delayed);
-		p->psi.attrs = attrs;
-		psi_debug_note(p, d->cpu);
-	}
+	if (task_cpu(p) == d->cpu && p->psi.attrs != attrs)
+		psi_debug_wrong(p, attrs, d);
 	raw_spin_unlock(&p->pi_lock);
 }
 
