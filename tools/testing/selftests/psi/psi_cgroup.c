@@ -172,11 +172,12 @@ void read_span(void *arg)
 	if (!buf || fd < 0)
 		psi_die("%s: %s", sleeper->node, strerror(errno));
 	sleep_until(sleeper->span.begin);
-	while (now_ns() < sleeper->span.end) {
+	/* At least once: it may have to wait for the CPU longer than for the end of its span. */
+	do {
 		if (pread(fd, buf, BLOCK, 0) != BLOCK)
 			psi_die("%s: %s", sleeper->node, strerror(errno));
 		sleeper->ended = now_ns();
-	}
+	} while (now_ns() < sleeper->span.end);
 	sleep_for_good();
 }
 
