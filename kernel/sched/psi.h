@@ -186,6 +186,17 @@ struct psi_group {
 	cpumask_var_t		cpumask;
 };
 
+/* The first CPU after @cpu that the next fold visits. */
+static inline int psi_next_cpu(const struct psi_group *group, int cpu)
+{
+	/* Who joins while we look may be seen or not: what it has to add has only begun. */
+	return data_race(cpumask_next(cpu, group->cpumask));
+}
+
+/* With the group locked, so that none leaves. */
+#define psi_for_each_cpu(cpu, group) \
+	for ((cpu) = -1; ((cpu) = psi_next_cpu(group, cpu)) < nr_cpu_ids;)
+
 #ifdef CONFIG_PSI_DEBUG
 void psi_debug_note(struct task_struct *p, int cpu);
 void psi_debug_check(void);

@@ -236,7 +236,7 @@ static void psi_fold_group(struct psi_group *group)
 
 	spin_lock(&group->lock);
 	now = local_clock();
-	for_each_cpu(cpu, group->cpumask) {
+	psi_for_each_cpu(cpu, group) {
 		psi_take_cpu(group, cpu, times);
 		psi_add_cpu(stall, &weight, times);
 		psi_samplers_fold_cpu(group, cpu, times);
@@ -264,7 +264,7 @@ static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
 
 	spin_lock(&group->lock);
 	now = local_clock();
-	for_each_cpu(cpu, group->cpumask) {
+	psi_for_each_cpu(cpu, group) {
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
 		psi_add_cpu(stall, &weight, times);
 	}
@@ -311,7 +311,7 @@ static void psi_fold(void)
 		 * it is the other way round. One of the two sees the other.
 		 */
 		atomic_xchg(&group->listed, 0);
-		if (!cpumask_empty(group->cpumask) && !atomic_xchg(&group->listed, 1))
+		if (psi_next_cpu(group, -1) < nr_cpu_ids && !atomic_xchg(&group->listed, 1))
 			llist_add(&group->active, &psi_clock.inbox);
 		else
 			psi_group_put(group);

@@ -461,7 +461,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	u64 times[PSI_NR_STATES], done;
 	int cpu, s;
 
-	for_each_cpu(cpu, group->cpumask) {
+	psi_for_each_cpu(cpu, group) {
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
 		psi_sampler_add_cpu(sampler, cpu, times);
 	}
@@ -487,7 +487,7 @@ static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_samp
 	int cpu, s;
 
 	now->at = local_clock();
-	for_each_cpu(cpu, group->cpumask) {
+	psi_for_each_cpu(cpu, group) {
 		const u64 *seen = sampler->seen[cpu];
 
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
@@ -861,7 +861,7 @@ static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 	u64 times[PSI_NR_STATES];
 	int cpu;
 
-	for_each_cpu(cpu, group->cpumask) {
+	psi_for_each_cpu(cpu, group) {
 		u64 *seen = &sampler->seen[cpu][state];
 
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
