@@ -69,9 +69,12 @@
  *
  *   which stays the same from then on, as both have the same states. The child
  *   may delegate in turn. A walk goes from the group at the end of such a chain
- *   (psi_cpu.up) to the next one that does not delegate to it, in one step: the
- *   cost of an event does not depend on the depth, only on how many groups have
- *   several contributors.
+ *   (psi_cpu.up) to the next one that does not delegate to it, in one step: what an
+ *   event costs depends on how many groups have several contributors, and on the
+ *   depth only once for PSI_CHAIN levels. No chain is longer, however deep the
+ *   cgroups are: readers go along it, and again when anything changes on that CPU
+ *   meanwhile; and with the runqueue locked who delegates, or ceases to, does, the
+ *   first who is active after a fold, and the fold.
  *
  *   When a change comes to a group that delegates, from another child or a task,
  *   psi_undelegate() makes it what it would be: times are added up, its only
@@ -159,7 +162,8 @@
  *
  * Locking
  *
- *   cgroup_mutex	which groups there are, who is whose parent
+ *   cgroup_mutex	which groups there are, who is whose parent (a group that is
+ *			freed is nobody's by then, so it leaves without)
  *     css_set_lock	which tasks belong to a cgroup
  *       p->pi_lock	that a task stays on its runqueue
  *         rq->lock	as below
@@ -302,6 +306,8 @@ static bool psi_listed(struct psi_cpu *pc, int cpu)
 #define PSI_STREAK		64
 /* That many did, and when psi_tell() is called next it shall try. */
 #define PSI_SETTLED		U8_MAX
+/* No more than that many groups delegate in a chain. */
+#define PSI_CHAIN		32
 
 /* The group at the end of a chain of delegates. */
 static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
@@ -309,6 +315,19 @@ static struct psi_cpu *psi_delegate_of(struct psi_cpu *pc)
 	while (pc->delegate)
 		pc = pc->delegate;
 	return pc;
+}
+
+/* How many groups delegate in the chain that a group is part of. */
+static unsigned int psi_chain(const struct psi_cpu *pc)
+{
+	const struct psi_cpu *p, *child;
+	unsigned int nr = 0;
+
+	for (p = pc; p->delegate; p = p->delegate)
+		nr++;
+	for (child = pc, p = pc->parent; p && p->delegate == child; child = p, p = p->parent)
+		nr++;
+	return nr;
 }
 
 /* Add to @more what a group, and those it delegates to, have more; return the last of them. */
@@ -359,6 +378,8 @@ static void psi_delegate(struct psi_cpu *pc)
 		return;
 	while (child->parent != pc)
 		child = child->parent;
+	if (psi_chain(pc) + 1 + psi_chain(child) > PSI_CHAIN)
+		return;
 	d = psi_add_delegated(child, more);
 	counts = psi_counts_of(d->attrs);
 	if (pc->kept != child->kept ||

@@ -29,7 +29,8 @@ enum psi_attr {
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
- * that the group shows there. The first four are what plain scheduling changes.
+ * that the group shows there. The first four are those which tasks change that neither
+ * wait for io nor stall on memory.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -66,7 +67,7 @@ struct psi_counts {
  * @up: where a change of what the group shows has to be applied, %NULL for nowhere
  * @delegate: the child that stands for the group, see "Delegation" in psi.c
  * @last: where the last change came from: a child, what stands for one, or %NULL
- *	  for a task
+ *	  for a task; the group itself while it delegates
  * @attrs: attributes with a count above zero: what the group shows
  * @states: pressure states that hold now, a function of @attrs
  * @kept: the states whose time is kept: all, or none in a group switched off
@@ -84,7 +85,7 @@ struct psi_counts {
  * @shows: attributes by that count
  * @taken: when the fold last took the times, ns of rq_clock()
  *
- * While there is a @delegate, @counts, @attrs and @states are out of date.
+ * While there is a @delegate, @counts, @attrs, @states and @up are out of date.
  *
  * Written under the lock of the CPU's runqueue. @times, @states and @delegate, which
  * readers look at without, change inside a write section of the CPU's psi_seq.

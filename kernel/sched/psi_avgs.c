@@ -26,8 +26,9 @@
  *   A group is folded while it is on the list psi_active, on the CPUs in its
  *   cpumask. The walk puts both there, at the first activity on a CPU; the fold
  *   takes a CPU away when the group is idle on it, and the group when no CPU is
- *   left. Cost: O(groups active on a CPU, CPUs), nothing for
- *   CPUs that a group does not use, nothing for groups that sleep.
+ *   left. Cost: O(groups active on a CPU, CPUs), and at most PSI_CHAIN times that where
+ *   groups delegate; nothing for CPUs that a group does not use, nothing for groups
+ *   that sleep.
  *
  * Averages
  *

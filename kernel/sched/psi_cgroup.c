@@ -91,6 +91,7 @@ void psi_cgroup_free(struct cgroup *cgrp)
 		psi_forget(pc);
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+		cond_resched();
 	}
 	psi_group_put(cgrp->psi);
 }

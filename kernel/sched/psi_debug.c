@@ -130,6 +130,11 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	if (!p->psi.group || task_cpu(p) != d->cpu)
 		return;
 	/*
+	 * Who is on its way here was last counted under the lock of another runqueue.
+	 * Pairs with __set_task_cpu().
+	 */
+	smp_rmb();
+	/*
 	 * Who is new, or sleeps and counts as nothing, wakes up elsewhere without this
 	 * runqueue's lock: maybe right now. So a fault is one only if it is there under
 	 * the lock of the task, too. When somebody else has that, the next period will do.
@@ -209,6 +214,9 @@ static void psi_debug_delegation(struct psi_cpu *pc, struct psi_debug *d)
 	    pc->kept != pc->delegate->kept)
 		psi_debug_found(d, "cgroup %llu must not delegate: watched %#x, kept %#x and %#x",
 				d->id, pc->watched, pc->kept, pc->delegate->kept);
+	if (psi_chain(pc) > PSI_CHAIN)
+		psi_debug_found(d, "cgroup %llu is one of %u that delegate in a chain", d->id,
+				psi_chain(pc));
 	if (end->attrs != pc->shows || pc->recount.sched != one.sched ||
 	    pc->recount.stall != one.stall)
 		psi_debug_found(d, "cgroup %llu delegates to what shows %#x, there are %#llx %#llx",

@@ -532,7 +532,7 @@ static void psi_test_window(struct kunit *test)
 	KUNIT_EXPECT_LE(test, row->want - down, 8);
 }
 
-/* 4096 CPUs, each a minute in the state. */
+/* 4096 CPUs, each a minute in the state. PSI_SLACK_NS is made of what may be lost. */
 static void psi_test_window_many_cpus(struct kunit *test)
 {
 	u64 stall[PSI_NR_STATES] = { }, weight = 0, times[PSI_NR_STATES];
@@ -1291,6 +1291,80 @@ static void psi_test_trigger_pause(struct kunit *test)
 			stall);
 }
 
+/* A task that runs and sleeps in a group, often enough that all above it delegate. */
+static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *task, int cpu,
+				  u64 *now)
+{
+	struct rq_flags rf;
+	int i;
+
+	for (i = 0; i < 4 * PSI_STREAK; i++) {
+		is->where = i % 2 ? PSI_ASLEEP : PSI_RUNS;
+		*now += 1000;
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		psi_change(task, psi_test_attrs(is), cpu, *now);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+}
+
+struct psi_test_chain {
+	struct psi_group groups[4 * PSI_CHAIN];
+};
+
+static void psi_test_chain_exit(void *data)
+{
+	struct psi_test_chain *chain = data;
+	int g;
+
+	for (g = 0; g < ARRAY_SIZE(chain->groups); g++) {
+		free_percpu(chain->groups[g].cpus);
+		free_cpumask_var(chain->groups[g].cpumask);
+	}
+}
+
+/* Groups one below the other, the task goes down and down: no chain gets too long. */
+static void psi_test_chain(struct kunit *test)
+{
+	struct psi_test_chain *chain = kunit_kzalloc(test, sizeof(*chain), GFP_KERNEL);
+	const int deep = ARRAY_SIZE(chain->groups), begin = 2 * PSI_CHAIN;
+	int cpu = cpumask_first(cpu_possible_mask), g, at;
+	struct psi_test_task is = { .where = PSI_ASLEEP };
+	struct psi_task task = { };
+	u64 times[PSI_NR_STATES], now = PSI_TEST_START;
+
+	KUNIT_ASSERT_NOT_NULL(test, chain);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_chain_exit, chain), 0);
+	for (g = 0; g < deep; g++) {
+		struct psi_group *group = &chain->groups[g];
+
+		group->cpus = alloc_percpu(struct psi_cpu);
+		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
+		psi_group_init(group, g ? group - 1 : NULL, g);
+		/* the clock of the system is not to see these */
+		atomic_set(&group->listed, 1);
+	}
+	for (at = begin; at < deep; at++) {
+		int delegating = 0;
+
+		task.group = &chain->groups[at];
+		psi_test_chain_settle(&is, &task, cpu, &now);
+		for (g = 0; g < deep; g++) {
+			struct psi_cpu *pc = per_cpu_ptr(chain->groups[g].cpus, cpu);
+
+			delegating += !!pc->delegate;
+			KUNIT_EXPECT_LE(test, psi_chain(pc), PSI_CHAIN);
+		}
+		/* All but one in each chain, and maybe some between two of them. */
+		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
+	}
+	/* It ran half of the time. */
+	for (g = 0; g <= begin; g++) {
+		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, times);
+		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
+	}
+}
+
 /*
  * Live: tasks and groups of the running system
  */
@@ -1319,6 +1393,49 @@ static void psi_test_sample_late(struct kunit *test)
 	spin_unlock(&psi_system.lock);
 	KUNIT_EXPECT_EQ(test, early, 0);
 	KUNIT_EXPECT_GE(test, late, 2 * PSI_SAMPLE_NS);
+}
+
+/*
+ * It takes longer than a step to look at all triggers. What else the monitor has to do
+ * comes before the next time.
+ */
+static void psi_test_check_long(struct kunit *test)
+{
+	const u64 step = 10 * NSEC_PER_USEC;
+	const int nr = 5000;
+	struct psi_sampler *sampler;
+	struct psi_trigger *triggers;
+	bool ahead = false;
+	int i;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
+	sampler = kunit_kzalloc(test, struct_size(sampler, seen, nr_cpu_ids), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, triggers);
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	sampler->group = &psi_system;
+	sampler->window = step * PSI_STEPS;
+	sampler->states = BIT(PSI_NONIDLE);
+	sampler->nr = nr;
+	INIT_LIST_HEAD(&sampler->triggers);
+	for (i = 0; i < nr; i++) {
+		triggers[i].state = PSI_NONIDLE;
+		triggers[i].threshold = PSI_NEVER;
+		list_add(&triggers[i].node, &sampler->triggers);
+	}
+
+	/* A machine that is itself virtual may be held up after it, but not each time. */
+	for (i = 0; i < 100 && !ahead; i++) {
+		u64 begin = local_clock(), due;
+
+		sampler->mark = begin;
+		sampler->owing = true;
+		due = psi_sampler_check(sampler);
+		ahead = due + step > local_clock();
+		KUNIT_EXPECT_GT(test, due, begin + 2 * step);
+	}
+	KUNIT_EXPECT_TRUE(test, ahead);
 }
 
 /*
@@ -1744,7 +1861,9 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE(psi_test_chain),
 	KUNIT_CASE(psi_test_sample_late),
+	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_exit),

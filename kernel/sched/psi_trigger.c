@@ -66,9 +66,10 @@
  *
  * Locking
  *
- *   psi_group.lock protects the samplers of a group, and their triggers. It may be
- *   dropped between triggers, so that it is held for a bounded time however many
- *   there are. It is not between samplers: who is privileged, and has a trigger for
+ *   psi_group.lock protects the samplers of a group, and their triggers. It is
+ *   dropped every few triggers, so that it is held for a bounded time however many
+ *   there are (but all who wait for one open file are woken in one go, as for any
+ *   file). It is not between samplers: who is privileged, and has a trigger for
  *   each of a thousand windows, pays for that with everybody else who reads the group.
  */
 
@@ -83,9 +84,13 @@
 
 /*
  * A stall that lasts for all of the window may come out shorter by what is
- * rounded off and by the time it takes to read a few CPUs' clocks.
+ * rounded off, less than 2 ns for each sample and CPU, and by the time it takes
+ * to read a few CPUs' clocks.
  */
-#define PSI_SLACK_NS		NSEC_PER_USEC
+#define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
+
+/* That many triggers are looked at before others may have the group. */
+#define PSI_BATCH		64
 
 /* To add up the CPUs takes less, unless the thread is held up or they are very many. */
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
@@ -611,25 +616,24 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 	return false;
 }
 
-/* Others want the lock of a group, or the CPU: who holds the one may keep the other. */
+/* Others may want the lock of a group, or the CPU. */
 static void psi_group_relax(struct psi_group *group)
 {
-	if (!need_resched() && !spin_is_contended(&group->lock))
-		return;
 	spin_unlock(&group->lock);
 	cond_resched();
 	spin_lock(&group->lock);
 }
 
 /*
- * Have all triggers look at a new sample, if @now is one, and report what they
- * owe. Return when the first is owed an event, PSI_NEVER if none is.
+ * Have all triggers look at a new sample, if @step, and report what they owe. Return
+ * when the first is owed an event, PSI_NEVER if none is.
  */
 static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *now,
 			      bool step, struct psi_notices *notices)
 {
 	u64 next = PSI_NEVER;
 	LIST_HEAD(todo);
+	unsigned int nr = 0;
 
 	/* Found anew; who is armed meanwhile joins in. */
 	sampler->owing = false;
@@ -649,7 +653,8 @@ static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_samp
 			next = min(next, t->quiet);
 		}
 		/* Files may be closed now, and others armed. */
-		psi_group_relax(sampler->group);
+		if (!(++nr % PSI_BATCH))
+			psi_group_relax(sampler->group);
 	}
 	return next;
 }
@@ -695,13 +700,15 @@ static u64 psi_sampler_check(struct psi_sampler *sampler)
 	if (step) {
 		psi_sampler_push(sampler);
 		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
-		sampler->mark = psi_sampler_next_mark(sampler, sampler->last.at);
 		sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sample);
 	}
 	if (sampler->owing || (step && psi_sampler_may_fire(sampler)))
 		next = psi_sampler_report(sampler, &sample, step, &notices);
+	/* By now: who takes longer than a step must not be due again at once. */
+	if (step)
+		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 
 	/* All files may have been closed meanwhile. */
 	if (!sampler->nr) {
@@ -780,14 +787,18 @@ static void psi_monitor_answer(struct psi_monitor *monitor, struct psi_alarm *al
 static u64 psi_monitor_work(struct psi_worker *worker)
 {
 	struct psi_monitor *monitor = container_of(worker, struct psi_monitor, worker);
-	struct psi_alarm *alarm, *next;
-	struct timerqueue_node *node;
 
-	llist_for_each_entry_safe(alarm, next, llist_del_all(&worker->inbox), link)
-		psi_monitor_answer(monitor, alarm);
-
-	while ((node = timerqueue_getnext(&monitor->queue)) && node->expires <= local_clock()) {
+	for (;;) {
+		struct psi_alarm *alarm, *next;
+		struct timerqueue_node *node;
 		u64 due;
+
+		/* Each time: there may always be somebody who is due. */
+		llist_for_each_entry_safe(alarm, next, llist_del_all(&worker->inbox), link)
+			psi_monitor_answer(monitor, alarm);
+		node = timerqueue_getnext(&monitor->queue);
+		if (!node || node->expires > local_clock())
+			return node ? node->expires : PSI_NEVER;
 
 		timerqueue_del(&monitor->queue, node);
 		due = psi_sampler_check(container_of(node, struct psi_sampler, queued));
@@ -797,7 +808,6 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 		}
 		cond_resched();
 	}
-	return node ? node->expires : PSI_NEVER;
 }
 
 static int __init psi_monitors_start(void)
