@@ -8,7 +8,7 @@ export FLAVOUR CONFIG KSRC PATCH JOBS
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
-	@echo 'make check      run every test; the last line is the sum'
+	@echo 'make check      run the tests for every change; the last line is the sum'
 	@echo
 	@echo 'make deps       install the Debian packages that the other verbs need (they do it themselves)'
 	@echo 'make base       prepare the kernel without PSI that our series starts from'
@@ -16,9 +16,9 @@ help:
 	@echo 'make kernel     build a kernel'
 	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
 	@echo 'make shell      boot it with a shell'
-	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck'
+	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck, pyflakes'
 	@echo 'make kunit      run the unit tests inside the kernel'
-	@echo 'make selftests  run the tests of the files in /proc/pressure'
+	@echo 'make selftests  the tests from user space: pressure files, cgroups, triggers, storms'
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
@@ -39,6 +39,8 @@ help:
 	@echo 'CONFIG=default  its configuration, one of configs/list'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
+	@echo 'CHECK= MUTANT= STORM= MATRIX= BENCH= STEP= ARCHITECTURES='
+	@echo '                words for ci/check, ci/mutations, ci/storms, ci/matrix, bench/*, ci/bisect-check, ci/kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
 
