@@ -361,11 +361,15 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 {
 	struct psi_group *home;
 
+	if (!p->psi.group || task_cpu(p) != d->cpu)
+		return;
+	/* As in psi_debug_task(). */
+	smp_rmb();
 	/*
 	 * Who sleeps and counts as nothing may be on its way to another CPU. Who counts
 	 * as something takes this runqueue's lock before it leaves.
 	 */
-	if (!p->psi.group || !p->psi.attrs || task_cpu(p) != d->cpu)
+	if (!p->psi.attrs)
 		return;
 	/*
 	 * Who dies stays where it was last. Its other flags change without a lock, but
