@@ -3,6 +3,8 @@
 import hashlib
 import subprocess
 
+PATHS = ("kernel", "include", "tools", "patches/*.patch")
+
 
 def code(root):
     """
@@ -10,7 +12,7 @@ def code(root):
     What the mails of the series say about it is none of it, only their hunks.
     """
     names = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--",
-                            "kernel", "include", "tools", "patches/*.patch"], check=True, stdout=subprocess.PIPE, text=True)
+                            *PATHS], check=True, stdout=subprocess.PIPE, text=True)
     found = hashlib.sha1()
     for name in sorted(set(names.stdout.split("\0")) - {""}):
         if not (root / name).is_file():
