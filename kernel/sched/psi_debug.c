@@ -324,7 +324,8 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 	struct psi_debug d = {
 		.cpu = cpu,
 		.now = rq_clock(rq),
-		.irq = irq_time_read(cpu),
+		/* The CPU adds to it whoever holds its runqueue. */
+		.irq = data_race(irq_time_read(cpu)),
 		.folds = folds,
 		.says = says,
 	};
