@@ -300,7 +300,6 @@ static void psi_test_avgs_oracle(struct kunit *test)
 					       (u64)row->want[h]), 100);
 }
 
-/* Idle periods in closed form, against one by one. */
 /* After a stall averages come to zero, period by period; those cost nothing. */
 static void psi_test_avgs_end(struct kunit *test)
 {
@@ -331,6 +330,7 @@ static void psi_test_avgs_joined(struct kunit *test)
 				       164839977ULL), 200);
 }
 
+/* Idle periods in closed form, against one by one. */
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {
 	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
@@ -1144,7 +1144,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		/* No false one, and none missed by more than a step. */
 		most = psi_test_most(stalls, since, now);
 		if (t.owed && !was_owed)
-			KUNIT_ASSERT_GE(test, most + PSI_SLACK_NS, t.threshold);
+			KUNIT_ASSERT_GE(test, most + psi_slack(t.threshold), t.threshold);
 		else if (!t.owed && !late)
 			KUNIT_ASSERT_LT(test, most, t.threshold + step);
 		/* However late, it knows what there was since the last look. */
@@ -1238,6 +1238,33 @@ static void psi_test_trigger_gap(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 	t.threshold += 2 * PSI_SLACK_NS;
 	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+}
+
+/* The least threshold there is: a stall of that length reaches it, silence does not. */
+static void psi_test_trigger_least(struct kunit *test)
+{
+	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
+	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	t.threshold = NSEC_PER_USEC;
+	sampler->window = PSI_TEST_WINDOW;
+	sampler->last.at = PSI_TEST_START;
+	sampler->states = BIT(t.state);
+	sampler->least[t.state] = t.threshold;
+	for (i = 1; i <= 4 * PSI_RING; i++) {
+		psi_sampler_push(sampler);
+		sampler->last.at += PSI_TEST_WINDOW / PSI_STEPS;
+		if (i == 2 * PSI_RING)
+			sampler->last.total[t.state] += t.threshold;
+		psi_trigger_look(&t, sampler, &sampler->last);
+		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
+				    i == 2 * PSI_RING, "step %d", i);
+		/* There was some as long as the oldest sample is from before it. */
+		KUNIT_EXPECT_EQ_MSG(test, psi_sampler_may_fire(sampler),
+				    i >= 2 * PSI_RING && i < 3 * PSI_RING, "step %d", i);
+	}
 }
 
 /*
@@ -1858,6 +1885,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_trigger_owed),
 	KUNIT_CASE(psi_test_trigger_late),
 	KUNIT_CASE(psi_test_trigger_gap),
+	KUNIT_CASE(psi_test_trigger_least),
 	KUNIT_CASE(psi_test_sampler_rests),
 	KUNIT_CASE(psi_test_trigger_pause),
 	KUNIT_CASE_SLOW(psi_test_model_from_boot),

@@ -89,6 +89,12 @@
  */
 #define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
 
+/* How much of a threshold may be missing. Less than all of it, or silence would fire. */
+static u64 psi_slack(u64 threshold)
+{
+	return min(PSI_SLACK_NS, threshold / 1024);
+}
+
 /* That many triggers are looked at before others may have the group. */
 #define PSI_BATCH		64
 
@@ -327,7 +333,7 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
 							    end, sampler->window));
 	}
-	return stall + PSI_SLACK_NS > t->threshold;
+	return stall + psi_slack(t->threshold) >= t->threshold;
 }
 
 /* No stall up to @now counts, a sample with totals that may be too high. */
@@ -609,8 +615,9 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
 		u64 most = sampler->last.total[s] - oldest->total[s];
+		u64 least = sampler->least[s];
 
-		if (sampler->states & BIT(s) && most + 2 * PSI_SLACK_NS > sampler->least[s])
+		if (sampler->states & BIT(s) && most + 2 * psi_slack(least) >= least)
 			return true;
 	}
 	return false;

@@ -452,14 +452,17 @@ static void judge_event(struct file *file)
 {
 	const struct meaning *text = &file->text;
 	__u64 windows = (now_ns() - file->armed_at) / 1000 / text->window + 1;
-	__u64 total;
+	__u64 total, stall, missing;
 
 	file->events++;
+	stall = file->events * text->stall;
+	/* What is rounded off, of the totals and of a threshold. */
+	missing = 1 + (stall < 9000 ? stall / 1000 : 9);
 	if (file->group == ROOT && file->target.resource == FUZZ_CPU && text->full)
 		fuzz_fail("cpu full of the system has fired");
 	if (file->events > windows)
 		fuzz_fail("%u events in %llu windows", file->events, windows);
-	if (total_now(file, &total) && total + 10 - file->base < file->events * text->stall)
+	if (total_now(file, &total) && total + missing - file->base < stall)
 		fuzz_fail("%u events of %llu us, but the stall was %llu us", file->events,
 			  text->stall, total - file->base);
 }

@@ -38,6 +38,7 @@
 
 /*
  * @path: its file
+ * @memory: the file of memory in the same group
  * @user: it belongs to an ordinary user
  * @window: in ns
  */
@@ -47,28 +48,33 @@ FIXTURE(trigger) {
 
 FIXTURE_VARIANT(trigger) {
 	const char *path;
+	const char *memory;
 	bool user;
 	__u64 window;
 };
 
 FIXTURE_VARIANT_ADD(trigger, of_the_system) {
 	.path = PSI_IO,
+	.memory = PSI_MEMORY,
 	.window = 2 * NSEC_PER_SEC,
 };
 
 FIXTURE_VARIANT_ADD(trigger, of_the_system_of_a_user) {
 	.path = PSI_IO,
+	.memory = PSI_MEMORY,
 	.user = true,
 	.window = 2 * NSEC_PER_SEC,
 };
 
 FIXTURE_VARIANT_ADD(trigger, of_a_cgroup) {
 	.path = GROUP_IO,
+	.memory = GROUP "/memory.pressure",
 	.window = 3 * NSEC_PER_SEC,
 };
 
 FIXTURE_VARIANT_ADD(trigger, of_a_cgroup_of_a_user) {
 	.path = GROUP_IO,
+	.memory = GROUP "/memory.pressure",
 	.user = true,
 	.window = 4 * NSEC_PER_SEC,
 };
@@ -410,6 +416,19 @@ TEST_F(trigger, of_one_microsecond_fires)
 	stall(&self->stalls);
 	EXPECT_TRUE(trigger_fired(fd, too_late(variant->window)));
 	EXPECT_EQ(0, close(fd));
+}
+
+/* Though it is looked at whenever another one with its window is. */
+TEST_F(trigger, of_one_microsecond_does_not_fire_for_another_resource)
+{
+	int fd = arm(variant->path, variant->user, UNIT, variant->window);
+	int least = arm(variant->memory, variant->user, NSEC_PER_USEC, variant->window);
+
+	stall_times(&self->stalls, 2);
+	EXPECT_TRUE(trigger_fired(fd, too_late(variant->window)));
+	EXPECT_FALSE(trigger_fired(least, too_late(variant->window)));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(least));
 }
 
 /* The same text means the same: a last digit is not cut off where there is no NUL. */
