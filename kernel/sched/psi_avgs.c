@@ -291,13 +291,29 @@ static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now)
 	struct psi_group *group = pc->group;
 
 	cpumask_set_cpu(cpu, group->cpumask);
-	/* A full barrier, which pairs with the one in psi_fold(). */
+	/* A full barrier, which pairs with the one in psi_leaves_clock(). */
 	if (atomic_xchg(&group->listed, 1))
 		return;
 	refcount_inc(&group->refs);
 	atomic64_set(&group->joined, now);
 	llist_add(&group->active, &psi_clock.inbox);
 	psi_kick(&psi_clock);
+}
+
+/*
+ * After a fold: a group without CPUs leaves the list, unless one joins now. It must have
+ * none when it leaves: ->joined, of who comes next, says that there was no stall before.
+ */
+static bool psi_leaves_clock(struct psi_group *group)
+{
+	if (psi_next_cpu(group, -1) < nr_cpu_ids)
+		return false;
+	/*
+	 * A CPU that joins sets its bit, then looks at ->listed; here it is the
+	 * other way round. One of the two sees the other, and puts the group back.
+	 */
+	atomic_xchg(&group->listed, 0);
+	return psi_next_cpu(group, -1) >= nr_cpu_ids || atomic_xchg(&group->listed, 1);
 }
 
 static void psi_fold(void)
@@ -307,15 +323,10 @@ static void psi_fold(void)
 
 	llist_for_each_entry_safe(group, next, list, active) {
 		psi_fold_group(group);
-		/*
-		 * A CPU that joins sets its bit, then looks at ->listed; here
-		 * it is the other way round. One of the two sees the other.
-		 */
-		atomic_xchg(&group->listed, 0);
-		if (psi_next_cpu(group, -1) < nr_cpu_ids && !atomic_xchg(&group->listed, 1))
-			llist_add(&group->active, &psi_clock.inbox);
-		else
+		if (psi_leaves_clock(group))
 			psi_group_put(group);
+		else
+			llist_add(&group->active, &psi_clock.inbox);
 		cond_resched();
 	}
 }
