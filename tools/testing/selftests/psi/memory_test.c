@@ -25,6 +25,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/swap.h>
 #include <unistd.h>
@@ -147,6 +149,13 @@ static void touch_file(void *mem, size_t pos)
 		psi_die("read: %s", strerror(errno));
 }
 
+static void touch_mapped(void *mem, size_t pos)
+{
+	char byte = ((const char *)mem)[pos];
+
+	asm volatile("" : : "r" (byte));
+}
+
 static void use_anon(void *arg)
 {
 	struct worker *w = arg;
@@ -170,6 +179,48 @@ static void use_file(void *arg)
 		psi_die("%s: %s", w->node, strerror(errno));
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	touch_at_random(w, touch_file, &fd);
+}
+
+/*
+ * By page faults, which do not read ahead either, as the device says so: what is mapped
+ * with MADV_RANDOM is no working set.
+ */
+static void use_mapped(void *arg)
+{
+	struct worker *w = arg;
+	void *mem;
+	int fd;
+
+	fd = open(w->node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, BLKRASET, 0) || posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL))
+		psi_die("%s: %s", w->node, strerror(errno));
+	mem = mmap(NULL, w->size, PROT_READ, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	touch_at_random(w, touch_mapped, mem);
+}
+
+/* Reads what nobody read before, to its end. */
+static void read_once(void *arg)
+{
+	static char buffer[64 * PAGE];
+	struct worker *w = arg;
+	size_t pos = 0;
+	int fd;
+
+	fd = open(w->node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		psi_die("%s: %s", w->node, strerror(errno));
+	for (; pos < w->size; pos += sizeof(buffer)) {
+		if (pread(fd, buffer, sizeof(buffer), pos) != sizeof(buffer))
+			psi_die("read: %s", strerror(errno));
+	}
+	worker_begin(w);
+	for (; pos < DISK_MB << 20; pos += sizeof(buffer)) {
+		if (pread(fd, buffer, sizeof(buffer), pos) != sizeof(buffer))
+			psi_die("read: %s", strerror(errno));
+	}
+	worker_end(w);
 }
 
 /* Takes all of it once, above the limit that holds it back. */
@@ -329,25 +380,35 @@ TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)
 }
 
 /* The disk takes one request at a time, and has one of somebody else's. */
-TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_refault, 200)
+static void expect_queue(struct __test_metadata *_metadata, struct slow_disk *disk,
+			 struct worker *w, void (*use)(void *arg))
 {
 	struct reader *other = shared_memory(sizeof(*other));
 	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = other };
-	struct worker *w = self->worker;
 	pid_t pid;
 
-	slow_disk_queue(&self->disk, 1);
-	other->node = self->disk.node;
+	slow_disk_queue(disk, 1);
+	other->node = disk->node;
 	other->flags = O_DIRECT;
 	other->end = now_ns() + 1000 * NSEC_PER_SEC;
 	pid = load_start(&load);
 	w->size = LIMIT * 5 / 4;
-	run_worker(w, use_file);
+	run_worker(w, use);
 	load_stop(pid);
 	say(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	/* A latency for the one, a latency for the other. */
 	EXPECT_LE(w->clock.reclaim + 1.8 * w->clock.thrash, w->some);
+}
+
+TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_refault, 200)
+{
+	expect_queue(_metadata, &self->disk, self->worker, use_file);
+}
+
+TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_page_fault, 200)
+{
+	expect_queue(_metadata, &self->disk, self->worker, use_mapped);
 }
 
 /*
@@ -368,6 +429,21 @@ TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
 	expect_some(_metadata, w, 0);
 	EXPECT_GE(w->clock.run * (1 + TOLERANCE), w->full);
 	EXPECT_LT(w->full, w->some);
+}
+
+/* With plenty to reclaim, a task above memory.high does that and need not sleep. */
+TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
+{
+	struct worker *w = self->worker;
+
+	set_limit("memory.high", LIMIT / 2);
+	w->size = LIMIT;
+	run_worker(w, read_once);
+	say(w);
+	ASSERT_LT(NSEC_PER_MSEC, w->least);
+	EXPECT_EQ(0, w->clock.thrash);
+	expect_some(_metadata, w, w->clock.run);
+	expect_full(_metadata, w);
 }
 
 /*

@@ -176,34 +176,57 @@ static __u64 switches_of(const char *pid, const char *name)
 	return voluntary + other;
 }
 
+/**
+ * struct switches - of some threads, so far
+ * @sum: of all, also of who ended meanwhile
+ * @last: by pid, what each had when it was last seen
+ */
+struct switches {
+	__u64 sum;
+	__u64 last[1 << 18];
+};
+
 /* Of all whose name begins so. */
-static __u64 switches_of_threads(const char *name)
+static __u64 switches_of_threads(struct switches *switches, const char *name)
 {
 	struct dirent *entry;
-	__u64 sum = 0;
 	DIR *proc;
 
 	proc = opendir("/proc");
 	if (!proc)
 		psi_die("/proc: %s", strerror(errno));
-	while ((entry = readdir(proc)))
-		if (isdigit(entry->d_name[0]))
-			sum += switches_of(entry->d_name, name);
+	while ((entry = readdir(proc))) {
+		unsigned long pid = strtoul(entry->d_name, NULL, 10);
+		__u64 now = pid ? switches_of(entry->d_name, name) : 0;
+		__u64 *last = &switches->last[pid];
+
+		if (pid >= ARRAY_SIZE(switches->last))
+			psi_die("pid %lu: there is no room for so many", pid);
+		/* Fewer than before: it ended, and perhaps another one has its pid. */
+		switches->sum += now < *last ? now : now - *last;
+		*last = now;
+	}
 	closedir(proc);
-	return sum;
+	return switches->sum;
 }
 
 __u64 kthread_switches(void)
 {
-	return switches_of_threads("");
+	static struct switches switches;
+
+	return switches_of_threads(&switches, "");
 }
 
 __u64 monitor_switches(void)
 {
-	return switches_of_threads("psi_watch");
+	static struct switches switches;
+
+	return switches_of_threads(&switches, "psi_watch");
 }
 
 __u64 rt_monitor_switches(void)
 {
-	return switches_of_threads("psi_watch_rt");
+	static struct switches switches;
+
+	return switches_of_threads(&switches, "psi_watch_rt");
 }
