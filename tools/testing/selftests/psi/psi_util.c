@@ -571,6 +571,7 @@ void cgroup_remove(const char *path)
 
 #define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
 #define FAIR_SERVER	"/sys/kernel/debug/sched/fair_server"
+#define RCU_SILENT	"/sys/module/rcupdate/parameters/rcu_cpu_stall_suppress"
 
 static void fair_server_path(char *path, size_t size, int cpu)
 {
@@ -585,6 +586,11 @@ void rt_free_begin(struct rt_free *rt)
 	if (read_file(RT_RUNTIME, rt->runtime, sizeof(rt->runtime)) < 0)
 		psi_die(RT_RUNTIME ": %s", strerror(errno));
 	write_file(RT_RUNTIME, "-1");
+	/* A kernel for one CPU may have no such thing. */
+	if (read_file(RCU_SILENT, rt->rcu_silent, sizeof(rt->rcu_silent)) < 0)
+		*rt->rcu_silent = '\0';
+	else
+		write_file(RCU_SILENT, "1");
 	for (int cpu = 0; cpu < cpus && cpu < (int)ARRAY_SIZE(rt->fair_server); cpu++) {
 		fair_server_path(path, sizeof(path), cpu);
 		if (read_file(path, rt->fair_server[cpu], sizeof(rt->fair_server[cpu])) < 0)
@@ -602,6 +608,8 @@ void rt_free_end(const struct rt_free *rt)
 		fair_server_path(path, sizeof(path), cpu);
 		write_file(path, rt->fair_server[cpu]);
 	}
+	if (*rt->rcu_silent)
+		write_file(RCU_SILENT, rt->rcu_silent);
 	write_file(RT_RUNTIME, rt->runtime);
 }
 
