@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults matrix clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
 	@echo 'make mutations  break the kernel code in many small ways: does a test find each? (slow)'
 	@echo 'make storms     the storms of the selftests, minutes each, on CPUs that run in parallel (slow)'
+	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
@@ -39,8 +40,9 @@ help:
 	@echo 'CONFIG=default  its configuration, one of configs/list'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
-	@echo 'CHECK= MUTANT= STORM= MATRIX= BENCH= STEP= ARCHITECTURES='
-	@echo '                words for ci/check, ci/mutations, ci/storms, ci/matrix, bench/*, ci/bisect-check, ci/kunit-tool'
+	@echo 'CHECK= MUTANT= STORM= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
+	@echo '                words for ci/check, ci/mutations, ci/storms, ci/programs, ci/matrix, bench/*, ci/bisect-check,'
+	@echo '                ci/kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
 
@@ -94,6 +96,9 @@ mutations: deps
 
 storms: deps
 	@ci/storms $(STORM)
+
+programs: deps
+	@ci/programs $(PROGRAM)
 
 matrix: deps
 	@ci/matrix $(MATRIX)
