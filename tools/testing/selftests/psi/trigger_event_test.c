@@ -452,7 +452,9 @@ TEST_F(event, goes_to_each_open_file)
 /**
  * struct uring - an io_uring for a few requests, as the library would make it
  * @fd: its descriptor
- * @rings: both rings, whose parts are where the kernel said
+ * @rings: both rings
+ * @sqes: the requests that the first ring points to
+ * @params: where the kernel put the parts of the rings
  */
 struct uring {
 	int fd;
@@ -463,17 +465,15 @@ struct uring {
 
 #define URING_ENTRIES	4
 
-/* False if this kernel has none. */
+/* False if this kernel has none, or none for us. */
 static bool uring_create(struct uring *uring)
 {
 	struct io_uring_params *p = &uring->params;
 
 	memset(p, 0, sizeof(*p));
 	uring->fd = syscall(__NR_io_uring_setup, URING_ENTRIES, p);
-	if (uring->fd < 0 && errno == ENOSYS)
-		return false;
 	if (uring->fd < 0)
-		psi_die("io_uring_setup: %s", strerror(errno));
+		return false;
 	/* Both in one mapping, since 5.4; that of completions is the second, and the larger. */
 	uring->rings = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
 			    PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING);
@@ -520,7 +520,7 @@ TEST_F(event, reaches_an_exclusive_waiter_behind_one_of_another_trigger)
 	int other;
 
 	if (!uring_create(&uring))
-		SKIP(return, "this kernel has no io_uring");
+		SKIP(return, "io_uring: %s", strerror(errno));
 	other = trigger_arm(variant->path, "some 500000 500000");
 	uring_poll_exclusive(&uring, other);
 	uring_poll_exclusive(&uring, self->fd);
