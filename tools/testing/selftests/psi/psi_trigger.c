@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tests of triggers share: see psi_trigger.h. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -197,11 +196,14 @@ static __u64 switches_of_threads(struct switches *switches, const char *name)
 		psi_die("/proc: %s", strerror(errno));
 	while ((entry = readdir(proc))) {
 		unsigned long pid = strtoul(entry->d_name, NULL, 10);
-		__u64 now = pid ? switches_of(entry->d_name, name) : 0;
-		__u64 *last = &switches->last[pid];
+		__u64 now, *last;
 
+		if (!pid)
+			continue;
 		if (pid >= ARRAY_SIZE(switches->last))
 			psi_die("pid %lu: there is no room for so many", pid);
+		now = switches_of(entry->d_name, name);
+		last = &switches->last[pid];
 		/* Fewer than before: it ended, and perhaps another one has its pid. */
 		switches->sum += now < *last ? now : now - *last;
 		*last = now;
