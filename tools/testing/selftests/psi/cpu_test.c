@@ -225,7 +225,7 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 	least = 100.0 * wait / (now_ns() - start);
 	most = 100.0 * (after.wait - before.wait) / (now_ns() - start);
 	/* While both wait for such a thread, both clocks have it. */
-	if (threads_serve_interrupts())
+	if (kernel_is_preempt_rt())
 		least -= 1;
 	ksft_print_msg("cpu some %.3f %%, by the tasks' clocks %.3f to %.3f %%\n", percent, least,
 		       most);

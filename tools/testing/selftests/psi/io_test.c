@@ -83,7 +83,7 @@ static void expect_some(struct __test_metadata *_metadata, const struct reader *
  */
 static void expect_full(struct __test_metadata *_metadata, const struct reader *reader)
 {
-	if (!threads_serve_interrupts()) {
+	if (!kernel_is_preempt_rt()) {
 		expect_close(_metadata, "io full", reader->asleep, reader->full);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -49,14 +50,40 @@ void crew_stop(struct crew *crew)
 		load_stop(crew->pid[i]);
 }
 
+/*
+ * A task that 6.12 is to move to a CPU that is coming or going may stay where it must not be.
+ * With PREEMPT_RT that ends in a warning of affine_move_task(), without PSI as well, once it is
+ * preempted under a lock. There, and only there, moves and changes of CPUs wait for each other.
+ */
+static int cpus_lock(int how)
+{
+	int fd;
+
+	if (!kernel_is_preempt_rt())
+		return -1;
+	fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, how))
+		psi_die("/sys/devices/system/cpu/online: %s", strerror(errno));
+	return fd;
+}
+
+static void cpus_unlock(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 void move_somewhere(pid_t pid)
 {
 	cpu_set_t set;
+	int lock;
 
 	CPU_ZERO(&set);
 	CPU_SET(storm_chance(cpus_possible()), &set);
+	lock = cpus_lock(LOCK_SH);
 	if (sched_setaffinity(pid, sizeof(set), &set) && errno != EINVAL)
 		psi_die("sched_setaffinity: %s", strerror(errno));
+	cpus_unlock(lock);
 }
 
 static unsigned long *events;
@@ -743,6 +770,14 @@ pid_t storm_task(const char *cgroup, const char *disk)
 
 /* ---- CPUs that come and go ---- */
 
+static void cpu_switch(int cpu, bool on)
+{
+	int lock = cpus_lock(LOCK_EX);
+
+	cpu_online(cpu, on);
+	cpus_unlock(lock);
+}
+
 void storm_hotplug(const struct storm *storm)
 {
 	const struct load naps = { .cpu = -1, .fn = nap_forever };
@@ -755,9 +790,9 @@ void storm_hotplug(const struct storm *storm)
 	while (!storm_over(storm)) {
 		int cpu = 1 + storm_chance(cpus - 1);
 
-		cpu_online(cpu, false);
+		cpu_switch(cpu, false);
 		sleep_for(storm_chance(4) * STEP);
-		cpu_online(cpu, true);
+		cpu_switch(cpu, true);
 		sleep_for(storm_chance(4) * STEP);
 	}
 	crew_stop(&nappers);

@@ -491,7 +491,7 @@ static void calm_down(void)
 		write_file(interval, "3600");
 }
 
-bool threads_serve_interrupts(void)
+bool kernel_is_preempt_rt(void)
 {
 	struct utsname name;
 
@@ -508,7 +508,7 @@ static void threads_come_first(void)
 	char name[32];
 	glob_t found;
 
-	if (!threads_serve_interrupts())
+	if (!kernel_is_preempt_rt())
 		return;
 	if (glob("/proc/[0-9]*/comm", 0, NULL, &found))
 		psi_die("no tasks in /proc");

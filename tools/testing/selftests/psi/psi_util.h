@@ -170,8 +170,8 @@ void set_policy(pid_t pid, int policy, int prio);
 int cpus_possible(void);
 /* Keeps the first @nr CPUs online and no others, and the kernel's housekeepers quiet. */
 void cpus_use(int nr);
-/* Also timers, and what completes reads: the kernel has PREEMPT_RT. */
-bool threads_serve_interrupts(void);
+/* Then threads serve timers and complete reads, and who waits for most locks sleeps. */
+bool kernel_is_preempt_rt(void);
 void cpu_online(int cpu, bool on);
 
 /* A cgroup below the root with the named controllers, e.g. "+memory +io". */
