@@ -71,11 +71,12 @@ void storm_read_file(const char *path)
 	close(fd);
 }
 
-void storm_readers(const struct storm *storm)
+void storm_readers(struct storm *storm)
 {
 	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ };
 	glob_t found;
 
+	storm->end = now_ns() + storm->time;
 	while (now_ns() < storm->end) {
 		for (size_t i = 0; i < ARRAY_SIZE(system); i++)
 			storm_read_file(system[i]);
@@ -98,7 +99,7 @@ static void set_switch(const char *path, const char *text)
 		close(fd);
 }
 
-void storm_toggles(const struct storm *storm)
+void storm_toggles(struct storm *storm)
 {
 	glob_t found;
 
@@ -146,7 +147,7 @@ static int arm_some_file(void)
 	return fd;
 }
 
-void storm_triggers(const struct storm *storm)
+void storm_triggers(struct storm *storm)
 {
 	struct pollfd pfd[NR_TRIGGERS];
 
@@ -170,18 +171,18 @@ void storm_triggers(const struct storm *storm)
 /* ---- Everything at once ---- */
 
 struct job {
-	void (*fn)(const struct storm *storm);
+	void (*fn)(struct storm *storm);
 	struct storm storm;
 };
 
 static void run_job(void *arg)
 {
-	const struct job *job = arg;
+	struct job *job = arg;
 
 	job->fn(&job->storm);
 }
 
-pid_t storm_start(void (*fn)(const struct storm *storm), const struct storm *storm, int policy)
+pid_t storm_start(void (*fn)(struct storm *storm), const struct storm *storm, int policy)
 {
 	struct job job = { .fn = fn, .storm = *storm };
 	const struct load load = {
@@ -197,9 +198,9 @@ pid_t storm_start(void (*fn)(const struct storm *storm), const struct storm *sto
 
 #define AT_ONCE	3
 
-void storm_chaos(const struct storm *storm)
+void storm_chaos(struct storm *storm)
 {
-	static void (* const all[])(const struct storm *storm) = {
+	static void (* const all[])(struct storm *storm) = {
 		storm_affinity, storm_iowait_affinity, storm_policy, storm_stop, storm_ptrace,
 		storm_freeze, storm_kill, storm_fork, storm_threads, storm_cgroup_move,
 		storm_cpu_limit, storm_naps, storm_ping_pong, storm_boost, storm_reclaim,
@@ -209,12 +210,14 @@ void storm_chaos(const struct storm *storm)
 
 	while (!storm_over(storm)) {
 		int first = storm_chance(nr), step = 1 + storm_chance((nr - 1) / AT_ONCE);
-		__u64 end = now_ns() + (1 + storm_chance(4)) * NSEC_PER_SEC;
-		struct storm part = *storm;
+		__u64 time = (1 + storm_chance(4)) * NSEC_PER_SEC, left = storm->end - now_ns();
+		const struct storm part = {
+			.time = time < left ? time : left,
+			.disk = storm->disk,
+			.top = storm->top,
+		};
 		pid_t pid[AT_ONCE];
 
-		if (end < part.end)
-			part.end = end;
 		for (int i = 0; i < AT_ONCE; i++)
 			pid[i] = storm_start(all[(first + i * step) % nr], &part, SCHED_FIFO);
 		for (int i = 0; i < AT_ONCE; i++)

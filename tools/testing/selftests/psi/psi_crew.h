@@ -11,8 +11,11 @@
 #define CREW	6
 #define BLOCK	4096
 
-/* Asked before each thing that is done, which it counts as an event. */
-bool storm_over(const struct storm *storm);
+/*
+ * Asked before each thing that is done, which it counts as an event. The first one to ask has
+ * its tasks: from then on the time of the storm runs, and that one thing is always done.
+ */
+bool storm_over(struct storm *storm);
 void storm_count(void);
 
 /* The tasks that a storm plays with. */

@@ -2,7 +2,6 @@
 /* Storms: everything that can happen to a task. See psi_storm.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,9 +103,11 @@ void storm_count(void)
 		__atomic_fetch_add(events, 1, __ATOMIC_RELAXED);
 }
 
-bool storm_over(const struct storm *storm)
+bool storm_over(struct storm *storm)
 {
-	if (now_ns() >= storm->end)
+	if (!storm->end)
+		storm->end = now_ns() + storm->time;
+	else if (now_ns() >= storm->end)
 		return true;
 	storm_count();
 	return false;
@@ -116,9 +117,14 @@ bool storm_over(const struct storm *storm)
 
 void read_forever(void *arg)
 {
-	struct reader reader = { .node = arg, .flags = O_DIRECT, .end = ULLONG_MAX };
+	int fd = open(arg, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	void *buf = aligned_alloc(BLOCK, BLOCK);
 
-	read_blocks(&reader);
+	if (!buf || fd < 0)
+		psi_die("%s: %s", (char *)arg, strerror(errno));
+	while (pread(fd, buf, BLOCK, 0) == BLOCK)
+		;
+	psi_die("%s: %s", (char *)arg, strerror(errno));
 }
 
 pid_t storm_reader(const char *disk)
@@ -138,7 +144,7 @@ void nap_forever(void *arg)
 
 /* ---- Storms on single tasks ---- */
 
-void storm_affinity(const struct storm *storm)
+void storm_affinity(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = spin };
 	struct crew crew;
@@ -152,7 +158,7 @@ void storm_affinity(const struct storm *storm)
 }
 
 /* They are asleep nearly always, so it is the wake-up that takes them along. */
-void storm_iowait_affinity(const struct storm *storm)
+void storm_iowait_affinity(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = read_forever, .arg = (void *)storm->disk };
 	struct crew crew;
@@ -169,7 +175,7 @@ void storm_iowait_affinity(const struct storm *storm)
  * Not SCHED_DEADLINE: on a host that is late, 6.12 warns "dl_rq->this_bw > old" when a task
  * leaves that class or comes to it, without PSI as well. See deadline_test.
  */
-void storm_policy(const struct storm *storm)
+void storm_policy(struct storm *storm)
 {
 	static const int policies[] = {
 		SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR
@@ -187,7 +193,7 @@ void storm_policy(const struct storm *storm)
 	crew_stop(&crew);
 }
 
-void storm_stop(const struct storm *storm)
+void storm_stop(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = nap_forever };
 	struct crew crew;
@@ -207,7 +213,7 @@ static void ptrace_or_die(int request, pid_t pid)
 		psi_die("ptrace: %s", strerror(errno));
 }
 
-void storm_ptrace(const struct storm *storm)
+void storm_ptrace(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = nap_forever };
 	struct crew crew;
@@ -227,7 +233,7 @@ void storm_ptrace(const struct storm *storm)
 	crew_stop(&crew);
 }
 
-void storm_kill(const struct storm *storm)
+void storm_kill(struct storm *storm)
 {
 	const struct load loads[] = {
 		{ .cpu = -1, .fn = spin },
@@ -263,13 +269,13 @@ static void fork_forever(void *arg)
 	}
 }
 
-void storm_fork(const struct storm *storm)
+void storm_fork(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = fork_forever };
 	struct crew crew;
 
 	crew_start(&crew, &load);
-	sleep_until(storm->end);
+	sleep_for(storm->time);
 	crew_stop(&crew);
 }
 
@@ -294,7 +300,7 @@ static void thread_forever(void *arg)
 	}
 }
 
-void storm_threads(const struct storm *storm)
+void storm_threads(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = thread_forever };
 	struct crew crew;
@@ -378,7 +384,7 @@ bool group_move(const char *group, pid_t pid)
 	return group_try(group, "cgroup.procs", text);
 }
 
-void storm_freeze(const struct storm *storm)
+void storm_freeze(struct storm *storm)
 {
 	const char *group = group_make(storm, "freeze", "+cpu");
 	const struct load load = { .cpu = -1, .cgroup = group, .fn = nap_forever };
@@ -396,7 +402,7 @@ void storm_freeze(const struct storm *storm)
 	cgroup_remove(group);
 }
 
-void storm_cgroup_move(const struct storm *storm)
+void storm_cgroup_move(struct storm *storm)
 {
 	const char *groups[3];
 	const struct load spinner = { .cpu = -1, .fn = nap_forever };
@@ -420,7 +426,7 @@ void storm_cgroup_move(const struct storm *storm)
 }
 
 /* Tasks that are taken off the queue with their group, and killed there. */
-void storm_cpu_limit(const struct storm *storm)
+void storm_cpu_limit(struct storm *storm)
 {
 	const char *group = group_make(storm, "cpu_limit", "+cpu");
 	const struct load load = { .cpu = -1, .cgroup = group, .fn = nap_forever };
@@ -442,7 +448,7 @@ void storm_cpu_limit(const struct storm *storm)
 
 /* ---- Wake-ups ---- */
 
-void storm_naps(const struct storm *storm)
+void storm_naps(struct storm *storm)
 {
 	const struct load load = { .cpu = -1, .fn = nap_forever };
 	struct crew crew;
@@ -466,7 +472,7 @@ static void echo_forever(void *arg)
 			break;
 }
 
-void storm_ping_pong(const struct storm *storm)
+void storm_ping_pong(struct storm *storm)
 {
 	int there[2], back[2];
 	int ends[2][2];
@@ -535,7 +541,7 @@ static pid_t start_passer(int pipes[NR_PIPES][2], int nr)
 	return load_start(&load);
 }
 
-void storm_pipes(const struct storm *storm)
+void storm_pipes(struct storm *storm)
 {
 	int pipes[NR_PIPES][2];
 	const char *groups[3];
@@ -591,7 +597,7 @@ static void lock_forever(void *arg)
 	}
 }
 
-void storm_boost(const struct storm *storm)
+void storm_boost(struct storm *storm)
 {
 	pthread_mutex_t *mutex = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -667,7 +673,7 @@ static void fail_forever(void *arg)
 }
 
 /* Half of the device fails, and which half changes. It is not over before something failed. */
-void storm_errors(const struct storm *storm)
+void storm_errors(struct storm *storm)
 {
 	struct load load = { .cpu = -1, .fn = fail_forever };
 	const char *groups[2];
@@ -724,7 +730,7 @@ static void thrash_forever(void *arg)
 }
 
 /* Tasks in memory-stall sections that are moved, stopped and killed there. */
-void storm_reclaim(const struct storm *storm)
+void storm_reclaim(struct storm *storm)
 {
 	const char *group = group_make(storm, "reclaim", "+memory");
 	const struct load load = {
@@ -778,7 +784,7 @@ static void cpu_switch(int cpu, bool on)
 	cpus_unlock(lock);
 }
 
-void storm_hotplug(const struct storm *storm)
+void storm_hotplug(struct storm *storm)
 {
 	const struct load naps = { .cpu = -1, .fn = nap_forever };
 	const struct load reads = { .cpu = -1, .fn = read_forever, .arg = (void *)storm->disk };

@@ -19,52 +19,54 @@ void storm_events_begin(void);
 unsigned long storm_events(void);
 
 /**
- * struct storm - what a storm may use
- * @end: when it ends
+ * struct storm - how long a storm lasts, and what it may use
+ * @time: from when its tasks are there, which may take a while where CPUs are scarce
+ * @end: when it ends: 0 until its tasks are there
  * @disk: a device that takes some milliseconds, for tasks asleep in iowait
  * @top: its cgroups are below this one, or below the root when it is NULL
  */
 struct storm {
+	__u64 time;
 	__u64 end;
 	const char *disk;
 	const char *top;
 };
 
-void storm_affinity(const struct storm *storm);
-void storm_iowait_affinity(const struct storm *storm);
-void storm_policy(const struct storm *storm);
-void storm_stop(const struct storm *storm);
-void storm_ptrace(const struct storm *storm);
-void storm_freeze(const struct storm *storm);
-void storm_kill(const struct storm *storm);
-void storm_fork(const struct storm *storm);
-void storm_threads(const struct storm *storm);
-void storm_cgroup_move(const struct storm *storm);
-void storm_cpu_limit(const struct storm *storm);
-void storm_naps(const struct storm *storm);
-void storm_ping_pong(const struct storm *storm);
-void storm_boost(const struct storm *storm);
-void storm_reclaim(const struct storm *storm);
-void storm_pipes(const struct storm *storm);
-void storm_errors(const struct storm *storm);
-void storm_swap(const struct storm *storm);
-void storm_high(const struct storm *storm);
-void storm_oom(const struct storm *storm);
-void storm_hotplug(const struct storm *storm);
+void storm_affinity(struct storm *storm);
+void storm_iowait_affinity(struct storm *storm);
+void storm_policy(struct storm *storm);
+void storm_stop(struct storm *storm);
+void storm_ptrace(struct storm *storm);
+void storm_freeze(struct storm *storm);
+void storm_kill(struct storm *storm);
+void storm_fork(struct storm *storm);
+void storm_threads(struct storm *storm);
+void storm_cgroup_move(struct storm *storm);
+void storm_cpu_limit(struct storm *storm);
+void storm_naps(struct storm *storm);
+void storm_ping_pong(struct storm *storm);
+void storm_boost(struct storm *storm);
+void storm_reclaim(struct storm *storm);
+void storm_pipes(struct storm *storm);
+void storm_errors(struct storm *storm);
+void storm_swap(struct storm *storm);
+void storm_high(struct storm *storm);
+void storm_oom(struct storm *storm);
+void storm_hotplug(struct storm *storm);
 
 /*
  * Companions: these play with the pressure files of all cgroups that a storm has, and end
  * badly when they see what must not be.
  */
-void storm_readers(const struct storm *storm);
-void storm_toggles(const struct storm *storm);
-void storm_triggers(const struct storm *storm);
+void storm_readers(struct storm *storm);
+void storm_toggles(struct storm *storm);
+void storm_triggers(struct storm *storm);
 
 /* A process that is this storm; whoever plays with tasks is SCHED_FIFO and comes before them. */
-pid_t storm_start(void (*fn)(const struct storm *storm), const struct storm *storm, int policy);
+pid_t storm_start(void (*fn)(struct storm *storm), const struct storm *storm, int policy);
 
 /* Some of all the storms at a time, chosen by chance; and others after a while. */
-void storm_chaos(const struct storm *storm);
+void storm_chaos(struct storm *storm);
 
 /* A task that reads from the device for ever, asleep in iowait most of the time. */
 pid_t storm_reader(const char *disk);

@@ -143,7 +143,7 @@ static void set_both(const char * const groups[2], const char *file, const char 
 }
 
 /* Reclaim, swap-out and swap-in, with a limit that changes below them. */
-void storm_swap(const struct storm *storm)
+void storm_swap(struct storm *storm)
 {
 	static const char * const high[] = { "1048576", "3145728", "max" };
 	unsigned long reads;
@@ -172,7 +172,7 @@ void storm_swap(const struct storm *storm)
 }
 
 /* Without swap there is nothing to reclaim: they are held back, asleep in a memory stall. */
-void storm_high(const struct storm *storm)
+void storm_high(struct storm *storm)
 {
 	static const char * const high[] = { "1048576", "4194304", "max" };
 	const char *groups[2];
@@ -194,7 +194,7 @@ void storm_high(const struct storm *storm)
 }
 
 /* Killed in the middle of reclaim, one by one or the whole cgroup at once. */
-void storm_oom(const struct storm *storm)
+void storm_oom(struct storm *storm)
 {
 	const char *groups[2];
 	struct crew crew;

@@ -38,7 +38,7 @@ FIXTURE(storms) {
 #define MAX_JOBS 8
 
 FIXTURE_VARIANT(storms) {
-	void (*fn[MAX_JOBS])(const struct storm *storm);
+	void (*fn[MAX_JOBS])(struct storm *storm);
 };
 
 FIXTURE_VARIANT_ADD(storms, of_wake_ups_and_migrations) {
@@ -94,7 +94,7 @@ FIXTURE_TEARDOWN(storms)
 TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 {
 	const struct storm storm = {
-		.end = now_ns() + storm_time(2 * NSEC_PER_SEC),
+		.time = storm_time(2 * NSEC_PER_SEC),
 		.disk = self->disk.node,
 		.top = DEEP,
 	};
