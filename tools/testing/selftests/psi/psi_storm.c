@@ -49,16 +49,18 @@ void crew_stop(struct crew *crew)
 		load_stop(crew->pid[i]);
 }
 
-/*
- * A task that 6.12 is to move to a CPU that is coming or going may stay where it must not be.
- * With PREEMPT_RT that ends in a warning of affine_move_task(), without PSI as well, once it is
- * preempted under a lock. There, and only there, moves and changes of CPUs wait for each other.
- */
+static bool moves_overlap;
+
+void storm_moves_overlap(void)
+{
+	moves_overlap = true;
+}
+
 static int cpus_lock(int how)
 {
 	int fd;
 
-	if (!kernel_is_preempt_rt())
+	if (moves_overlap || !kernel_is_preempt_rt())
 		return -1;
 	fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || flock(fd, how))

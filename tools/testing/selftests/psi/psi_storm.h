@@ -62,6 +62,14 @@ void storm_readers(struct storm *storm);
 void storm_toggles(struct storm *storm);
 void storm_triggers(struct storm *storm);
 
+/*
+ * Lets tasks move while CPUs come and go on PREEMPT_RT too. A task that 6.12 is to move to a CPU
+ * that is coming or going may stay where it must not be. With PREEMPT_RT that ends in a warning
+ * of affine_move_task(), without PSI as well, once it is preempted under a lock. So there, and
+ * only there, moves and changes of CPUs wait for each other.
+ */
+void storm_moves_overlap(void);
+
 /* A process that is this storm; whoever plays with tasks is SCHED_FIFO and comes before them. */
 pid_t storm_start(void (*fn)(struct storm *storm), const struct storm *storm, int policy);
 

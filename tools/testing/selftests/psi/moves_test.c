@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Moves of tasks to CPUs that come and go: why storms on PREEMPT_RT go without
+ *
+ * This is about kernels without PSI: with PREEMPT_RT 6.12 fails it, with a warning. See
+ * storm_moves_overlap(). ci/storms runs it.
+ */
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_storm.h"
+
+FIXTURE(moves) {
+	struct slow_disk disk;
+};
+
+FIXTURE_SETUP(moves)
+{
+	if (!access(PSI_CPU, F_OK))
+		SKIP(return, "this is about kernels without PSI");
+	cgroup_moves_are_fast();
+	cpus_use(cpus_possible());
+	set_policy(0, SCHED_FIFO, 50);
+	slow_disk_create(&self->disk, "psi_moves", 5 * NSEC_PER_MSEC, 64);
+}
+
+FIXTURE_TEARDOWN(moves)
+{
+	slow_disk_remove(&self->disk);
+}
+
+TEST_F_TIMEOUT(moves, while_cpus_come_and_go_make_no_kernel_warn, STORM_TIMEOUT)
+{
+	struct storm storm = {
+		.time = storm_time(5 * NSEC_PER_SEC),
+		.disk = self->disk.node,
+	};
+	pid_t pid;
+
+	storm_events_begin();
+	storm_moves_overlap();
+	pid = storm_start(storm_hotplug, &storm, SCHED_FIFO);
+	storm_pipes(&storm);
+	load_wait(pid);
+	ksft_print_msg("%lu events\n", storm_events());
+	EXPECT_LT(0, storm_events());
+}
+
+TEST_HARNESS_MAIN
