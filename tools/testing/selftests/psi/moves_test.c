@@ -36,13 +36,15 @@ TEST_F_TIMEOUT(moves, while_cpus_come_and_go_make_no_kernel_warn, STORM_TIMEOUT)
 		.time = storm_time(5 * NSEC_PER_SEC),
 		.disk = self->disk.node,
 	};
-	pid_t pid;
+	pid_t pid[2];
 
 	storm_events_begin();
 	storm_moves_overlap();
-	pid = storm_start(storm_hotplug, &storm, SCHED_FIFO);
-	storm_pipes(&storm);
-	load_wait(pid);
+	pid[0] = storm_start(storm_hotplug, &storm, SCHED_FIFO);
+	pid[1] = storm_start(storm_ping_pong, &storm, SCHED_FIFO);
+	storm_ping_pong(&storm);
+	for (int i = 0; i < 2; i++)
+		load_wait(pid[i]);
 	ksft_print_msg("%lu events\n", storm_events());
 	EXPECT_LT(0, storm_events());
 }
