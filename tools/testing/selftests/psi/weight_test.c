@@ -341,8 +341,8 @@ TEST_F_TIMEOUT(two_cpus, show_the_same_when_read_at_50_hz_and_unread, 100)
 		stall_next_to_bursts(read, &result);
 		snprintf(row, sizeof(row), "CPU 0 stalled, CPU 1 in bursts: some, %s", how[read]);
 		report_row(row, "%.2f", result.some[0]);
-		ksft_print_msg("up to %.2f %%, must be %.2f to %.2f %%\n", result.some[1], result.least,
-			       result.most);
+		ksft_print_msg("up to %.2f %%, must be %.2f to %.2f %%\n", result.some[1],
+			       result.least, result.most);
 		EXPECT_LE(result.least - TOLERANCE, result.some[1]);
 		EXPECT_GE(result.most + TOLERANCE, result.some[0]);
 	}
