@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_storm.h"
 
 FIXTURE(moves) {
@@ -19,7 +18,6 @@ FIXTURE_SETUP(moves)
 {
 	if (!access(PSI_CPU, F_OK))
 		SKIP(return, "this is about kernels without PSI");
-	cgroup_moves_are_fast();
 	cpus_use(cpus_possible());
 	set_policy(0, SCHED_FIFO, 50);
 	slow_disk_create(&self->disk, "psi_moves", 5 * NSEC_PER_MSEC, 64);
