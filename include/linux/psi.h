@@ -82,7 +82,7 @@ enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_NR_FILES };
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
 
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
-	    const char *text, size_t len, struct file *file, struct kernfs_node *kn,
+	    const char *text, struct file *file, struct kernfs_node *kn,
 	    wait_queue_head_t *wait);
 void psi_disarm(struct psi_trigger *trigger);
 bool psi_collect(struct psi_trigger *trigger);

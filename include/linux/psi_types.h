@@ -13,18 +13,18 @@ struct psi_group;
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
- * @own: one of PSI's own threads, which take the CPU from nobody
+ * @worker: one of PSI's own threads, which take the CPU from nobody
  * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
- * the task itself writes @in_stall and @own, with that lock held.
+ * the task itself writes @in_stall and @worker, with that lock held.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
 	struct psi_group	*group;
 	u8			attrs;
 	bool			in_stall;
-	bool			own;
+	bool			worker;
 #ifdef CONFIG_PSI_DEBUG
 	struct hlist_node	node;
 #endif

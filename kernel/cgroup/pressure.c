@@ -29,7 +29,7 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 
 	/* Files are drained before the cgroup goes, so neither goes meanwhile. */
 	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
-		      buf, nbytes, of->file, of->kn, NULL);
+		      buf, of->file, of->kn, NULL);
 	return ret ?: nbytes;
 }
 

@@ -7,8 +7,11 @@
 #define _KERNEL_SCHED_PSI_H
 
 #include <linux/llist.h>
+#include <linux/mutex.h>
 #include <linux/psi.h>
 #include <linux/refcount.h>
+#include <linux/seqlock.h>
+#include <linux/timerqueue.h>
 
 #ifdef CONFIG_PSI
 
@@ -62,57 +65,67 @@ struct psi_counts {
 };
 
 /**
- * struct psi_cpu - a group on one CPU
+ * struct psi_group_cpu - a group on one CPU
  * @counts: contributors by attribute
  * @up: where a change of what the group shows has to be applied, %NULL for nowhere
  * @delegate: the child that stands for the group, see "Delegation" in psi.c
- * @last: where the last change came from: a child, what stands for one, or %NULL
- *	  for a task; the group itself while it delegates
+ * @last: where the last change came from: a child, the end of the chain below a child,
+ *	  or %NULL for a task; the group itself while it delegates
  * @attrs: attributes with a count above zero: what the group shows
  * @states: pressure states that hold now, a function of @attrs
- * @kept: the states whose time is kept: all, or none in a group switched off
- * @tell: psi_tell() is called when one of these states holds after a change
- * @watched: the states that a trigger waits for
+ * @enabled: the states whose time is measured: all, or none in a group switched off
+ * @slow: psi_walk_slow() is called when one of these states holds after a change
  * @streak: changes that still have to come from @last until it may stand for the group
  * @level: depth of the cgroup, of which the system is the root: higher than that of
  *	   any group above it
- * @times: per state, the time in it since the last fold in ns; while the state
- *	   holds, the clock at which it began less that, see "Time" in psi.c. While
- *	   there is a @delegate, what the group has more than that
+ * @times: per state, the time in it so far in ns; while the state holds, the clock at
+ *	   which it began less that, see "Time" in psi.c. While there is a @delegate,
+ *	   what the group has more than that
  * @parent: the parent group on the same CPU, %NULL for the system
  * @group: the group this is a part of
  * @recount: contributors by attribute, counted by psi_debug.c
  * @shows: attributes by that count
- * @taken: when the fold last took the times, ns of rq_clock()
+ * @checked: times when psi_debug.c last checked them, ns
+ * @checked_at: when that was, ns of rq_clock()
  *
  * While there is a @delegate, @counts, @attrs, @states and @up are out of date.
  *
- * Written under the lock of the CPU's runqueue. @times, @states and @delegate, which
- * readers look at without, change inside a write section of the CPU's psi_seq.
- * psi_watch() peeks at @tell and @watched as well: what is out of date there costs it
- * the lock, or somebody an alarm for nothing.
+ * Written under the lock of the CPU's runqueue. @times, @states and @delegate change
+ * inside a write section of the CPU's psi_seq: readers look at them without the lock.
+ * psi_watch() reads @slow, @states and @delegate without either; its comment says why
+ * that is enough.
  */
-struct psi_cpu {
+struct psi_group_cpu {
 	struct psi_counts	counts;
-	struct psi_cpu		*up;
-	struct psi_cpu		*delegate;
-	struct psi_cpu		*last;
+	struct psi_group_cpu	*up;
+	struct psi_group_cpu	*delegate;
+	struct psi_group_cpu	*last;
 	u8			attrs;
 	u8			states;
-	u8			kept;
-	u8			tell;
-	u8			watched;
+	u8			enabled;
+	u8			slow;
 	u8			streak;
 	u16			level;
 	u64			times[PSI_NR_STATES];
-	struct psi_cpu		*parent;
+	struct psi_group_cpu	*parent;
 	struct psi_group	*group;
 #ifdef CONFIG_PSI_DEBUG
 	struct psi_counts	recount;
 	u8			shows;
-	u64			taken;
+	u64			checked[PSI_NR_STATES];
+	u64			checked_at;
 #endif
 } ____cacheline_aligned;
+
+/**
+ * struct psi_mean - weighted mean of the times of some CPUs in a window
+ * @stall: per state, the mean, in ns
+ * @weight: sum of the weights, in ns
+ */
+struct psi_mean {
+	u64			stall[PSI_NR_STATES];
+	u64			weight;
+};
 
 /**
  * struct psi_avgs - running averages of one group
@@ -128,20 +141,52 @@ struct psi_avgs {
 	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
 };
 
-/* Who serves a trigger: an ordinary thread, or one of real-time priority. */
-enum psi_class { PSI_ORDINARY, PSI_REALTIME, PSI_NR_CLASSES };
+/**
+ * struct psi_slot - the times of a group on a CPU, as the fold or a sampler saw them
+ * @times: per state, ns
+ * @weight: the weight of the CPU in the window of the fold that ended then, in ns
+ */
+struct psi_slot {
+	u64			times[PSI_NR_STATES];
+	u64			weight;
+};
+
+/**
+ * struct psi_seen_cpu - what was seen of one CPU
+ * @cpu: the CPU
+ * @slot: one or more
+ */
+struct psi_seen_cpu {
+	int			cpu;
+	struct psi_slot		slot[];
+};
+
+/**
+ * struct psi_seen - what was seen of the CPUs that a group was ever in use on
+ * @nr: how many
+ * @slots: for each CPU
+ * @entries: by ascending number. A CPU that is missing was seen with no time at all
+ */
+struct psi_seen {
+	unsigned int		nr;
+	unsigned int		slots;
+	u64			entries[];
+};
+
+/* The thread that serves a trigger: an ordinary one, or one of real-time priority. */
+enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
 /**
  * struct psi_alarm - tells a monitor that a watched state began in a group
- * @link: in the list of the monitor's worker
- * @queued: the alarm is on that list, and holds a reference to the group
- * @since: time of the state that set @queued
+ * @link: in the inbox of the monitor
+ * @queued: the alarm is raised, and was not answered yet
  * @begun: states that began, a bit mask
- * @states: states that the monitor is to be told of, a bit mask
+ * @since: time of the state that set @queued, ns of rq_clock()
+ * @states: states that resting samplers wait for, a bit mask
  *
- * Raised under the lock of a CPU's runqueue, or that of the group with interrupts
- * disabled. Who sets @queued writes @since, then adds @link; the monitor reads both
- * before it clears @queued. @states changes under the lock of the group.
+ * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The side that
+ * sets @queued writes @since, then adds @link; the monitor reads both before it clears
+ * @queued. @states changes under the lock of the watch.
  */
 struct psi_alarm {
 	struct llist_node	link;
@@ -152,64 +197,125 @@ struct psi_alarm {
 };
 
 /**
+ * struct psi_watch - the samplers of a group that one monitor serves
+ * @group: the group
+ * @prio: which monitor
+ * @lock: protects @samplers, @due, @alarm.states, what the samplers hold and their triggers
+ * @samplers: all of them
+ * @due: those at work, by the time they are due
+ * @at_work: whether there are any
+ * @alarm: wakes those that rest
+ * @queued: in the queue of the monitor, by the time the first sampler is due
+ * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
+ * @alarmed: the monitor took the alarm from its inbox; the monitor's
+ *
+ * Allocated with the first trigger, freed with the group.
+ */
+struct psi_watch {
+	struct psi_group	*group;
+	enum psi_prio		prio;
+	struct mutex		lock;
+	struct list_head	samplers;
+	struct timerqueue_head	due;
+	bool			at_work;
+	struct psi_alarm	alarm;
+	struct timerqueue_node	queued;
+	bool			in_queue;
+	bool			alarmed;
+};
+
+/**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
  * @cpus: the group on each possible CPU
- * @refs: the cgroup has a reference, and so has each list or sampler it is in
- * @listed: the group is on the list of the clock
+ * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the lock of
+ *	     that CPU's runqueue
+ * @watch: the samplers of each priority, %NULL before the first trigger
+ * @watched: per priority, the states that triggers wait for
+ * @removed: the cgroup is gone
+ * @seen: the times that the fold saw last
+ * @rcu: frees the group when nobody looks through a delegation any more
+ * @refs: the cgroup has a reference, and so has each list that the group is in
+ * @listed: the group is on the list of the fold, or in its inbox
+ * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
  * @joined: when the group last got on that list with nothing stalled before,
  *	    ns of local_clock()
- * @lock: serialises folds, readers and triggers, protects what follows up to @alarms
+ * @seq: write sections are those of the fold, which is the only writer down to @avgs
+ * @folds: how many windows ended; the slot of @seen that has the end of the last one is
+ *	   psi_last_slot()
  * @total: per state, pressure folded so far, in ns
- * @shown: per state, the largest total a reader has seen, in ns
  * @avgs: the averages
- * @samplers: what the triggers of the group look at
- * @alarms: how monitors are told
- * @rcu: frees it when nobody looks through a delegation any more
- * @cpumask: CPUs that the next fold visits, as they had activity since the last;
- *	     bits are set under the lock of that CPU's runqueue and cleared with @lock
- *	     held as well
+ * @shown: per state, the largest total a reader has seen, in ns
  */
 struct psi_group {
-	struct psi_cpu __percpu	*cpus;
+	/* read often, written hardly ever */
+	struct psi_group_cpu __percpu *cpus;
+	cpumask_var_t		cpumask;
+	struct psi_watch	*watch[PSI_NR_PRIOS];
+	u8			watched[PSI_NR_PRIOS];
+	bool			removed;
+	struct psi_seen __rcu	*seen;
+	struct rcu_head		rcu;
+
 	refcount_t		refs;
 	atomic_t		listed;
-	struct llist_node	active;
+	union {
+		struct llist_node inbox;
+		struct list_head active;
+	};
 	atomic64_t		joined;
-	/* between folds, readers and triggers */
-	spinlock_t		lock;
+	/* written by the fold */
+	seqcount_t		seq;
+	unsigned int		folds;
 	u64			total[PSI_NR_STATES];
-	u64			shown[PSI_NR_STATES];
 	struct psi_avgs		avgs;
-	struct list_head	samplers;
-	struct psi_alarm	alarms[PSI_NR_CLASSES];
-	struct rcu_head		rcu;
-	cpumask_var_t		cpumask;
+	/* written by readers */
+	atomic64_t		shown[PSI_NR_STATES];
 };
+
+/* The states that triggers of a group wait for, of whatever priority. */
+static inline unsigned int psi_watched(const struct psi_group *group)
+{
+	return READ_ONCE(group->watched[PSI_NORMAL]) | READ_ONCE(group->watched[PSI_REALTIME]);
+}
+
+/* The slot of psi_group.seen that readers use; the fold fills the other one. */
+static inline unsigned int psi_last_slot(const struct psi_group *group)
+{
+	return READ_ONCE(group->folds) % 2;
+}
 
 /* The first CPU after @cpu that the next fold visits. */
 static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 {
-	/* Who joins while we look may be seen or not: what it has to add has only begun. */
+	/* A CPU that joins meanwhile may be seen or not: what it has to add has only begun. */
 	return data_race(cpumask_next(cpu, group->cpumask));
 }
 
-/* With the group locked, so that none leaves. */
 #define psi_for_each_cpu(cpu, group) \
 	for ((cpu) = -1; ((cpu) = psi_next_cpu(group, cpu)) < nr_cpu_ids;)
+
+/* Between the files */
+
+void psi_ignore_current(void);
+void psi_count_preempted(void);
+void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now);
+
+void psi_group_init(struct psi_group *group, struct psi_group *parent, int level);
+void psi_group_put(struct psi_group *group);
+void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now);
+void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now);
+
+void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
+void psi_avgs_init(struct psi_avgs *avgs, u64 now);
+void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
 
 #ifdef CONFIG_PSI_DEBUG
 void psi_debug_note(struct task_struct *p, int cpu);
 void psi_debug_check(void);
-
-static inline void psi_debug_taken(struct psi_cpu *pc, u64 now)
-{
-	pc->taken = now;
-}
 #else
 static inline void psi_debug_note(struct task_struct *p, int cpu) { }
 static inline void psi_debug_check(void) { }
-static inline void psi_debug_taken(struct psi_cpu *pc, u64 now) { }
 #endif
 
 void __psi_enqueue(struct rq *rq, struct task_struct *p);

@@ -10,25 +10,9 @@
  *
  *	T_s = sum_c(t_s[c] * w[c]) / sum_c(w[c]),	w[c] = t_nonidle[c]
  *
- *   psi_add_cpu() adds one CPU at a time, T += (t - T) * w / (W + w), in ns
+ *   psi_mean_add() adds one CPU at a time, T += (t - T) * w / (W + w), in ns
  *   throughout: neither weights nor products lose bits, whatever the length of
  *   the window, and each CPU rounds by less than 2 ns.
- *
- * The fold
- *
- *   T_s depends on where a window begins and ends, so windows must not depend
- *   on who looks. They end when the fold takes the per-CPU times away, and the
- *   fold runs at every PSI_PERIOD of the clock, for all groups. A reader sees
- *   the total of all folds plus the T_s of the running window so far, and ends
- *   nothing. T_s of a running window may shrink as weights change; psi_group.shown
- *   keeps what is printed from going backwards until the total catches up.
- *
- *   A group is folded while it is on the list psi_active, on the CPUs in its
- *   cpumask. The walk puts both there, at the first activity on a CPU; the fold
- *   takes a CPU away when the group is idle on it, and the group when no CPU is
- *   left. Cost: O(groups active on a CPU, CPUs), and at most PSI_CHAIN times that where
- *   groups delegate; nothing for CPUs that a group does not use, nothing for groups
- *   that sleep.
  *
  * Averages
  *
@@ -44,16 +28,6 @@
  *
  *   What would raise a share above 1, and what a division leaves, is kept for the
  *   next period. Stall moves from the window to periods; none appears or is lost.
- *
- * The clock
- *
- *   A worker folds at the end of each period, and goes on while the list has
- *   groups. When there are none it rests, and the first group to join kicks it.
- *   Another wake-up, only to see that nothing has happened, would do worse than
- *   waste time: it would let deferrable work of others run, which is activity.
- *
- *   While a group is off the list it is idle; psi_group.joined is when it got
- *   back on. Up to it, a group that has not been folded since had no stall.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -68,11 +42,6 @@
 /* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
 static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
 
-static u64 psi_clock_work(struct psi_worker *worker);
-
-/* Its inbox has the groups that the next fold visits. */
-static struct psi_worker psi_clock = { .name = "psi", .work = psi_clock_work };
-
 /*
  * Arithmetic: no clock, no locks, all inputs are arguments
  */
@@ -84,27 +53,30 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 }
 
 /**
- * psi_add_cpu - add one CPU to the pressure of a window
- * @stall: per state, the weighted mean so far, in ns
- * @weight: sum of the weights so far, in ns
+ * psi_mean_add - add one CPU to a weighted mean
+ * @mean: the mean of the CPUs so far
  * @times: the times of the CPU in that window, in ns
+ * @states: the states that matter
  */
-static void psi_add_cpu(u64 *stall, u64 *weight, const u64 *times)
+static void psi_mean_add(struct psi_mean *mean, const u64 *times, unsigned int states)
 {
-	u64 w = times[PSI_NONIDLE], sum = *weight + w;
+	u64 w = times[PSI_NONIDLE], sum = mean->weight + w;
 	int s;
 
 	if (!w)
 		return;
-	if (!*weight) {
+	if (!mean->weight) {
 		/* Mostly there is one. */
-		memcpy(stall, times, PSI_NR_STATES * sizeof(*stall));
-	} else {
-		for (s = 0; s < PSI_NR_STATES; s++)
-			stall[s] = psi_muldiv(stall[s], *weight, sum) +
-				   psi_muldiv(times[s], w, sum);
+		memcpy(mean->stall, times, sizeof(mean->stall));
+		mean->weight = w;
+		return;
 	}
-	*weight = sum;
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (states & BIT(s))
+			mean->stall[s] = psi_muldiv(mean->stall[s], mean->weight, sum) +
+					 psi_muldiv(times[s], w, sum);
+	}
+	mean->weight = sum;
 }
 
 /* factor^n in units of 2^-32, for a factor below 1 */
@@ -157,7 +129,7 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
  * @avgs: the averages, zeroed
  * @now: ns of local_clock()
  */
-static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
+void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 {
 	avgs->at = now;
 	avgs->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
@@ -211,146 +183,16 @@ static unsigned int psi_avg_basis_points(u32 avg)
 	return ((u64)avg * 10000 + PSI_AVG_ONE / 2) >> PSI_AVG_SHIFT;
 }
 
-/*
- * Fold and read
+/**
+ * psi_avgs_update - bring averages to a later time
+ * @avgs: the averages
+ * @idle: up to this time there was no stall since @avgs->at, ns of local_clock()
+ * @now: the later time, ns of local_clock()
+ * @stall: per state, stall since @avgs->at, in ns
  */
-
-/*
- * Bring averages to @now, given the stall of the running window. Up to @joined
- * a group that was not folded had none.
- */
-static void psi_avgs_update(struct psi_avgs *avgs, u64 joined, u64 now, const u64 *stall)
+static void psi_avgs_update(struct psi_avgs *avgs, u64 idle, u64 now, const u64 *stall)
 {
-	if (avgs->at < joined)
-		psi_avgs_advance(avgs, joined, NULL);
+	if (avgs->at < idle)
+		psi_avgs_advance(avgs, idle, NULL);
 	psi_avgs_advance(avgs, now, stall);
 }
-
-static void psi_samplers_fold_cpu(struct psi_group *group, int cpu, const u64 *times);
-static void psi_samplers_fold(struct psi_group *group);
-
-/* End the running window of a group. */
-static void psi_fold_group(struct psi_group *group)
-{
-	u64 times[PSI_NR_STATES], stall[PSI_NR_STATES] = { }, weight = 0, now;
-	int cpu, s;
-
-	spin_lock(&group->lock);
-	now = local_clock();
-	psi_for_each_cpu(cpu, group) {
-		psi_take_cpu(group, cpu, times);
-		psi_add_cpu(stall, &weight, times);
-		psi_samplers_fold_cpu(group, cpu, times);
-	}
-	psi_samplers_fold(group);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		group->total[s] += stall[s];
-	psi_avgs_update(&group->avgs, atomic64_read(&group->joined), now, stall);
-	spin_unlock(&group->lock);
-}
-
-/**
- * psi_read - what a group's files show
- * @group: the group
- * @total: filled in, per state, pressure since the group began, in ns
- * @avgs: filled in, the averages as of the last period that ended
- *
- * Context: Process context. Ends no window, so it changes nothing that others
- *	    will read, but for keeping their totals from going backwards.
- */
-static void psi_read(struct psi_group *group, u64 *total, struct psi_avgs *avgs)
-{
-	u64 times[PSI_NR_STATES], stall[PSI_NR_STATES] = { }, weight = 0, now;
-	int cpu, s;
-
-	spin_lock(&group->lock);
-	now = local_clock();
-	psi_for_each_cpu(cpu, group) {
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
-		psi_add_cpu(stall, &weight, times);
-	}
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		group->shown[s] = max(group->shown[s], group->total[s] + stall[s]);
-		total[s] = group->shown[s];
-	}
-	*avgs = group->avgs;
-	psi_avgs_update(avgs, atomic64_read(&group->joined), now, stall);
-	spin_unlock(&group->lock);
-}
-
-/*
- * The clock
- */
-
-/*
- * The group of @pc becomes active on a CPU that the last fold found it idle on.
- * Called from psi_tell(), under the lock of that CPU's runqueue.
- */
-static void psi_clock_join(struct psi_cpu *pc, int cpu, u64 now)
-{
-	struct psi_group *group = pc->group;
-
-	cpumask_set_cpu(cpu, group->cpumask);
-	/* A full barrier, which pairs with the one in psi_leaves_clock(). */
-	if (atomic_xchg(&group->listed, 1))
-		return;
-	refcount_inc(&group->refs);
-	atomic64_set(&group->joined, now);
-	llist_add(&group->active, &psi_clock.inbox);
-	psi_kick(&psi_clock);
-}
-
-/*
- * After a fold: a group without CPUs leaves the list, unless one joins now. It must have
- * none when it leaves: ->joined, of who comes next, says that there was no stall before.
- */
-static bool psi_leaves_clock(struct psi_group *group)
-{
-	if (psi_next_cpu(group, -1) < nr_cpu_ids)
-		return false;
-	/*
-	 * A CPU that joins sets its bit, then looks at ->listed; here it is the
-	 * other way round. One of the two sees the other, and puts the group back.
-	 */
-	atomic_xchg(&group->listed, 0);
-	return psi_next_cpu(group, -1) >= nr_cpu_ids || atomic_xchg(&group->listed, 1);
-}
-
-static void psi_fold(void)
-{
-	struct llist_node *list = llist_del_all(&psi_clock.inbox);
-	struct psi_group *group, *next;
-
-	llist_for_each_entry_safe(group, next, list, active) {
-		psi_fold_group(group);
-		if (psi_leaves_clock(group))
-			psi_group_put(group);
-		else
-			llist_add(&group->active, &psi_clock.inbox);
-		cond_resched();
-	}
-}
-
-static u64 psi_clock_work(struct psi_worker *worker)
-{
-	static u64 mark;	/* end of the running period, 0 while at rest */
-	u64 now = local_clock();
-
-	if (mark && now >= mark) {
-		psi_fold();
-		psi_debug_check();
-	}
-	if (llist_empty(&worker->inbox))
-		mark = 0;
-	else if (now >= mark)
-		mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
-	return mark ?: PSI_NEVER;
-}
-
-static int __init psi_clock_start(void)
-{
-	if (!static_branch_likely(&psi_disabled))
-		psi_worker_start(&psi_clock);
-	return 0;
-}
-subsys_initcall(psi_clock_start);

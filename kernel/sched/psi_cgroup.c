@@ -57,7 +57,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
-	group->cpus = alloc_percpu(struct psi_cpu);
+	group->cpus = alloc_percpu(struct psi_group_cpu);
 	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
 		free_percpu(group->cpus);
 		kfree(group);
@@ -68,12 +68,50 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	return 0;
 }
 
+/* Whether a group above remembers one on a CPU, which nobody is counted in any more. */
+static bool psi_remembered(struct cgroup *cgrp, int cpu)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+
+	for (cgrp = cgroup_parent(cgrp); cgrp; cgrp = cgroup_parent(cgrp)) {
+		struct psi_group_cpu *above = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
+
+		if (READ_ONCE(above->last) == gc || READ_ONCE(above->delegate) == gc)
+			return true;
+	}
+	return false;
+}
+
+/* Have the groups above forget one on a CPU. */
+static void psi_forget(struct cgroup *cgrp, int cpu)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	struct rq_flags rf;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	raw_write_seqcount_begin(seq);
+	for (cgrp = cgroup_parent(cgrp); cgrp; cgrp = cgroup_parent(cgrp)) {
+		struct psi_group_cpu *above = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
+
+		if (above->delegate == gc)
+			psi_undelegate(above);
+		if (above->last == gc)
+			above->last = NULL;
+	}
+	raw_write_seqcount_end(seq);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
 /**
  * psi_cgroup_free - let go of the group of a cgroup
  * @cgrp: the cgroup; no task is counted in it any more, and it has its parent
  *
- * The clock or a monitor may still hold a reference for a moment. They find the
- * group without a parent.
+ * The fold or a monitor may still hold a reference for a moment. They find the group
+ * without a parent. No change comes from the group any more: a group above that does not
+ * remember it now never will, so the runqueues of CPUs where none does are left alone.
+ *
+ * Context: Process context, may sleep.
  */
 void psi_cgroup_free(struct cgroup *cgrp)
 {
@@ -82,17 +120,15 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	if (!cgrp->psi)
 		return;
 	for_each_possible_cpu(cpu) {
-		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
-		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-		struct rq_flags rf;
+		struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
 
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		raw_write_seqcount_begin(seq);
-		psi_forget(pc);
-		raw_write_seqcount_end(seq);
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+		if (psi_remembered(cgrp, cpu))
+			psi_forget(cgrp, cpu);
+		gc->parent = NULL;
+		gc->up = NULL;
 		cond_resched();
 	}
+	WRITE_ONCE(cgrp->psi->removed, true);
 	psi_group_put(cgrp->psi);
 }
 
@@ -103,15 +139,15 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct psi_cpu *pc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+		struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
 
-		if (pc->parent == per_cpu_ptr(to->cpus, cpu))
+		if (gc->parent == per_cpu_ptr(to->cpus, cpu))
 			continue;
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
-		psi_adopt(pc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
+		psi_adopt(gc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
 		rq_unlock_irqrestore(rq, &rf);
 	}
 }
@@ -150,7 +186,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		struct psi_cpu *pc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
+		struct psi_group_cpu *gc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
@@ -158,7 +194,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(seq);
-		psi_keep(pc, on, cpu, rq_clock(rq));
+		psi_measure(gc, on, cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}

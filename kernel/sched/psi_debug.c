@@ -82,7 +82,7 @@ void psi_debug_note(struct task_struct *p, int cpu)
 }
 
 /* Call @fn for each group, children first. */
-static void psi_debug_each(struct psi_debug *d, void (*fn)(struct psi_cpu *pc, struct psi_debug *d))
+static void psi_debug_each(struct psi_debug *d, void (*fn)(struct psi_group_cpu *gc, struct psi_debug *d))
 {
 #ifdef CONFIG_CGROUPS
 	struct cgroup_subsys_state *pos;
@@ -102,7 +102,7 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 {
 	unsigned int state = READ_ONCE(p->__state);
 
-	if (task_current(rq, p) || per_cpu(psi_held, cpu_of(rq)) == p)
+	if (task_current(rq, p) || per_cpu(psi_preempted, cpu_of(rq)) == p)
 		return psi_task_attrs(p, PSI_RUNS);
 	if (task_on_rq_migrating(p))
 		return 0;
@@ -149,14 +149,14 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	raw_spin_unlock(&p->pi_lock);
 }
 
-static void psi_debug_zero(struct psi_cpu *pc, struct psi_debug *d)
+static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	pc->recount = (struct psi_counts){ };
+	gc->recount = (struct psi_counts){ };
 }
 
-static void psi_debug_add(struct psi_cpu *pc, unsigned int attrs)
+static void psi_debug_add(struct psi_group_cpu *gc, unsigned int attrs)
 {
-	pc->recount = psi_counts_add(pc->recount, psi_counts_of(attrs));
+	gc->recount = psi_counts_add(gc->recount, psi_counts_of(attrs));
 }
 
 /* Look at all tasks, and count those that are to be counted here. */
@@ -181,63 +181,63 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 }
 
 /* The next group above that does not delegate to this one. */
-static struct psi_cpu *psi_debug_up(struct psi_cpu *pc)
+static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 {
-	struct psi_cpu *child = pc;
+	struct psi_group_cpu *child = gc;
 
-	for (pc = pc->parent; pc && pc->delegate == child; pc = pc->parent)
-		child = pc;
-	return pc;
+	for (gc = gc->parent; gc && gc->delegate == child; gc = gc->parent)
+		child = gc;
+	return gc;
 }
 
 /* Whether the clock will visit a group, and those that delegate to it. */
-static bool psi_debug_listed(struct psi_cpu *pc, struct psi_debug *d)
+static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	struct psi_cpu *up = psi_debug_up(pc);
+	struct psi_group_cpu *up = psi_debug_up(gc);
 
-	for (; pc != up; pc = pc->parent) {
-		if (!psi_listed(pc, d->cpu))
+	for (; gc != up; gc = gc->parent) {
+		if (!psi_listed(gc, d->cpu))
 			return false;
 		/* The fold takes a group from the list and then puts it back. */
-		if (!d->folds && !atomic_read(&pc->group->listed))
+		if (!d->folds && !atomic_read(&gc->group->listed))
 			return false;
 	}
 	return true;
 }
 
-static void psi_debug_delegation(struct psi_cpu *pc, struct psi_debug *d)
+static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	struct psi_counts one = psi_counts_of(pc->shows);
-	struct psi_cpu *end = psi_delegate_of(pc);
+	struct psi_counts one = psi_counts_of(gc->shows);
+	struct psi_group_cpu *end = psi_delegate_of(gc);
 
-	if (pc->delegate->parent != pc || pc->last != pc || pc->watched ||
-	    pc->kept != pc->delegate->kept)
-		psi_debug_found(d, "cgroup %llu must not delegate: watched %#x, kept %#x and %#x",
-				d->id, pc->watched, pc->kept, pc->delegate->kept);
-	if (psi_chain(pc) > PSI_CHAIN)
+	if (gc->delegate->parent != gc || gc->last != gc ||
+	    gc->enabled != gc->delegate->enabled || !psi_listed(gc, d->cpu))
+		psi_debug_found(d, "cgroup %llu must not delegate: measures %#x and %#x, listed %d",
+				d->id, gc->enabled, gc->delegate->enabled, psi_listed(gc, d->cpu));
+	if (psi_chain(gc) > PSI_CHAIN)
 		psi_debug_found(d, "cgroup %llu is one of %u that delegate in a chain", d->id,
-				psi_chain(pc));
-	if (end->attrs != pc->shows || pc->recount.sched != one.sched ||
-	    pc->recount.stall != one.stall)
+				psi_chain(gc));
+	if (end->attrs != gc->shows || gc->recount.sched != one.sched ||
+	    gc->recount.stall != one.stall)
 		psi_debug_found(d, "cgroup %llu delegates to what shows %#x, there are %#llx %#llx",
-				d->id, end->attrs, pc->recount.sched, pc->recount.stall);
+				d->id, end->attrs, gc->recount.sched, gc->recount.stall);
 }
 
-static void psi_debug_counts(struct psi_cpu *pc, struct psi_debug *d)
+static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	if (pc->counts.sched != pc->recount.sched || pc->counts.stall != pc->recount.stall)
+	if (gc->counts.sched != gc->recount.sched || gc->counts.stall != gc->recount.stall)
 		psi_debug_found(d, "cgroup %llu counts %#llx %#llx, there are %#llx %#llx", d->id,
-				pc->counts.sched, pc->counts.stall,
-				pc->recount.sched, pc->recount.stall);
-	if (pc->attrs != pc->shows || pc->states != (psi_states[pc->attrs] & pc->kept))
+				gc->counts.sched, gc->counts.stall,
+				gc->recount.sched, gc->recount.stall);
+	if (gc->attrs != gc->shows || gc->states != (psi_states[gc->attrs] & gc->enabled))
 		psi_debug_found(d, "cgroup %llu shows %#x in states %#x of %#x, must show %#x",
-				d->id, pc->attrs, pc->states, pc->kept, pc->shows);
-	if (pc->up != psi_debug_up(pc) || (pc->up && pc->up->level >= pc->level))
+				d->id, gc->attrs, gc->states, gc->enabled, gc->shows);
+	if (gc->up != psi_debug_up(gc) || (gc->up && gc->up->level >= gc->level))
 		psi_debug_found(d, "cgroup %llu of level %u goes on to a wrong group, level %d",
-				d->id, pc->level, pc->up ? pc->up->level : -1);
-	if (pc->tell != PSI_ALL_STATES && !psi_debug_listed(pc, d))
-		psi_debug_found(d, "cgroup %llu, states %#x, tells %#x: not on the clock's list",
-				d->id, pc->states, pc->tell);
+				d->id, gc->level, gc->up ? gc->up->level : -1);
+	if (gc->slow != PSI_ALL_STATES && !psi_debug_listed(gc, d))
+		psi_debug_found(d, "cgroup %llu, states %#x, calls for %#x: not on the list of the fold",
+				d->id, gc->states, gc->slow);
 }
 
 /* Whether times are what they can be, one pair of states a line. */
@@ -254,58 +254,69 @@ static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
 	       (s64)times[PSI_IRQ_FULL] >= 0;
 }
 
-static bool psi_debug_times_ok(struct psi_cpu *pc, struct psi_debug *d, u64 *times)
+/* Whether they are, in the time since the last check; @since is filled in with them. */
+static bool psi_debug_times_ok(struct psi_group_cpu *gc, struct psi_debug *d, u64 *since)
 {
-	psi_times(pc, d->now, d->irq, times);
-	return psi_debug_times_possible(times, d->now - pc->taken);
+	int s;
+
+	psi_times(gc, d->now, d->irq, since);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		since[s] -= gc->checked[s];
+	return psi_debug_times_possible(since, d->now - gc->checked_at);
 }
 
-static void psi_debug_times(struct psi_cpu *pc, struct psi_debug *d)
+static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	u64 times[PSI_NR_STATES];
+	u64 since[PSI_NR_STATES];
 	unsigned int s;
 
-	if (psi_debug_times_ok(pc, d, times))
+	if (psi_debug_times_ok(gc, d, since))
 		return;
 	psi_debug_found(d, "cgroup %llu has times that cannot be, in %llu ns:", d->id,
-			d->now - pc->taken);
+			d->now - gc->checked_at);
 	for (s = 0; s < PSI_NR_STATES; s++)
-		seq_buf_printf(d->says, " %lld", times[s]);
+		seq_buf_printf(d->says, " %lld", since[s]);
 	seq_buf_putc(d->says, '\n');
 }
 
 /* The group's contributors have been counted: check it, and count it in its parent. */
-static void psi_debug_group(struct psi_cpu *pc, struct psi_debug *d)
+static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	pc->shows = psi_sched_attrs_of(pc->recount.sched) | psi_stall_attrs_of(pc->recount.stall);
-	if (pc->delegate)
-		psi_debug_delegation(pc, d);
+	gc->shows = psi_sched_attrs_of(gc->recount.sched) | psi_stall_attrs_of(gc->recount.stall);
+	if (gc->delegate)
+		psi_debug_delegation(gc, d);
 	else
-		psi_debug_counts(pc, d);
-	psi_debug_times(pc, d);
-	if (pc->parent)
-		psi_debug_add(pc->parent, pc->shows);
+		psi_debug_counts(gc, d);
+	psi_debug_times(gc, d);
+	if (gc->parent)
+		psi_debug_add(gc->parent, gc->shows);
 }
 
-/* Have a group be what was counted. */
-static void psi_debug_mend(struct psi_cpu *pc, struct psi_debug *d)
+/* Have a group be what was counted. Times that cannot be begin where they last were right. */
+static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	u64 times[PSI_NR_STATES];
-	bool ok = psi_debug_times_ok(pc, d, times);
+	u64 since[PSI_NR_STATES];
+	bool ok = psi_debug_times_ok(gc, d, since);
 
-	if (pc->delegate)
-		psi_undelegate(pc);
-	pc->last = NULL;
-	pc->streak = PSI_STREAK;
-	pc->up = pc->parent;
-	pc->counts = pc->recount;
-	pc->attrs = pc->shows;
+	if (gc->delegate)
+		psi_undelegate(gc);
+	gc->last = NULL;
+	gc->streak = PSI_STREAK;
+	gc->up = gc->parent;
+	gc->counts = gc->recount;
+	gc->attrs = gc->shows;
 	if (!ok) {
-		pc->states = 0;
-		memset(pc->times, 0, sizeof(pc->times));
+		gc->states = 0;
+		memcpy(gc->times, gc->checked, sizeof(gc->times));
 	}
-	pc->tell = PSI_ALL_STATES;
-	psi_enter_states(pc, psi_states[pc->attrs] & pc->kept, d->cpu, d->now);
+	gc->slow = PSI_ALL_STATES;
+	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, d->cpu, d->now);
+}
+
+static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
+{
+	psi_times(gc, d->now, d->irq, gc->checked);
+	gc->checked_at = d->now;
 }
 
 /**
@@ -338,24 +349,25 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 		psi_debug_each(&d, psi_debug_mend);
 		raw_write_seqcount_end(seq);
 	}
+	psi_debug_each(&d, psi_debug_checked);
 	return d.found;
 }
 
 #ifdef CONFIG_CGROUPS
 static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 {
-	struct psi_cpu *pc, *home;
+	struct psi_group_cpu *gc, *home;
 
 	if (!cgrp->psi)
 		return;
-	pc = per_cpu_ptr(cgrp->psi->cpus, d->cpu);
+	gc = per_cpu_ptr(cgrp->psi->cpus, d->cpu);
 	home = per_cpu_ptr(psi_home(cgroup_parent(cgrp))->cpus, d->cpu);
-	if (pc->parent == home)
+	if (gc->parent == home)
 		return;
 	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
-			cgroup_id(cgrp), home->level, pc->parent ? pc->parent->level : -1);
-	if (pc->parent)
-		psi_adopt(pc, home, d->cpu, d->now);
+			cgroup_id(cgrp), home->level, gc->parent ? gc->parent->level : -1);
+	if (gc->parent)
+		psi_adopt(gc, home, d->cpu, d->now);
 }
 
 static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)

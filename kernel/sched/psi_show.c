@@ -17,7 +17,8 @@
  *   the system.
  */
 
-static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, u64 total)
+static void psi_show_line(struct seq_file *m, const char *name,
+			  const struct psi_reading *reading, enum psi_state state)
 {
 	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
 	int h;
@@ -25,14 +26,14 @@ static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, 
 	/* Some read thousands of these files a second: no format is parsed. */
 	seq_puts(m, name);
 	for (h = 0; h < PSI_NR_HORIZONS; h++) {
-		unsigned int bp = psi_avg_basis_points(avg[h]);
+		unsigned int bp = psi_avg_basis_points(reading->avgs.avg[state][h]);
 
 		seq_put_decimal_ull(m, horizons[h], bp / 100);
 		seq_putc(m, '.');
 		seq_putc(m, '0' + bp / 10 % 10);
 		seq_putc(m, '0' + bp % 10);
 	}
-	seq_put_decimal_ull(m, " total=", div_u64(total, NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " total=", div_u64(reading->total[state], NSEC_PER_USEC));
 	seq_putc(m, '\n');
 }
 
@@ -48,20 +49,23 @@ static void psi_show_line(struct seq_file *m, const char *name, const u32 *avg, 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
 	const struct psi_file *kind = &psi_files[id];
-	u64 total[PSI_NR_STATES];
-	struct psi_avgs avgs;
+	struct psi_reading reading;
+	unsigned int states;
 
 	if (!psi_file_available(kind))
 		return -EOPNOTSUPP;
 
-	psi_read(group, total, &avgs);
+	states = BIT(kind->full);
+	if (kind->some != PSI_NR_STATES)
+		states |= BIT(kind->some);
+	psi_read(group, states, &reading);
 	if (group == &psi_system) {
-		total[PSI_CPU_FULL] = 0;
-		memset(avgs.avg[PSI_CPU_FULL], 0, sizeof(avgs.avg[PSI_CPU_FULL]));
+		reading.total[PSI_CPU_FULL] = 0;
+		memset(reading.avgs.avg[PSI_CPU_FULL], 0, sizeof(reading.avgs.avg[PSI_CPU_FULL]));
 	}
 	if (kind->some != PSI_NR_STATES)
-		psi_show_line(m, "some", avgs.avg[kind->some], total[kind->some]);
-	psi_show_line(m, "full", avgs.avg[kind->full], total[kind->full]);
+		psi_show_line(m, "some", &reading, kind->some);
+	psi_show_line(m, "full", &reading, kind->full);
 	return 0;
 }
 
@@ -75,14 +79,13 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
  */
 u64 psi_some_memory_us(void)
 {
-	u64 total[PSI_NR_STATES];
-	struct psi_avgs avgs;
+	struct psi_reading reading;
 
 	if (!psi_enabled())
 		return 0;
 
-	psi_read(&psi_system, total, &avgs);
-	return div_u64(total[PSI_MEM_SOME], NSEC_PER_USEC);
+	psi_read(&psi_system, BIT(PSI_MEM_SOME), &reading);
+	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 
 /**
@@ -145,7 +148,7 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 	text = memdup_user_nul(buf, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	ret = psi_arm(&open->trigger, &psi_system, open->id, text, len, file, NULL, &open->wait);
+	ret = psi_arm(&open->trigger, &psi_system, open->id, text, file, NULL, &open->wait);
 	kfree(text);
 	return ret ?: len;
 }

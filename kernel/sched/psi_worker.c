@@ -17,6 +17,9 @@
 
 #define PSI_NEVER		U64_MAX
 
+/* A task that a worker preempts for longer is no longer taken for one that runs. */
+#define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
+
 /**
  * struct psi_worker - a thread and what it has to do
  * @name: of the thread
@@ -24,6 +27,7 @@
  *	  %PSI_NEVER to wait for the inbox
  * @realtime: run at real-time priority
  * @prompt: look into the inbox at once, not only when @work says
+ * @began: when it last woke up, ns of local_clock()
  * @inbox: what others want done
  * @thread: the thread, %NULL before psi_worker_start()
  * @idle: asleep such that a kick has to wake it; not so before it runs
@@ -34,6 +38,7 @@ struct psi_worker {
 	u64			(*work)(struct psi_worker *worker);
 	bool			realtime;
 	bool			prompt;
+	u64			began;
 	struct llist_head	inbox;
 	struct task_struct	*thread;
 	atomic_t		idle;
@@ -71,6 +76,14 @@ static void psi_kick(struct psi_worker *worker)
 	irq_work_queue_on(&worker->kick, cpu);
 }
 
+/* Let others run, in the middle of work of any length. */
+static void psi_worker_relax(struct psi_worker *worker)
+{
+	if (local_clock() - worker->began > PSI_BURST_NS)
+		psi_count_preempted();
+	cond_resched();
+}
+
 /* Sleep until @next or a kick. Being woken early is no harm. */
 static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 {
@@ -103,6 +116,7 @@ static int psi_worker_run(void *arg)
 
 	psi_ignore_current();
 	for (;;) {
+		worker->began = local_clock();
 		psi_worker_sleep(worker, worker->work(worker));
 		cond_resched();
 	}
@@ -124,6 +138,6 @@ static void __init psi_worker_start(struct psi_worker *worker)
 	}
 	set_cpus_allowed_ptr(worker->thread, &psi_worker_cpus);
 	if (worker->realtime)
-		sched_set_fifo(worker->thread);
+		sched_set_fifo_low(worker->thread);
 	wake_up_process(worker->thread);
 }

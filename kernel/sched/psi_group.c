@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: groups
+ *
+ *   A group comes with its cgroup and is freed when the last list, sampler or reader
+ *   lets go of it. While it exists, it may change its parent, be switched off and on, and
+ *   be watched. Each of these visits the group CPU by CPU, under the runqueue lock where
+ *   the group is in use.
+ */
+
+void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
+{
+	int cpu;
+
+	refcount_set(&group->refs, 1);
+	seqcount_init(&group->seq);
+	psi_avgs_init(&group->avgs, local_clock());
+	for_each_possible_cpu(cpu) {
+		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+
+		gc->group = group;
+		gc->enabled = PSI_ALL_STATES;
+		gc->slow = PSI_ALL_STATES;
+		gc->level = level;
+		if (parent) {
+			gc->parent = per_cpu_ptr(parent->cpus, cpu);
+			gc->up = gc->parent;
+		}
+	}
+}
+
+static void psi_group_free(struct rcu_head *rcu)
+{
+	struct psi_group *group = container_of(rcu, struct psi_group, rcu);
+	int prio;
+
+	free_percpu(group->cpus);
+	free_cpumask_var(group->cpumask);
+	kvfree(rcu_access_pointer(group->seen));
+	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
+		kfree(group->watch[prio]);
+	kfree(group);
+}
+
+/* Readers may still be looking through the delegation of a parent. */
+void psi_group_put(struct psi_group *group)
+{
+	if (refcount_dec_and_test(&group->refs))
+		call_rcu(&group->rcu, psi_group_free);
+}
+
+/**
+ * psi_watch - have psi_walk_slow() called when a state begins
+ * @group: the group, with the states in its ->watched
+ * @states: the states
+ *
+ * A CPU that is not on the list of the fold calls it at its next activity in any case, so
+ * only the others are visited. Of these, a CPU needs its runqueue lock when it would not
+ * call it, or delegates. The others are safe without: psi_take_watched() and
+ * psi_delegate() write what is read here, and then read ->watched.
+ *
+ * Context: Process context.
+ * Return: the states that hold somewhere: nothing will be reported of these.
+ */
+static unsigned int psi_watch(struct psi_group *group, unsigned int states)
+{
+	unsigned int hold = 0;
+	struct rq_flags rf;
+	int cpu;
+
+	/* Pairs with psi_take_watched() and psi_delegate(). */
+	smp_mb();
+	psi_for_each_cpu(cpu, group) {
+		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+		if (!READ_ONCE(gc->delegate) && !(states & ~READ_ONCE(gc->slow))) {
+			hold |= READ_ONCE(gc->states) & states;
+			continue;
+		}
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		if (gc->delegate) {
+			raw_write_seqcount_begin(seq);
+			psi_undelegate(gc);
+			raw_write_seqcount_end(seq);
+		}
+		gc->slow |= states;
+		hold |= gc->states & states;
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+	return hold;
+}
+
+/**
+ * psi_measure - measure the times of a group on a CPU, or stop
+ * @gc: the group on that CPU
+ * @on: whether to
+ * @cpu: the CPU
+ * @now: ns of rq_clock()
+ *
+ * The fold rests while the system is idle, so of the system that is always measured.
+ *
+ * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ */
+void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now)
+{
+	if (gc->delegate)
+		psi_undelegate(gc);
+	if (gc->parent && gc->parent->delegate == gc)
+		psi_undelegate(gc->parent);
+	gc->enabled = on ? PSI_ALL_STATES : gc->parent ? 0 : BIT(PSI_NONIDLE);
+	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
+}
+
+/**
+ * psi_adopt - make a group a contributor to another one
+ * @gc: the group on a CPU
+ * @to: its parent from now on; it has an ancestor in common with the old one
+ * @cpu: the CPU
+ * @now: ns of rq_clock()
+ *
+ * Context: The runqueue lock of the CPU is held.
+ */
+void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now)
+{
+	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc);
+	struct psi_counts all = psi_counts_of(d->attrs);
+
+	if (from->delegate == gc) {
+		raw_write_seqcount_begin(per_cpu_ptr(&psi_seq, cpu));
+		psi_undelegate(from);
+		raw_write_seqcount_end(per_cpu_ptr(&psi_seq, cpu));
+	}
+	if (!from->delegate)
+		from->last = NULL;
+	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
+	gc->parent = to;
+	d->up = to;
+}
+
+static int __init psi_setup(char *str)
+{
+	return kstrtobool(str, &psi_enable) == 0;
+}
+__setup("psi=", psi_setup);
+
+/* Before the first task is queued. */
+void __init psi_init(void)
+{
+	unsigned int attrs;
+
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
+		psi_states[attrs] = psi_states_of(attrs);
+		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
+		psi_stall_counts[attrs] = psi_stall_counts_of(attrs);
+	}
+
+	if (!psi_enable) {
+		static_branch_enable(&psi_disabled);
+		return;
+	}
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT))
+		panic("psi: no memory for a cpumask");
+	psi_group_init(&psi_system, NULL, 0);
+}

@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: samplers, which slide a window over a group
+ *
+ * Samples
+ *
+ *   Triggers with the same window and priority in a group look at the same numbers. A
+ *   sampler takes them, PSI_STEPS times per window, at multiples of the step on
+ *   local_clock(): when it looks does not depend on which triggers there are. Times on a
+ *   CPU grow for ever, and the sampler remembers what it saw of each. At a sample it adds
+ *   up the weighted mean that psi_avgs.c explains, of the step that ends.
+ *
+ *   A CPU weighs what it does in the window of the fold. Weights of the step itself would
+ *   depend on whether the sampler rested before, and so on other triggers. A step that
+ *   the fold splits has two parts, each with the weights of its window:
+ *
+ *			   the fold
+ *	_____|________________|_______|________ times of a CPU
+ *	     |<--- before --->|<after>|
+ *	   sample		   sample
+ *	 window 7 ----------->|<------- window 8
+ *
+ * The window slides
+ *
+ *   A sampler keeps the samples of a window in a ring. At a sample at t, the stall in the
+ *   window that ends there is at least
+ *
+ *	total(t) - total(t_i) - max(0, (t - window) - t_i)
+ *
+ *   for any earlier sample t_i: the stall since, less what of it can have been before the
+ *   window. And where t - t_i is n windows or less, the stall since is spread over n of
+ *   them: one has an n-th. So a trigger never fires below its threshold, however late
+ *   samples are or how long a pause is. On time it misses no more than one step; a late
+ *   sampler misses only what its samples cannot attribute to a window. If a sample takes
+ *   over PSI_SAMPLE_NS to add up, it contains stall of after it began: the window then
+ *   ends where the sample was done. Where the whole ring has less stall than the lowest
+ *   threshold, no trigger is looked at: many cost what one does, until something happens.
+ *
+ * Rest
+ *
+ *	     armed	   state begins: alarm		   first mark
+ *	  ------------> RESTING ----------------> RESUMED ------------> AT WORK --+
+ *			   ^						  ^	  | each mark:
+ *			   |	a step without stall, nothing owed	  +-------+ a sample
+ *			   +------------------------------------------------------+
+ *
+ *   While nothing stalls in the states that its triggers wait for, a sampler rests: it is
+ *   in no queue, psi_group.watched has its states, and psi_alarm.states too. When one of
+ *   them begins, the walk raises the alarm, with the time. The monitor then has the
+ *   sampler resume. Its samples are still true of these states, as there was no stall
+ *   meanwhile. At work it raises no alarm. It rests after one step without stall: sooner
+ *   would thrash on bursts, later would wake an idle CPU.
+ */
+
+#define PSI_STEPS		10
+
+/* A window and one sample: the oldest has to be from before the window begins. */
+#define PSI_RING		(PSI_STEPS + 2)
+
+/*
+ * A stall that lasts for all of the window may come out shorter by what is
+ * rounded off, less than 2 ns for each sample and CPU, and by the time it takes
+ * to read a few CPUs' clocks.
+ */
+#define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
+
+/* How much of a threshold may be missing. Less than all of it, or silence would fire. */
+static u64 psi_slack(u64 threshold)
+{
+	return min(PSI_SLACK_NS, threshold / 1024);
+}
+
+/**
+ * struct psi_sample - what had stalled until when
+ * @at: ns of local_clock()
+ * @total: per state, ns
+ */
+struct psi_sample {
+	u64			at;
+	u64			total[PSI_NR_STATES];
+};
+
+/**
+ * struct psi_sampler - slides windows of one length over a group
+ * @watch: the samplers of its group and priority, whose lock protects all that follows
+ * @node: in psi_watch.samplers
+ * @window: length in ns
+ * @mark: when the running step ends
+ * @resting: not in psi_watch.due
+ * @asking: an alarm is to be raised when one of @states begins: it rests or is about to
+ * @states: states that triggers wait for, a bit mask
+ * @waiting: per state, how many triggers wait for it
+ * @triggers: the triggers
+ * @users: how many, and one for the monitor while it looks at them
+ * @owing: at least one of them is owed an event
+ * @least: per state, no threshold in @triggers is lower
+ * @last: the last sample
+ * @late: how long it took to add it up if that was long, else 0, in ns
+ * @ring: the samples before, the newest at @head
+ * @head: see @ring
+ * @due: in psi_watch.due
+ * @seen: the times that are in @last already, or will never be
+ */
+struct psi_sampler {
+	struct psi_watch	*watch;
+	struct list_head	node;
+	u64			window;
+	u64			mark;
+	bool			resting;
+	bool			asking;
+	unsigned int		states;
+	unsigned int		waiting[PSI_NR_STATES];
+	struct list_head	triggers;
+	unsigned int		users;
+	bool			owing;
+	u64			least[PSI_NR_STATES];
+	struct psi_sample	last;
+	u64			late;
+	struct psi_sample	ring[PSI_RING];
+	unsigned int		head;
+	struct timerqueue_node	due;
+	struct psi_seen		*seen;
+};
+
+/**
+ * struct psi_trigger - what one open file waits for
+ * @node: in psi_sampler.triggers, if it can fire
+ * @sampler: where it looks
+ * @threshold: ns
+ * @state: the state it waits for, %PSI_NR_STATES for one that never holds
+ * @file: the kind of file it was armed by
+ * @owed: the threshold was reached, and the event waits for @quiet
+ * @event: to be collected by poll()
+ * @since: begin of what counts
+ * @base: total at @since, or more
+ * @quiet: no event before, ns of local_clock()
+ * @kn: the file of a cgroup, %NULL for one of /proc
+ * @wait: pollers of a file of /proc, %NULL for one of a cgroup
+ */
+struct psi_trigger {
+	struct list_head	node;
+	struct psi_sampler	*sampler;
+	u64			threshold;
+	u8			state;
+	u8			file;
+	bool			owed;
+	atomic_t		event;
+	u64			since;
+	u64			base;
+	u64			quiet;
+	struct kernfs_node	*kn;
+	wait_queue_head_t	*wait;
+};
+
+/*
+ * Windows: no clock, no locks, all inputs are arguments
+ */
+
+/*
+ * The least stall that was in some window up to @now, where @grown is the growth of
+ * the total since @since, or less: in the window that ends at @now, or in the fullest
+ * of those that @grown is spread over.
+ */
+static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
+{
+	/* Whoever noted @since may have been on a CPU whose clock is ahead. */
+	u64 elapsed = now > since ? now - since : 0;
+
+	if (grown <= 0 || elapsed <= window)
+		return max(grown, 0);
+	return max(grown - (s64)(elapsed - window),
+		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
+}
+
+/* Whether the window that ends with the last sample has enough stall for @t. */
+static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sampler *sampler,
+				const struct psi_sample *now)
+{
+	u64 total = now->total[t->state], end = now->at + sampler->late;
+	u64 stall = psi_window_stall(t->since, total - t->base, end, sampler->window);
+	int i;
+
+	for (i = 0; i < PSI_RING; i++) {
+		const struct psi_sample *old = &sampler->ring[i];
+
+		if (old->at > t->since)
+			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
+							    end, sampler->window));
+	}
+	return stall + psi_slack(t->threshold) >= t->threshold;
+}
+
+/* No stall up to @now counts, a sample with totals that may be too high. */
+static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *now)
+{
+	t->since = now->at;
+	t->base = now->total[t->state];
+}
+
+/* Look at a new sample. */
+static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
+			     const struct psi_sample *now)
+{
+	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
+}
+
+/* Report what is owed, unless the last event is too young. */
+static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct psi_sample *now)
+{
+	if (!t->owed || now->at < t->quiet)
+		return false;
+	t->owed = false;
+	t->quiet = now->at + window;
+	psi_trigger_restart(t, now);
+	atomic_set(&t->event, 1);
+	return true;
+}
+
+/*
+ * Samplers
+ */
+
+/* The CPUs that the fold has seen a group on; NULL without memory. */
+static struct psi_seen *psi_seen_cpus(struct psi_group *group, gfp_t gfp)
+{
+	struct psi_seen *copy = NULL, *seen;
+	unsigned int nr = 0, i;
+
+	for (;;) {
+		kvfree(copy);
+		copy = psi_seen_alloc(1, nr, gfp);
+		if (!copy)
+			return NULL;
+		rcu_read_lock();
+		seen = rcu_dereference(group->seen);
+		if (!seen || seen->nr <= nr)
+			break;
+		nr = seen->nr;
+		rcu_read_unlock();
+	}
+	copy->nr = seen ? seen->nr : 0;
+	for (i = 0; i < copy->nr; i++)
+		psi_seen_at(copy, i)->cpu = psi_seen_at(seen, i)->cpu;
+	rcu_read_unlock();
+	return copy;
+}
+
+/* The times that a group has by now, of each CPU that it was ever in use on. */
+static struct psi_seen *psi_seen_now(struct psi_group *group, gfp_t gfp)
+{
+	struct psi_seen *cpus = psi_seen_cpus(group, gfp), *seen;
+	unsigned int i;
+
+	if (!cpus)
+		return NULL;
+	seen = psi_seen_grow(cpus, group, gfp);
+	if (seen != cpus)
+		kvfree(cpus);
+	for (i = 0; seen && i < seen->nr; i++) {
+		struct psi_seen_cpu *entry = psi_seen_at(seen, i);
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu,
+			     entry->slot[0].times);
+	}
+	return seen;
+}
+
+static void psi_sampler_free(struct psi_sampler *sampler)
+{
+	kvfree(sampler->seen);
+	kfree(sampler);
+}
+
+static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window)
+{
+	struct psi_sampler *sampler = kzalloc(sizeof(*sampler), GFP_KERNEL_ACCOUNT);
+
+	if (!sampler)
+		return NULL;
+	sampler->seen = psi_seen_now(watch->group, GFP_KERNEL_ACCOUNT);
+	if (!sampler->seen) {
+		kfree(sampler);
+		return NULL;
+	}
+	sampler->watch = watch;
+	sampler->window = window;
+	sampler->resting = true;
+	sampler->asking = true;
+	sampler->last.at = local_clock();
+	memset(sampler->least, 0xff, sizeof(sampler->least));
+	INIT_LIST_HEAD(&sampler->triggers);
+	timerqueue_init(&sampler->due);
+	return sampler;
+}
+
+static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, u64 window)
+{
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &watch->samplers, node) {
+		if (sampler->window == window)
+			return sampler;
+	}
+	return NULL;
+}
+
+/* At work until the next mark. */
+static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
+{
+	sampler->due.expires = due;
+	timerqueue_add(&sampler->watch->due, &sampler->due);
+	WRITE_ONCE(sampler->watch->at_work, true);
+}
+
+static void psi_sampler_unqueue(struct psi_sampler *sampler)
+{
+	timerqueue_del(&sampler->watch->due, &sampler->due);
+	WRITE_ONCE(sampler->watch->at_work, timerqueue_getnext(&sampler->watch->due) != NULL);
+}
+
+/* A trigger, or the monitor, lets go of a sampler, which goes with the last of them. */
+static void psi_sampler_put(struct psi_sampler *sampler)
+{
+	if (--sampler->users)
+		return;
+	if (!sampler->resting)
+		psi_sampler_unqueue(sampler);
+	list_del(&sampler->node);
+	psi_sampler_free(sampler);
+}
+
+/**
+ * struct psi_step - the stall of a step
+ * @before: in the window that the last fold ended
+ * @after: in the running window
+ */
+struct psi_step {
+	struct psi_mean		before;
+	struct psi_mean		after;
+};
+
+/*
+ * Add what a CPU did since @seen, up to the last fold and after it. What has no weight
+ * stays unseen, so that a later step has it.
+ */
+static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot *folded,
+			 const u64 *times, unsigned int states)
+{
+	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
+	int s;
+
+	psi_times_since(folded->times, seen, before);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		after[s] = psi_since(times[s], seen[s] + before[s]);
+	/* Where the last window was idle, the stall is from longer ago. */
+	if (folded->weight)
+		before[PSI_NONIDLE] = folded->weight;
+	after[PSI_NONIDLE] = psi_since(times[PSI_NONIDLE], folded->times[PSI_NONIDLE]);
+
+	psi_mean_add(&step->before, before, states);
+	psi_mean_add(&step->after, after, states);
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		if (before[PSI_NONIDLE])
+			seen[s] += before[s];
+		if (after[PSI_NONIDLE])
+			seen[s] += after[s];
+	}
+	seen[PSI_NONIDLE] = times[PSI_NONIDLE];
+}
+
+/* What the fold has in a slot of a CPU. The caller is in an RCU read section. */
+static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, unsigned int *at,
+				  int cpu)
+{
+	struct psi_seen_cpu *entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
+
+	return entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
+}
+
+/*
+ * Add up the step that ends now. The fold may end a window meanwhile, and does not touch
+ * the slot that is used here before it ends the next one. When it did that as well,
+ * windows were mixed up, and only the largest of the CPUs is certain.
+ */
+static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigned int states,
+			 u64 *sum)
+{
+	unsigned int at = 0, fold_at = 0, folds = READ_ONCE(group->folds);
+	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
+	struct psi_step step = { };
+	struct psi_seen_cpu *entry;
+	struct psi_slot folded;
+	int cpu, s;
+
+	memset(sum, 0, sizeof(times));
+	psi_for_each_cpu(cpu, group) {
+		/* One that came since is for the next sample. */
+		entry = psi_seen_find(seen, &at, cpu);
+		if (!entry)
+			continue;
+		rcu_read_lock();
+		folded = psi_folded(group, folds % 2, &fold_at, cpu);
+		rcu_read_unlock();
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_times_since(times, entry->slot[0].times, since);
+		psi_step_add(&step, entry->slot[0].times, &folded, times, states);
+		for (s = 0; s < PSI_NR_STATES; s++)
+			sum[s] = max(sum[s], since[s]);
+	}
+	if (READ_ONCE(group->folds) - folds > 1)
+		return;
+	for (s = 0; s < PSI_NR_STATES; s++)
+		sum[s] = step.before.stall[s] + step.after.stall[s];
+}
+
+/* Make room for the CPUs that the group is in use on by now. */
+static bool psi_sampler_cover(struct psi_sampler *sampler)
+{
+	struct psi_seen *grown = psi_seen_grow(sampler->seen, sampler->watch->group,
+					       GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
+
+	if (!grown)
+		return false;
+	if (grown != sampler->seen)
+		kvfree(sampler->seen);
+	sampler->seen = grown;
+	return true;
+}
+
+/*
+ * Bring the totals of a sampler to @now. They have what stalls until they are added up,
+ * too: as the begin of a window a sample is only too careful, but it may end one later.
+ *
+ * Return: false without memory for a CPU that is new. Nothing changes then.
+ */
+static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
+{
+	u64 sum[PSI_NR_STATES], done;
+	int s;
+
+	if (!psi_sampler_cover(sampler))
+		return false;
+	psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, sum);
+	for (s = 0; s < PSI_NR_STATES; s++)
+		sampler->last.total[s] += sum[s];
+	sampler->last.at = now;
+	done = local_clock();
+	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
+	return true;
+}
+
+/*
+ * A sample in the middle of a step, which changes nothing. What the step will add for
+ * stall up to now depends on how the weights of the CPUs go on, but a mean is never above
+ * the largest of its parts.
+ */
+static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_sample *now)
+{
+	struct psi_group *group = sampler->watch->group;
+	u64 times[PSI_NR_STATES], since[PSI_NR_STATES], most[PSI_NR_STATES] = { };
+	struct psi_seen_cpu *entry;
+	unsigned int at = 0;
+	int cpu, s;
+
+	now->at = local_clock();
+	psi_for_each_cpu(cpu, group) {
+		entry = psi_seen_find(sampler->seen, &at, cpu);
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_times_since(times, entry ? entry->slot[0].times : NULL, since);
+		for (s = 0; s < PSI_NR_STATES; s++)
+			most[s] = max(most[s], since[s]);
+	}
+	for (s = 0; s < PSI_NR_STATES; s++)
+		now->total[s] = sampler->last.total[s] + most[s];
+}
+
+/*
+ * The first trigger that waits for a state: what stalled in it before, maybe since the
+ * last sample long ago, is not to count for any. The state is watched by now: when it
+ * begins anew, an alarm is raised.
+ */
+static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
+{
+	struct psi_group *group = sampler->watch->group;
+	u64 times[PSI_NR_STATES];
+	unsigned int i;
+
+	for (i = 0; i < sampler->seen->nr; i++) {
+		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
+		u64 *seen = &entry->slot[0].times[state];
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu, times);
+		*seen += psi_since(times[state], *seen);
+	}
+}
+
+static void psi_sampler_push(struct psi_sampler *sampler)
+{
+	sampler->head = (sampler->head + 1) % PSI_RING;
+	sampler->ring[sampler->head] = sampler->last;
+}
+
+static u64 psi_sampler_step(const struct psi_sampler *sampler)
+{
+	return div_u64(sampler->window, PSI_STEPS);
+}
+
+static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
+{
+	u64 step = psi_sampler_step(sampler);
+
+	return (div64_u64(now, step) + 1) * step;
+}
+
+/*
+ * A state began at @since, after a rest. There was no stall up to it, but for what the
+ * clocks of two CPUs differ, so the last sample is true of it as well.
+ */
+static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
+{
+	sampler->last.at = max(since, sampler->last.at);
+	sampler->resting = false;
+	sampler->asking = false;
+	sampler->mark = psi_sampler_next_mark(sampler, local_clock());
+	psi_sampler_queue(sampler, sampler->mark);
+}
+
+/*
+ * The samplers of a group, their states or which of them ask have changed: say what they
+ * wait for, and which states raise the alarm.
+ */
+static unsigned int psi_watch_states(struct psi_watch *watch)
+{
+	unsigned int states = 0, asked = 0;
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &watch->samplers, node) {
+		states |= sampler->states;
+		if (sampler->asking)
+			asked |= sampler->states;
+	}
+	WRITE_ONCE(watch->alarm.states, asked);
+	WRITE_ONCE(watch->group->watched[watch->prio], states);
+	return states;
+}
+
+/* Watch what the samplers wait for. Return the states that hold somewhere. */
+static unsigned int psi_watch_update(struct psi_watch *watch)
+{
+	unsigned int states = psi_watch_states(watch);
+
+	/*
+	 * A CPU that begins a state then looks at ->alarm.states; psi_watch() has them the
+	 * other way round. One of the two sees the other. Pairs with psi_raise_alarms().
+	 */
+	smp_mb();
+	return psi_watch(watch->group, states);
+}
+
+/*
+ * Whether a trigger might fire after a new sample. There was no more stall in any window
+ * that ends with it than since the oldest one, from before all of them.
+ */
+static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
+{
+	const struct psi_sample *oldest = &sampler->ring[(sampler->head + 1) % PSI_RING];
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 most = sampler->last.total[s] - oldest->total[s];
+		u64 least = sampler->least[s];
+
+		if (sampler->states & BIT(s) && most + 2 * psi_slack(least) >= least)
+			return true;
+	}
+	return false;
+}
+
+/* Bring the totals to now. Return whether there was stall that a trigger waits for. */
+static bool psi_sampler_grown(struct psi_sampler *sampler)
+{
+	struct psi_sample old = sampler->last;
+	int s;
+
+	/* Without memory it cannot be told. */
+	if (!psi_sampler_update(sampler, local_clock()))
+		return true;
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (sampler->states & BIT(s) && sampler->last.total[s] != old.total[s])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * After a step without stall a sampler may rest. It asks for the alarm first, and then
+ * looks again: what begins in between is seen by one or the other.
+ */
+static bool psi_sampler_may_rest(struct psi_sampler *sampler)
+{
+	unsigned int hold;
+
+	sampler->asking = true;
+	hold = psi_watch_update(sampler->watch);
+	return !(hold & sampler->states) && !psi_sampler_grown(sampler);
+}

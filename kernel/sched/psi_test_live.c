@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of pressure stall information: tasks, samplers and groups of the running
+ * system; and the list of all tests.
+ */
+
+/* A watch of the system that no file has, so that no monitor knows it. */
+static struct psi_watch *psi_test_watch(struct kunit *test)
+{
+	struct psi_watch *watch = kunit_kzalloc(test, sizeof(*watch), GFP_KERNEL);
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	KUNIT_ASSERT_NOT_NULL(test, watch);
+	watch->group = &psi_system;
+	mutex_init(&watch->lock);
+	INIT_LIST_HEAD(&watch->samplers);
+	timerqueue_init_head(&watch->due);
+	return watch;
+}
+
+static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
+					    u64 window)
+{
+	struct psi_sampler *sampler = psi_sampler_alloc(watch, window);
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	list_add(&sampler->node, &watch->samplers);
+	return sampler;
+}
+
+/* A sampler knows when it took long to add up a sample. */
+static void psi_test_sample_late(struct kunit *test)
+{
+	struct psi_sampler *sampler;
+	u64 early = 1, late;
+	int i;
+
+	sampler = psi_test_sampler(test, psi_test_watch(test), PSI_TEST_WINDOW);
+	/* A machine that is itself virtual may be held up, but not each time. */
+	for (i = 0; i < 100 && early; i++) {
+		psi_sampler_update(sampler, local_clock());
+		early = sampler->late;
+	}
+	psi_sampler_update(sampler, local_clock() - 2 * PSI_SAMPLE_NS);
+	late = sampler->late;
+	psi_sampler_free(sampler);
+	KUNIT_EXPECT_EQ(test, early, 0);
+	KUNIT_EXPECT_GE(test, late, 2 * PSI_SAMPLE_NS);
+}
+
+/*
+ * It takes longer than a step to look at all triggers. What else the monitor has to do
+ * comes before the next time.
+ */
+static void psi_test_check_long(struct kunit *test)
+{
+	struct psi_watch *watch = psi_test_watch(test);
+	const u64 step = 10 * NSEC_PER_USEC;
+	struct psi_notices notices = { };
+	const int nr = 5000;
+	struct psi_sampler *sampler;
+	struct psi_trigger *triggers;
+	bool ahead = false;
+	int i, late = 0;
+
+	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, triggers);
+	sampler = psi_test_sampler(test, watch, step * PSI_STEPS);
+	sampler->states = BIT(PSI_NONIDLE);
+	sampler->resting = false;
+	psi_sampler_queue(sampler, 0);
+	for (i = 0; i < nr; i++) {
+		triggers[i].state = PSI_NONIDLE;
+		triggers[i].threshold = PSI_NEVER;
+		list_add(&triggers[i].node, &sampler->triggers);
+	}
+
+	/* A machine that is itself virtual may be held up after it, but not each time. */
+	mutex_lock(&watch->lock);
+	for (i = 0; i < 10000 && late < 100 && !ahead; i++) {
+		u64 begin = local_clock(), end;
+
+		sampler->mark = begin;
+		sampler->owing = true;
+		psi_sampler_check(sampler, &notices);
+		end = local_clock();
+		/* A clock that counts ticks mostly stands still meanwhile. */
+		if (end <= begin + 2 * step)
+			continue;
+		ahead = sampler->due.expires + step > end;
+		late += !ahead;
+	}
+	mutex_unlock(&watch->lock);
+	psi_sampler_free(sampler);
+	KUNIT_EXPECT_TRUE(test, ahead);
+}
+
+/*
+ * Two arm in one open file at once: one does, the other is told. f_pos_lock keeps
+ * write() from that, but io_uring does not take it.
+ */
+struct psi_test_race {
+	struct psi_trigger *slot;
+	struct file file;
+	wait_queue_head_t pollers;
+	int rounds;
+	atomic_t here, armed, refused;
+};
+
+/* Go on when both are here, for the @nr'th time. */
+static void psi_test_meet(struct psi_test_race *race, int nr)
+{
+	atomic_inc_return_release(&race->here);
+	while (atomic_read_acquire(&race->here) < 2 * nr) {
+		cpu_relax();
+		cond_resched();
+	}
+}
+
+static void psi_test_arm(struct psi_test_race *race)
+{
+	static const char text[] = "some 150000 1000000";
+	u32 late = get_random_u32_below(1 << get_random_u32_below(16));
+	int ret;
+
+	/*
+	 * Nobody or a little too late, as CPUs may run side by side, or be those of a
+	 * virtual machine, which take long turns. cpu_relax() would end such a turn.
+	 */
+	while (late--)
+		barrier();
+	ret = psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, &race->file, NULL,
+		      &race->pollers);
+	if (ret == -EBUSY)
+		atomic_inc(&race->refused);
+	else if (!ret)
+		atomic_inc(&race->armed);
+}
+
+static int psi_test_arm_often(void *arg)
+{
+	struct psi_test_race *race = arg;
+	int i;
+
+	for (i = 0; i < race->rounds; i++) {
+		psi_test_meet(race, 2 * i + 1);
+		psi_test_arm(race);
+		psi_test_meet(race, 2 * i + 2);
+	}
+	return 0;
+}
+
+static void psi_test_arm_race(struct kunit *test)
+{
+	struct psi_test_race race = { .file.f_cred = current_cred() };
+	struct task_struct *other;
+	int i;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	init_waitqueue_head(&race.pollers);
+	/* With one CPU, they take turns by the tick. */
+	race.rounds = num_online_cpus() > 1 ? 4000 : 500;
+	other = kthread_create(psi_test_arm_often, &race, "psi_test_arm");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	get_task_struct(other);
+	wake_up_process(other);
+	for (i = 0; i < race.rounds; i++) {
+		psi_test_meet(&race, 2 * i + 1);
+		psi_test_arm(&race);
+		psi_test_meet(&race, 2 * i + 2);
+		if (race.slot)
+			psi_disarm(race.slot);
+		race.slot = NULL;
+	}
+	kthread_stop_put(other);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.armed), race.rounds);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.refused), race.rounds);
+}
+
+/* An inner memory stall does not end the outer one. */
+static void psi_test_memstall_nests(struct kunit *test)
+{
+	unsigned long outer, inner;
+	bool still;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	psi_memstall_enter(&outer);
+	psi_memstall_enter(&inner);
+	psi_memstall_leave(&inner);
+	still = current->psi.in_stall;
+	psi_memstall_leave(&outer);
+	KUNIT_EXPECT_TRUE(test, still);
+	KUNIT_EXPECT_FALSE(test, current->psi.in_stall);
+}
+
+/* Who dies where it stands takes along what it is counted as. */
+static int psi_test_die(void *arg)
+{
+	unsigned long flags;
+
+	psi_memstall_enter(&flags);
+	current->in_iowait = 1;
+	return 0;
+}
+
+static void psi_test_exit(struct kunit *test)
+{
+	struct task_struct *p;
+	unsigned int attrs;
+	struct rq_flags rf;
+	struct rq *rq;
+	bool dead;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	p = kthread_create(psi_test_die, NULL, "psi_test_die");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
+	get_task_struct(p);
+	wake_up_process(p);
+	do {
+		schedule_timeout_uninterruptible(1);
+		rq = task_rq_lock(p, &rf);
+		dead = READ_ONCE(p->__state) == TASK_DEAD && !task_current(rq, p);
+		attrs = p->psi.attrs;
+		task_rq_unlock(rq, p, &rf);
+	} while (!dead);
+	KUNIT_EXPECT_EQ(test, attrs, 0);
+	put_task_struct(p);
+}
+
+/*
+ * Who is preempted by one of PSI's own threads goes on running, for PSI, also
+ * when that thread changes it.
+ */
+struct psi_test_held {
+	struct task_struct *spinner;
+	bool pinned, found, over;
+	unsigned int before, after;
+};
+
+static int psi_test_spin(void *arg)
+{
+	struct psi_test_held *held = arg;
+
+	while (!READ_ONCE(held->over)) {
+		/* Who cannot migrate is changed while it is being switched from. */
+		if (held->pinned)
+			migrate_disable();
+		cond_resched();
+		if (held->pinned)
+			migrate_enable();
+	}
+	return 0;
+}
+
+static unsigned int psi_test_counted_as(struct task_struct *p)
+{
+	unsigned int attrs;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	attrs = p->psi.attrs;
+	task_rq_unlock(rq, p, &rf);
+	return attrs;
+}
+
+static int psi_test_preempt(void *arg)
+{
+	struct psi_test_held *held = arg;
+	ktime_t pause = ms_to_ktime(1);
+	int i;
+
+	psi_ignore_current();
+	sched_set_fifo(current);
+	for (i = 0; i < 100 && !held->found; i++) {
+		/* With PREEMPT_RT, a thread serves most timers: it would preempt the spinner. */
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
+		held->found = this_cpu_read(psi_preempted) == held->spinner;
+	}
+	held->before = psi_test_counted_as(held->spinner);
+	set_user_nice(held->spinner, 1);
+	held->after = psi_test_counted_as(held->spinner);
+	WRITE_ONCE(held->over, true);
+	return 0;
+}
+
+static void psi_test_hold(struct kunit *test, bool pinned)
+{
+	struct psi_test_held held = { .pinned = pinned };
+	struct task_struct *own;
+	unsigned int cpu = raw_smp_processor_id();
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	held.spinner = kthread_create_on_cpu(psi_test_spin, &held, cpu, "psi_test_spin");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(held.spinner));
+	get_task_struct(held.spinner);
+	own = kthread_create_on_cpu(psi_test_preempt, &held, cpu, "psi_test_own");
+	if (!IS_ERR(own)) {
+		get_task_struct(own);
+		wake_up_process(held.spinner);
+		wake_up_process(own);
+		while (!READ_ONCE(held.over))
+			schedule_timeout_uninterruptible(1);
+		kthread_stop_put(own);
+	}
+	kthread_stop_put(held.spinner);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(own));
+	KUNIT_EXPECT_TRUE(test, held.found);
+	KUNIT_EXPECT_EQ(test, held.before, PSI_ONCPU | PSI_PRODUCTIVE);
+	KUNIT_EXPECT_EQ(test, held.after, PSI_ONCPU | PSI_PRODUCTIVE);
+}
+
+static void psi_test_requeue_held(struct kunit *test)
+{
+	psi_test_hold(test, false);
+}
+
+static void psi_test_requeue_held_pinned(struct kunit *test)
+{
+	psi_test_hold(test, true);
+}
+
+#ifdef CONFIG_PSI_DEBUG
+struct psi_test_fault {
+	const char *name;
+	void (*plant)(struct psi_group_cpu *gc);
+	const char *want;
+};
+
+static void psi_test_plant_count(struct psi_group_cpu *gc)
+{
+	gc->counts.sched += psi_sched_counts[PSI_WAITING];
+}
+
+static void psi_test_plant_stall(struct psi_group_cpu *gc)
+{
+	gc->counts.stall -= psi_stall_counts[PSI_MEMSTALL];
+}
+
+static void psi_test_plant_attr(struct psi_group_cpu *gc)
+{
+	gc->attrs ^= PSI_MEMSTALL;
+}
+
+static void psi_test_plant_state(struct psi_group_cpu *gc)
+{
+	gc->states ^= BIT(PSI_MEM_SOME);
+}
+
+static void psi_test_plant_task(struct psi_group_cpu *gc)
+{
+	current->psi.attrs = PSI_WAITING | PSI_PRODUCTIVE;
+}
+
+static void psi_test_plant_lost_task(struct psi_group_cpu *gc)
+{
+	current->psi.attrs = 0;
+	psi_debug_note(current, raw_smp_processor_id());
+}
+
+static void psi_test_plant_up(struct psi_group_cpu *gc)
+{
+	gc->up = gc;
+}
+
+static void psi_test_plant_unlisted(struct psi_group_cpu *gc)
+{
+	gc->slow = 0;
+	cpumask_clear_cpu(raw_smp_processor_id(), gc->group->cpumask);
+}
+
+/* It can have been no longer than since the last check. */
+static void psi_test_plant_window(struct psi_group_cpu *gc)
+{
+	gc->times[PSI_NONIDLE] -= 3600ULL * NSEC_PER_SEC;
+}
+
+static void psi_test_plant_full(struct psi_group_cpu *gc)
+{
+	gc->times[PSI_IO_FULL] += NSEC_PER_MSEC;
+}
+
+static void psi_test_plant_negative(struct psi_group_cpu *gc)
+{
+	gc->times[PSI_MEM_FULL] -= NSEC_PER_MSEC;
+}
+
+static const struct psi_test_fault psi_test_faults[] = {
+	{ "a wake-up twice", psi_test_plant_count, "cgroup 0 counts" },
+	{ "a stall that began unseen", psi_test_plant_stall, "cgroup 0 counts" },
+	{ "an attribute nobody has", psi_test_plant_attr, "cgroup 0 shows" },
+	{ "a state that does not hold", psi_test_plant_state, "cgroup 0 shows" },
+	{ "a switch not seen", psi_test_plant_task, "kunit_try_catch" },
+	{ "a task not seen", psi_test_plant_lost_task, "kunit_try_catch" },
+	{ "a walk that goes in circles", psi_test_plant_up, "cgroup 0 of level 0 goes on to" },
+	{ "a group the fold forgot", psi_test_plant_unlisted, "not on the list of the fold" },
+	{ "more time than there was", psi_test_plant_window, "cgroup 0 has times" },
+	{ "more full than some", psi_test_plant_full, "cgroup 0 has times" },
+	{ "less than no time", psi_test_plant_negative, "cgroup 0 has times" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_faults, psi_test_faults, name);
+
+/* What is planted is found and mended, all under one lock: nobody else sees it. */
+static void psi_test_debug(struct kunit *test)
+{
+	const struct psi_test_fault *fault = test->param_value;
+	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);
+	unsigned int before, found, left;
+	struct seq_buf says;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	seq_buf_init(&says, text, 2048);
+
+	rcu_read_lock();
+	rq = this_rq_lock_irq(&rf);
+	update_rq_clock(rq);
+	before = psi_debug_cpu(rq, true, &says);
+	fault->plant(per_cpu_ptr(psi_system.cpus, cpu_of(rq)));
+	found = psi_debug_cpu(rq, true, &says);
+	left = psi_debug_cpu(rq, true, &says);
+	rq_unlock_irq(rq, &rf);
+	rcu_read_unlock();
+
+	KUNIT_EXPECT_EQ_MSG(test, before, 0, "%s", text);
+	KUNIT_EXPECT_GE(test, found, 1);
+	KUNIT_EXPECT_EQ_MSG(test, left, 0, "%s", text);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, fault->want), "%s", text);
+}
+
+#ifdef CONFIG_CGROUPS
+/* The same for a task that is counted where it is no member. */
+static void psi_test_debug_home(struct kunit *test)
+{
+	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);
+	struct cgroup *stray = kunit_kzalloc(test, sizeof(*stray), GFP_KERNEL);
+	unsigned int before, found, left;
+	struct psi_group *home, *after;
+	struct seq_buf says;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	KUNIT_ASSERT_NOT_NULL(test, stray);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	if (!cgroup_psi_enabled())
+		kunit_skip(test, "the command line says that cgroups have no pressure");
+	seq_buf_init(&says, text, 2048);
+	stray->self.parent = &cgrp_dfl_root.cgrp.self;
+	stray->level = 1;
+	KUNIT_ASSERT_EQ(test, psi_cgroup_alloc(stray), 0);
+
+	cgroup_lock();
+	rcu_read_lock();
+	spin_lock_irq(&css_set_lock);
+	rq = task_rq_lock(current, &rf);
+	update_rq_clock(rq);
+	home = current->psi.group;
+	before = psi_debug_homes(rq, &says);
+	psi_regroup(&current->psi, cgroup_psi(stray), cpu_of(rq), rq_clock(rq));
+	found = psi_debug_homes(rq, &says);
+	left = psi_debug_homes(rq, &says) + psi_debug_cpu(rq, true, &says);
+	after = current->psi.group;
+	psi_regroup(&current->psi, home, cpu_of(rq), rq_clock(rq));
+	task_rq_unlock(rq, current, &rf);
+	spin_unlock_irq(&css_set_lock);
+	rcu_read_unlock();
+	cgroup_unlock();
+	psi_cgroup_free(stray);
+
+	KUNIT_EXPECT_EQ_MSG(test, before, 0, "%s", text);
+	KUNIT_EXPECT_EQ(test, found, 1);
+	KUNIT_EXPECT_EQ_MSG(test, left, 0, "%s", text);
+	KUNIT_EXPECT_PTR_EQ(test, after, home);
+	KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(text, "kunit_try_catch"), "%s", text);
+}
+#endif
+#endif /* CONFIG_PSI_DEBUG */
+
+static struct kunit_case psi_test_cases[] = {
+	KUNIT_CASE_PARAM(psi_test_states_table, psi_test_states_rows_gen_params),
+	KUNIT_CASE(psi_test_states_exhaustive),
+	KUNIT_CASE(psi_test_full_implies_some),
+	KUNIT_CASE(psi_test_lanes_hold_all_tasks),
+	KUNIT_CASE_PARAM(psi_test_avgs_oracle, psi_test_avgs_rows_gen_params),
+	KUNIT_CASE(psi_test_avgs_idle_gap),
+	KUNIT_CASE(psi_test_avgs_joined),
+	KUNIT_CASE(psi_test_avgs_end),
+	KUNIT_CASE(psi_test_avgs_late_fold),
+	KUNIT_CASE(psi_test_avgs_jitter),
+	KUNIT_CASE(psi_test_avgs_carry),
+	KUNIT_CASE(psi_test_avgs_collect),
+	KUNIT_CASE(psi_test_avgs_clock_behind),
+	KUNIT_CASE(psi_test_avgs_years_of_uptime),
+	KUNIT_CASE_PARAM(psi_test_print, psi_test_print_rows_gen_params),
+	KUNIT_CASE_PARAM(psi_test_window, psi_test_window_rows_gen_params),
+	KUNIT_CASE(psi_test_window_many_cpus),
+	KUNIT_CASE_PARAM(psi_test_parse, psi_test_parse_rows_gen_params),
+	KUNIT_CASE_SLOW(psi_test_trigger),
+	KUNIT_CASE(psi_test_trigger_owed),
+	KUNIT_CASE(psi_test_trigger_late),
+	KUNIT_CASE(psi_test_trigger_gap),
+	KUNIT_CASE(psi_test_trigger_least),
+	KUNIT_CASE(psi_test_sampler_rests),
+	KUNIT_CASE(psi_test_sampler_fold),
+	KUNIT_CASE(psi_test_trigger_pause),
+	KUNIT_CASE_SLOW(psi_test_model_from_boot),
+	KUNIT_CASE_SLOW(psi_test_model_few_tasks),
+	KUNIT_CASE_SLOW(psi_test_model_one_task),
+	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
+	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE(psi_test_chain),
+	KUNIT_CASE(psi_test_sample_late),
+	KUNIT_CASE(psi_test_check_long),
+	KUNIT_CASE_SLOW(psi_test_arm_race),
+	KUNIT_CASE(psi_test_memstall_nests),
+	KUNIT_CASE(psi_test_exit),
+	KUNIT_CASE(psi_test_requeue_held),
+	KUNIT_CASE(psi_test_requeue_held_pinned),
+#ifdef CONFIG_PSI_DEBUG
+	KUNIT_CASE_PARAM(psi_test_debug, psi_test_faults_gen_params),
+#ifdef CONFIG_CGROUPS
+	KUNIT_CASE(psi_test_debug_home),
+#endif
+#endif
+	{ }
+};
+
+static struct kunit_suite psi_test_suite = {
+	.name		= "psi",
+	.test_cases	= psi_test_cases,
+};
+
+kunit_test_suite(psi_test_suite);

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of pressure stall information: the walk, against a model that recounts
+ * everything from scratch after each of many random events.
+ */
+
+#define PSI_TEST_GROUPS		9
+#define PSI_TEST_TASKS		24
+#define PSI_TEST_CPUS		2
+#define PSI_TEST_EVENTS		20000
+
+/*
+ *	    0
+ *	  /   \
+ *	 1     2
+ *	/ \    |
+ *     3   4   5
+ *     |       |
+ *     6       7 - 8 (8 below 7)
+ */
+static const int psi_test_parent[PSI_TEST_GROUPS] = { -1, 0, 0, 1, 1, 2, 3, 5, 7 };
+
+struct psi_test_model_task {
+	struct psi_task psi;
+	struct psi_test_task is;
+	int cpu;
+	int group;
+};
+
+struct psi_test_model {
+	struct kunit *test;
+	struct rnd_state rnd;
+	u64 now;
+	int cpus[PSI_TEST_CPUS];
+	struct psi_group groups[PSI_TEST_GROUPS];
+	struct psi_test_model_task tasks[PSI_TEST_TASKS];
+	bool off[PSI_TEST_GROUPS];
+	int parent[PSI_TEST_GROUPS];	/* the next above that is not off */
+	int nr;			/* tasks that do something */
+	int delegated;
+	/* what the oracle knows: states by definition, and their times */
+	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
+};
+
+static bool psi_test_below(int group, int ancestor)
+{
+	while (group >= 0 && group != ancestor)
+		group = psi_test_parent[group];
+	return group == ancestor;
+}
+
+static int psi_test_level(int group)
+{
+	int level;
+
+	for (level = 0; psi_test_parent[group] >= 0; level++)
+		group = psi_test_parent[group];
+	return level;
+}
+
+static void psi_test_model_exit(void *data)
+{
+	struct psi_test_model *m = data;
+	int g;
+
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		free_percpu(m->groups[g].cpus);
+		free_cpumask_var(m->groups[g].cpumask);
+	}
+}
+
+static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
+{
+	struct psi_test_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	int g, c, t, cpu = -1;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->test = test;
+	m->now = start;
+	prandom_seed_state(&m->rnd, 4711);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_model_exit, m), 0);
+
+	/* On one CPU the two are the same, and nothing migrates. */
+	for (c = 0; c < PSI_TEST_CPUS; c++) {
+		int next = cpumask_next(cpu, cpu_possible_mask);
+
+		if (next < nr_cpu_ids)
+			cpu = next;
+		m->cpus[c] = cpu;
+	}
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		struct psi_group *group = &m->groups[g];
+
+		group->cpus = alloc_percpu(struct psi_group_cpu);
+		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
+		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL,
+			       psi_test_level(g));
+		m->parent[g] = psi_test_parent[g];
+		/* the clock of the system is not to see these */
+		atomic_set(&group->listed, 1);
+	}
+	for (t = 0; t < PSI_TEST_TASKS; t++) {
+		m->tasks[t].group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
+		m->tasks[t].psi.group = &m->groups[m->tasks[t].group];
+	}
+	return m;
+}
+
+static struct psi_test_model_task *psi_test_model_running(struct psi_test_model *m, int cpu)
+{
+	int t;
+
+	for (t = 0; t < PSI_TEST_TASKS; t++)
+		if (m->tasks[t].cpu == cpu && m->tasks[t].is.where == PSI_RUNS)
+			return &m->tasks[t];
+	return NULL;
+}
+
+/* Count a task as @attrs. The write section of the CPU is a real one, and its lock too. */
+static void psi_test_model_change(struct psi_test_model *m, struct psi_test_model_task *t,
+				  unsigned int attrs)
+{
+	int cpu = m->cpus[t->cpu];
+	struct rq_flags rf;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&t->psi, attrs, cpu, m->now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
+static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
+{
+	psi_test_model_change(m, t, psi_test_attrs(&t->is));
+}
+
+/* Count a task in another group. */
+static void psi_test_model_regroup(struct psi_test_model *m, struct psi_test_model_task *t, int to)
+{
+	int cpu = m->cpus[t->cpu];
+	struct rq_flags rf;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_regroup(&t->psi, &m->groups[to], cpu, m->now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
+/* The CPU goes on to @next, or to idle; @where says what becomes of the current task. */
+static void psi_test_model_switch(struct psi_test_model *m, int cpu,
+				  struct psi_test_model_task *next, enum psi_where where)
+{
+	struct psi_test_model_task *prev = psi_test_model_running(m, cpu);
+	struct rq *rq = cpu_rq(m->cpus[cpu]);
+	struct rq_flags rf;
+
+	if (prev)
+		prev->is.where = where;
+	if (next)
+		next->is.where = PSI_RUNS;
+	if (!prev || !next) {
+		if (prev || next)
+			psi_test_model_set(m, prev ?: next);
+		return;
+	}
+	rq_lock_irqsave(rq, &rf);
+	psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
+		       &next->psi, psi_test_attrs(&next->is), m->cpus[cpu], m->now);
+	rq_unlock_irqrestore(rq, &rf);
+}
+
+static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
+{
+	int first = prandom_u32_state(&m->rnd) % PSI_TEST_TASKS, i;
+
+	for (i = 0; i < PSI_TEST_TASKS; i++) {
+		struct psi_test_model_task *t = &m->tasks[(first + i) % PSI_TEST_TASKS];
+
+		if (t->cpu == cpu && t->is.where == PSI_QUEUED)
+			return t;
+	}
+	return NULL;
+}
+
+/* Where what belongs to a group is counted. */
+static int psi_test_model_home(struct psi_test_model *m, int g)
+{
+	while (g && m->off[g])
+		g = psi_test_parent[g];
+	return g;
+}
+
+/* A group is switched off, or on again. */
+static void psi_test_model_toggle(struct psi_test_model *m, int group)
+{
+	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
+	int g, c, t;
+
+	m->off[group] = !m->off[group];
+	for (c = 0; c < cpus; c++)
+		psi_measure(per_cpu_ptr(m->groups[group].cpus, m->cpus[c]), !m->off[group],
+			 m->cpus[c], m->now);
+	for (g = 1; g < PSI_TEST_GROUPS; g++) {
+		int to = psi_test_model_home(m, psi_test_parent[g]);
+
+		if (m->parent[g] == to)
+			continue;
+		m->parent[g] = to;
+		for (c = 0; c < cpus; c++) {
+			struct rq *rq = cpu_rq(m->cpus[c]);
+			struct rq_flags rf;
+
+			rq_lock_irqsave(rq, &rf);
+			psi_adopt(per_cpu_ptr(m->groups[g].cpus, m->cpus[c]),
+				  per_cpu_ptr(m->groups[to].cpus, m->cpus[c]), m->cpus[c], m->now);
+			rq_unlock_irqrestore(rq, &rf);
+		}
+	}
+	for (t = 0; t < PSI_TEST_TASKS; t++) {
+		struct psi_test_model_task *task = &m->tasks[t];
+		int to = psi_test_model_home(m, task->group);
+
+		/* Now and then one stays behind, as if it were dying. */
+		if (task->psi.group != &m->groups[to] && prandom_u32_state(&m->rnd) % 8)
+			psi_test_model_regroup(m, task, to);
+	}
+}
+
+/* The fold takes a group off its list on a CPU, if that is idle there. */
+static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	bool idle = !m->states[g][c];
+	int try;
+
+	/* What the machine itself does on that CPU may have its lock. */
+	for (try = 0; try < 1000 && psi_listed(gc, m->cpus[c]) == idle; try++) {
+		psi_unlist(&m->groups[g], m->cpus[c], m->times[g][c][PSI_NONIDLE]);
+		if (!idle)
+			break;
+	}
+	if (!idle)
+		return;
+	KUNIT_EXPECT_FALSE(m->test, psi_listed(gc, m->cpus[c]));
+	KUNIT_EXPECT_NULL(m->test, gc->delegate);
+	KUNIT_EXPECT_EQ(m->test, gc->slow, PSI_ALL_STATES);
+}
+
+/* Something that may happen to a task happens. */
+static void psi_test_model_event(struct psi_test_model *m)
+{
+	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % m->nr];
+	u32 what = prandom_u32_state(&m->rnd) % 8;
+
+	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
+		/* It moves to another cgroup, in whatever state it is. */
+		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
+		psi_test_model_regroup(m, t, psi_test_model_home(m, t->group));
+		return;
+	}
+	if (what == 1 && t->is.where != PSI_RUNS && prandom_u32_state(&m->rnd) % 16 == 0) {
+		/* It migrates, asleep or queued. */
+		psi_test_model_change(m, t, 0);
+		if (m->cpus[0] != m->cpus[1])
+			t->cpu = !t->cpu;
+		psi_test_model_set(m, t);
+		return;
+	}
+	if (what == 3 && prandom_u32_state(&m->rnd) % 8 == 0) {
+		psi_test_model_unlist(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
+		return;
+	}
+	if (what == 2 && prandom_u32_state(&m->rnd) % 64 == 0) {
+		psi_test_model_toggle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
+		return;
+	}
+	switch (t->is.where) {
+	case PSI_ASLEEP:
+		t->is.where = PSI_QUEUED;
+		psi_test_model_set(m, t);
+		break;
+	case PSI_QUEUED:
+		psi_test_model_switch(m, t->cpu, t, PSI_QUEUED);
+		break;
+	case PSI_RUNS:
+		if (what < 4) {
+			t->is.stall = !t->is.stall;
+			psi_test_model_set(m, t);
+			break;
+		}
+		t->is.iowait = what & 1;
+		psi_test_model_switch(m, t->cpu, psi_test_model_queued(m, t->cpu), PSI_ASLEEP);
+		break;
+	}
+}
+
+/* What holds from now on, by definition and from scratch. */
+static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
+{
+	struct psi_test_task tasks[PSI_TEST_TASKS];
+	int t, nr = 0;
+
+	for (t = 0; t < PSI_TEST_TASKS; t++)
+		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].psi.group - m->groups, g))
+			tasks[nr++] = m->tasks[t].is;
+	m->states[g][c] = psi_test_states(tasks, nr);
+	/* The fold has to know whether the system is idle. */
+	if (m->off[g])
+		m->states[g][c] &= g ? 0 : BIT(PSI_NONIDLE);
+}
+
+/* The counts of a group, from its own tasks and from what its children show. */
+static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
+{
+	struct psi_counts sum = { };
+	int i;
+
+	for (i = 0; i < PSI_TEST_TASKS; i++)
+		if (m->tasks[i].cpu == c && m->tasks[i].psi.group == &m->groups[g])
+			sum = psi_counts_add(sum, psi_counts_of(psi_test_attrs(&m->tasks[i].is)));
+	for (i = 0; i < PSI_TEST_GROUPS; i++) {
+		struct psi_group_cpu *gc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
+
+		if (m->parent[i] == g)
+			sum = psi_counts_add(sum, psi_counts_of(psi_delegate_of(gc)->attrs));
+	}
+	return sum;
+}
+
+static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, int c)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_counts counts = psi_test_model_counts(m, g, c);
+	u64 times[PSI_NR_STATES];
+	unsigned int states;
+	int s;
+
+	states = psi_times(gc, m->now, 0, times)->states;
+	m->delegated += !!gc->delegate;
+	if (!gc->delegate &&
+	    (gc->counts.sched != counts.sched || gc->counts.stall != counts.stall)) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
+			   event, g, c, gc->counts.sched, gc->counts.stall,
+			   counts.sched, counts.stall);
+		return false;
+	}
+	if (states != m->states[g][c]) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: states %#x, recounted %#x",
+			   event, g, c, states, m->states[g][c]);
+		return false;
+	}
+	if (states && !psi_listed(gc, m->cpus[c])) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: active, but no fold will come",
+			   event, g, c);
+		return false;
+	}
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		/* the interrupt clock is the machine's */
+		if (s == PSI_IRQ_FULL || times[s] == m->times[g][c][s])
+			continue;
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, state %d: %llu ns, recounted %llu",
+			   event, g, c, s, times[s], m->times[g][c][s]);
+		return false;
+	}
+	return true;
+}
+
+static void psi_test_model_run(struct kunit *test, u64 start, int nr)
+{
+	struct psi_test_model *m = psi_test_model_init(test, start);
+	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
+	int event, g, c, s;
+
+	m->nr = nr;
+	for (event = 0; event < PSI_TEST_EVENTS; event++) {
+		u64 len = prandom_u32_state(&m->rnd) >> (prandom_u32_state(&m->rnd) % 32);
+
+		cond_resched();
+		m->now += len;
+		for (g = 0; g < PSI_TEST_GROUPS; g++)
+			for (c = 0; c < cpus; c++)
+				for (s = 0; s < PSI_NR_STATES; s++)
+					if (m->states[g][c] & BIT(s))
+						m->times[g][c][s] += len;
+
+		psi_test_model_event(m);
+
+		for (g = 0; g < PSI_TEST_GROUPS; g++) {
+			for (c = 0; c < cpus; c++) {
+				psi_test_model_recount(m, g, c);
+				if (!psi_test_model_agrees(m, event, g, c))
+					return;
+			}
+		}
+	}
+
+	KUNIT_EXPECT_GT(test, m->delegated, 100);
+
+	/* Everybody leaves: nothing is left behind. */
+	for (c = 0; c < PSI_TEST_TASKS; c++)
+		psi_test_model_change(m, &m->tasks[c], 0);
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		for (c = 0; c < cpus; c++) {
+			struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+
+			KUNIT_EXPECT_TRUE(test, gc->delegate || psi_counts_zero(gc->counts));
+			KUNIT_EXPECT_EQ(test, psi_delegate_of(gc)->states, 0);
+		}
+	}
+}
+
+static void psi_test_model_from_boot(struct kunit *test)
+{
+	psi_test_model_run(test, 0, PSI_TEST_TASKS);
+}
+
+/* Groups have one child in use, mostly. */
+static void psi_test_model_few_tasks(struct kunit *test)
+{
+	psi_test_model_run(test, NSEC_PER_SEC, 4);
+}
+
+static void psi_test_model_one_task(struct kunit *test)
+{
+	psi_test_model_run(test, NSEC_PER_SEC, 1);
+}
+
+static void psi_test_model_across_the_sign_bit(struct kunit *test)
+{
+	psi_test_model_run(test, S64_MAX - 1000, 3);
+}
+
+static void psi_test_model_across_the_wrap(struct kunit *test)
+{
+	psi_test_model_run(test, U64_MAX - 1000, 6);
+}
+
+/* A task that runs and sleeps in a group, often enough that all above it delegate. */
+static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *task, int cpu,
+				  u64 *now)
+{
+	struct rq_flags rf;
+	int i;
+
+	for (i = 0; i < 4 * PSI_STREAK; i++) {
+		is->where = i % 2 ? PSI_ASLEEP : PSI_RUNS;
+		*now += 1000;
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		psi_change(task, psi_test_attrs(is), cpu, *now);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+}
+
+struct psi_test_chain {
+	struct psi_group groups[4 * PSI_CHAIN];
+};
+
+static void psi_test_chain_exit(void *data)
+{
+	struct psi_test_chain *chain = data;
+	int g;
+
+	for (g = 0; g < ARRAY_SIZE(chain->groups); g++) {
+		free_percpu(chain->groups[g].cpus);
+		free_cpumask_var(chain->groups[g].cpumask);
+	}
+}
+
+/* Groups one below the other, the task goes down and down: no chain gets too long. */
+static void psi_test_chain(struct kunit *test)
+{
+	struct psi_test_chain *chain = kunit_kzalloc(test, sizeof(*chain), GFP_KERNEL);
+	const int deep = ARRAY_SIZE(chain->groups), begin = 2 * PSI_CHAIN;
+	int cpu = cpumask_first(cpu_possible_mask), g, at;
+	struct psi_test_task is = { .where = PSI_ASLEEP };
+	struct psi_task task = { };
+	u64 times[PSI_NR_STATES], now = PSI_TEST_START;
+
+	KUNIT_ASSERT_NOT_NULL(test, chain);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_chain_exit, chain), 0);
+	for (g = 0; g < deep; g++) {
+		struct psi_group *group = &chain->groups[g];
+
+		group->cpus = alloc_percpu(struct psi_group_cpu);
+		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
+		psi_group_init(group, g ? group - 1 : NULL, g);
+		/* the clock of the system is not to see these */
+		atomic_set(&group->listed, 1);
+	}
+	for (at = begin; at < deep; at++) {
+		int delegating = 0;
+
+		task.group = &chain->groups[at];
+		psi_test_chain_settle(&is, &task, cpu, &now);
+		for (g = 0; g < deep; g++) {
+			struct psi_group_cpu *gc = per_cpu_ptr(chain->groups[g].cpus, cpu);
+
+			delegating += !!gc->delegate;
+			KUNIT_EXPECT_LE(test, psi_chain(gc), PSI_CHAIN);
+		}
+		/* All but one in each chain, and maybe some between two of them. */
+		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
+	}
+	/* It ran half of the time. */
+	for (g = 0; g <= begin; g++) {
+		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, times);
+		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
+	}
+}

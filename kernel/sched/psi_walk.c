@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the walk
+ *
+ *   Applies what an event changes to the groups on one CPU. The theory is at the top of
+ *   psi.c: "Contributors", "States", "The walk", "Delegation" and "Time".
+ */
+
+static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
+struct psi_group psi_system = {
+	.cpus = &psi_system_cpus,
+};
+
+/* Bumped around every change of times, states or delegates of any group on that CPU. */
+static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
+
+/*
+ * Counts: the lanes
+ *
+ * Tasks number less than 2^30 (MAX_THREADS), groups fewer still, so 30 bits
+ * hold any count, and leave a bit above it free. A CPU executes one task, so
+ * one bit will do for oncpu. A lane may borrow from the next within a
+ * difference; it cannot in a sum of all, as that is the sum of all contributors.
+ */
+#define PSI_LANE		31
+#define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
+#define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
+#define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
+
+/* What one contributor that shows @attrs adds to psi_counts.sched of its group. */
+static __init u64 psi_sched_counts_of(u64 attrs)
+{
+	return (attrs & PSI_WAITING) |
+	       (attrs & PSI_PRODUCTIVE) << (PSI_LANE - 1) |
+	       (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2);
+}
+
+/* The same for psi_counts.stall. */
+static __init u64 psi_stall_counts_of(u64 attrs)
+{
+	return (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
+}
+
+/* The same for every set of attributes. */
+static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+static u64 psi_stall_counts[PSI_NR_ATTR_SETS] __ro_after_init;
+
+static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
+{
+	return (struct psi_counts){ psi_sched_counts[attrs], psi_stall_counts[attrs] };
+}
+
+/*
+ * The attributes with a count above zero. A count carries into the bit above it
+ * when PSI_LANE_MAX is added, unless it is zero.
+ */
+static __always_inline unsigned int psi_sched_attrs_of(u64 counts)
+{
+	u64 carry = counts + PSI_LANES_MAX;
+
+	return (carry >> (PSI_LANE - 1) & 1) + 2 * (carry >> (2 * PSI_LANE - 1));
+}
+
+static __always_inline unsigned int psi_stall_attrs_of(u64 counts)
+{
+	/* Whatever a bug makes of the counts, this is an index of tables. */
+	return psi_sched_attrs_of(counts) << 4 & PSI_STALL_ATTRS;
+}
+
+static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
+{
+	return (struct psi_counts){ a.sched + b.sched, a.stall + b.stall };
+}
+
+/* The change of a contributor that showed @old and now shows @new. */
+static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
+{
+	struct psi_counts diff = { psi_sched_counts[new] - psi_sched_counts[old] };
+
+	/* Most of what happens is scheduling. */
+	if (unlikely((old ^ new) & PSI_STALL_ATTRS))
+		diff.stall = psi_stall_counts[new] - psi_stall_counts[old];
+	return diff;
+}
+
+static __always_inline bool psi_counts_zero(struct psi_counts c)
+{
+	return !(c.sched | c.stall);
+}
+
+/* What holds for a group that shows @attrs, see "States" above. */
+static __init unsigned int psi_states_of(unsigned int attrs)
+{
+	bool waiting = attrs & PSI_WAITING, oncpu = attrs & PSI_ONCPU;
+	bool iowait = attrs & PSI_IOWAIT, memstall = attrs & PSI_MEMSTALL;
+	bool productive = attrs & PSI_PRODUCTIVE, oncpu_stall = attrs & PSI_ONCPU_STALL;
+	bool irqtime = IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING);
+	bool running = waiting || oncpu;
+
+	return (iowait || memstall || running) << PSI_NONIDLE |
+	       waiting << PSI_CPU_SOME |
+	       (waiting && !oncpu) << PSI_CPU_FULL |
+	       (oncpu && irqtime) << PSI_IRQ_FULL |
+	       iowait << PSI_IO_SOME |
+	       (iowait && !running) << PSI_IO_FULL |
+	       memstall << PSI_MEM_SOME |
+	       (memstall && (!productive || oncpu_stall)) << PSI_MEM_FULL;
+}
+
+/* The same for every set of attributes: the walk looks it up. */
+static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+
+/* Whether the next fold visits a group on a CPU. */
+static bool psi_listed(struct psi_group_cpu *gc, int cpu)
+{
+	return cpumask_test_cpu(cpu, gc->group->cpumask);
+}
+
+/* A child stands for a group when that many changes in a row came from it. */
+#define PSI_STREAK		64
+/* That many did, and when psi_walk_slow() is called next it shall try. */
+#define PSI_SETTLED		U8_MAX
+/* No more than that many groups delegate in a chain. */
+#define PSI_CHAIN		32
+
+/* The group at the end of a chain of delegates. */
+static struct psi_group_cpu *psi_delegate_of(struct psi_group_cpu *gc)
+{
+	while (gc->delegate)
+		gc = gc->delegate;
+	return gc;
+}
+
+/* How many groups delegate in the chain that a group is part of. */
+static unsigned int psi_chain(const struct psi_group_cpu *gc)
+{
+	const struct psi_group_cpu *p, *child;
+	unsigned int nr = 0;
+
+	for (p = gc; p->delegate; p = p->delegate)
+		nr++;
+	for (child = gc, p = gc->parent; p && p->delegate == child; child = p, p = p->parent)
+		nr++;
+	return nr;
+}
+
+/* Add to @more what a group, and those it delegates to, have more; return the last of them. */
+static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, u64 *more)
+{
+	struct psi_group_cpu *d;
+	int s;
+
+	while ((d = READ_ONCE(gc->delegate))) {
+		for (s = 0; s < PSI_NR_STATES; s++)
+			more[s] += gc->times[s];
+		gc = d;
+	}
+	return gc;
+}
+
+/* Have a group stand for itself again, with all that its delegate knows. */
+static noinline void psi_undelegate(struct psi_group_cpu *gc)
+{
+	u64 more[PSI_NR_STATES] = { };
+	struct psi_group_cpu *d = psi_add_delegated(gc, more);
+	unsigned int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++)
+		gc->times[s] = d->times[s] + (d->states & BIT(s) ? -more[s] : more[s]);
+	WRITE_ONCE(gc->delegate, NULL);
+	gc->last = NULL;
+	gc->attrs = d->attrs;
+	gc->states = d->states;
+	gc->counts = psi_counts_of(d->attrs);
+	gc->streak = PSI_STREAK;
+	gc->up = d->up;
+	d->up = gc;
+	/* Groups that delegate to @gc join the list of the fold through its psi_walk_slow(). */
+	gc->slow = PSI_ALL_STATES;
+}
+
+/* Have a group's only child in use stand for it, if it has but one. */
+static void psi_delegate(struct psi_group_cpu *gc)
+{
+	u64 more[PSI_NR_STATES] = { };
+	struct psi_group_cpu *child = gc->last, *d;
+	struct psi_counts counts;
+	unsigned int s;
+
+	gc->streak = PSI_STREAK;
+	if (!child || psi_watched(gc->group))
+		return;
+	while (child->parent != gc)
+		child = child->parent;
+	if (psi_chain(gc) + 1 + psi_chain(child) > PSI_CHAIN)
+		return;
+	d = psi_add_delegated(child, more);
+	counts = psi_counts_of(d->attrs);
+	if (gc->enabled != child->enabled ||
+	    gc->counts.sched != counts.sched || gc->counts.stall != counts.stall)
+		return;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 diff = gc->times[s] - d->times[s];
+
+		gc->times[s] = (gc->states & BIT(s) ? -diff : diff) - more[s];
+	}
+	/* A reader follows it before it knows that it has to retry. */
+	WRITE_ONCE(gc->delegate, child);
+	/* No contributor equals it, so the next change that arrives undelegates. */
+	gc->last = gc;
+	d->up = gc->up;
+	/* As in psi_take_watched(): psi_watch() undelegates, unless it came too early. */
+	smp_mb();
+	if (psi_watched(gc->group))
+		psi_undelegate(gc);
+}
+
+/* The fold has to visit a group on this CPU, and the groups that delegate to it. */
+static void psi_list(struct psi_group_cpu *gc, int cpu, u64 now)
+{
+	struct psi_group_cpu *child = gc, *p;
+
+	if (!psi_listed(gc, cpu))
+		psi_fold_join(gc, cpu, now);
+	for (p = gc->parent; p && p->delegate == child; child = p, p = p->parent) {
+		if (!psi_listed(p, cpu))
+			psi_fold_join(p, cpu, now);
+	}
+}
+
+/*
+ * Return the states that hold and that a trigger waits for. Each is reported once: the
+ * sampler that takes the report asks for the next one by psi_watch().
+ */
+static unsigned int psi_take_watched(struct psi_group_cpu *gc)
+{
+	unsigned int asked = gc->slow, watched, begun;
+
+	do {
+		watched = psi_watched(gc->group);
+		begun = gc->states & asked & watched;
+		WRITE_ONCE(gc->slow, asked & watched & ~begun);
+		/*
+		 * psi_watch() writes what is watched, then looks at ->slow; here it is
+		 * the other way round. One of the two sees the other.
+		 */
+		smp_mb();
+	} while (psi_watched(gc->group) != watched);
+	return begun;
+}
+
+/*
+ * A state of gc->slow holds after a change. Do what the walk does not do each time: join
+ * the list of the fold, wake samplers, try to delegate.
+ */
+static noinline void psi_walk_slow(struct psi_group_cpu *gc, int cpu, u64 now)
+{
+	unsigned int begun;
+
+	psi_list(gc, cpu, now);
+	begun = psi_take_watched(gc);
+	if (gc->streak > PSI_STREAK)
+		psi_delegate(gc);
+	if (begun)
+		psi_raise_alarms(gc->group, begun, now);
+}
+
+/* A state begins or ends at @t, see "Time" above. */
+static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u64 t)
+{
+	gc->times[s] = t - gc->times[s];
+}
+
+/* End the states that no longer hold and begin those that do from now on. */
+static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned int states,
+					     int cpu, u64 now)
+{
+	unsigned int flips = gc->states ^ states;
+
+	gc->states = states;
+	if (flips & BIT(PSI_NONIDLE))
+		psi_flip(gc, PSI_NONIDLE, now);
+	if (flips & BIT(PSI_CPU_SOME))
+		psi_flip(gc, PSI_CPU_SOME, now);
+	if (flips & BIT(PSI_CPU_FULL))
+		psi_flip(gc, PSI_CPU_FULL, now);
+	if (flips & BIT(PSI_IRQ_FULL))
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu));
+	/* The others follow. */
+	for (flips >>= PSI_IO_SOME; unlikely(flips); flips &= flips - 1)
+		psi_flip(gc, PSI_IO_SOME + __ffs(flips), now);
+	if (unlikely(states & gc->slow))
+		psi_walk_slow(gc, cpu, now);
+}
+
+/*
+ * A group whose changes have all come from one child for a while: have psi_walk_slow()
+ * called, which delegates. Not for a group that is watched: it wants to know when
+ * its states begin.
+ */
+static noinline void psi_settle(struct psi_group_cpu *gc)
+{
+	gc->streak = PSI_SETTLED;
+	if (!psi_watched(gc->group))
+		gc->slow = PSI_ALL_STATES;
+}
+
+/*
+ * Apply @change of a child, or a task, to one level; return what that changes for the
+ * next. Without @stall there is none in @change, nor in what that changes.
+ */
+static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+						  struct psi_counts change, bool stall,
+						  int cpu, u64 now)
+{
+	struct psi_counts none = { }, diff;
+	unsigned int old, new;
+
+	if (gc->last != from) {
+		if (unlikely(gc->delegate))
+			psi_undelegate(gc);
+		gc->last = from;
+		gc->streak = PSI_STREAK;
+	} else if (from && unlikely(!--gc->streak)) {
+		psi_settle(gc);
+	}
+
+	old = gc->attrs;
+	gc->counts.sched += change.sched;
+	new = psi_sched_attrs_of(gc->counts.sched);
+	if (stall) {
+		gc->counts.stall += change.stall;
+		new |= psi_stall_attrs_of(gc->counts.stall);
+	} else {
+		new |= old & PSI_STALL_ATTRS;
+	}
+	if (new == old)
+		return none;
+
+	gc->attrs = new;
+	psi_enter_states(gc, psi_states[new] & gc->enabled, cpu, now);
+	if (!gc->up)
+		return none;
+	diff = psi_counts_diff(old, new);
+	if (!stall)
+		diff.stall = 0;
+	return diff;
+}
+
+/* Go on while something changes. @stall, a constant, is as for psi_step(). */
+static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+					struct psi_counts change, bool stall, int cpu, u64 now)
+{
+	while (!psi_counts_zero(change)) {
+		change = psi_step(gc, from, change, stall, cpu, now);
+		from = gc;
+		gc = gc->up;
+	}
+}
+
+static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_counts change_a,
+					    struct psi_group_cpu *b, struct psi_counts change_b,
+					    bool stall, int cpu, u64 now)
+{
+	struct psi_group_cpu *from_a = NULL, *from_b = NULL;
+
+	while (a != b) {
+		if (a->level >= b->level) {
+			change_a = psi_step(a, from_a, change_a, stall, cpu, now);
+			from_a = a;
+			a = a->up;
+			if (psi_counts_zero(change_a)) {
+				a = b;
+				from_a = from_b;
+			}
+		} else {
+			change_b = psi_step(b, from_b, change_b, stall, cpu, now);
+			from_b = b;
+			b = b->up;
+			if (psi_counts_zero(change_b))
+				break;
+		}
+	}
+	/* Where two children meet, no child stands for the group. */
+	if (a == b && from_a != from_b)
+		a->streak = PSI_STREAK;
+	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), stall, cpu, now);
+}
+
+static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up(gc, NULL, (struct psi_counts){ sched }, false, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts change, int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up(gc, NULL, change, true, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+/**
+ * psi_walk - apply the change of one task
+ * @gc: its group on @cpu
+ * @change: what the task adds to the counts from now on
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ */
+static __always_inline void psi_walk(struct psi_group_cpu *gc, struct psi_counts change,
+				     int cpu, u64 now)
+{
+	if (unlikely(change.stall))
+		psi_walk_all(gc, change, cpu, now);
+	else
+		psi_walk_sched(gc, change.sched, cpu, now);
+}
+
+static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
+					struct psi_group_cpu *b, u64 sched_b, int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
+			false, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts change_a,
+				      struct psi_group_cpu *b, struct psi_counts change_b,
+				      int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
+/**
+ * psi_walk_two - apply the changes of two tasks at once
+ * @a: group of the first on @cpu
+ * @change_a: what the first adds to the counts from now on
+ * @b: group of the second, in the same tree
+ * @change_b: what the second adds
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ *
+ * Each walks up to the first group they share; from there they are one. Where one of
+ * them ends earlier, the other goes on alone. Nothing changes above the top, so
+ * neither gets there. Neither passes the group they share: a group has a higher level
+ * than those above it, and the higher one goes first.
+ */
+static __always_inline void psi_walk_two(struct psi_group_cpu *a, struct psi_counts change_a,
+					 struct psi_group_cpu *b, struct psi_counts change_b,
+					 int cpu, u64 now)
+{
+	if (unlikely(change_a.stall | change_b.stall))
+		psi_walk_two_all(a, change_a, b, change_b, cpu, now);
+	else
+		psi_walk_two_sched(a, change_a.sched, b, change_b.sched, cpu, now);
+}
+
+/*
+ * Reading times
+ */
+
+/*
+ * The times of a group on a CPU at @now, with @irq as its interrupt time. Return
+ * who stands for it.
+ */
+static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, u64 now, u64 irq, u64 *times)
+{
+	struct psi_group_cpu *d;
+	unsigned int s;
+
+	memset(times, 0, sizeof(gc->times));
+	d = psi_add_delegated(gc, times);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 t = s == PSI_IRQ_FULL ? irq : now;
+
+		times[s] += d->states & BIT(s) ? t - d->times[s] : d->times[s];
+	}
+	return d;
+}
+
+/**
+ * psi_peek_cpu - read the times of a group on a CPU
+ * @gc: the group on that CPU
+ * @cpu: the CPU
+ * @times: filled in, per state, ns
+ *
+ * They grow for as long as the group exists. A clock read here may be ahead of the one
+ * that the CPU uses for its next event, by no more than that event takes. So a time may
+ * be that much less when it is read again; psi_since() makes this no growth.
+ *
+ * Context: Any but NMI, and not inside a write section of psi_seq.
+ */
+static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, u64 *times)
+{
+	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
+	unsigned int seq;
+
+	rcu_read_lock();
+	do {
+		seq = read_seqcount_begin(seqcount);
+		psi_times(gc, sched_clock_cpu(cpu), irq_time_read(cpu), times);
+	} while (read_seqcount_retry(seqcount, seq));
+	rcu_read_unlock();
+}
+
+/* How much @now is above @then, times of a state that psi_peek_cpu() read. */
+static u64 psi_since(u64 now, u64 then)
+{
+	return (s64)(now - then) > 0 ? now - then : 0;
+}
