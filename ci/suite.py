@@ -36,7 +36,7 @@ VIRTUAL = (
     ("trigger", "trigger_test"),
     ("trigger-event", "trigger_event_test"),
     ("trigger-exact", "trigger_exact_test -f trigger -f hog -f cost -f below"),
-    ("trigger-exact-fast", "trigger_exact_test -f neighbour", "--shift", "4"),
+    ("trigger-exact-fast", "trigger_exact_test -f neighbour", "--shift", "2"),
     ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
     ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),

@@ -66,9 +66,8 @@ struct psi_counts {
 
 /**
  * struct psi_group_cpu - a group on one CPU
- * @counts: contributors by attribute
+ * @sched: contributors by attribute: what &struct psi_counts has of that name
  * @up: where a change of what the group shows has to be applied, %NULL for nowhere
- * @delegate: the child that stands for the group, see "Delegation" in psi.c
  * @last: where the last change came from: a child, the end of the chain below a child,
  *	  or %NULL for a task; the group itself while it delegates
  * @attrs: attributes with a count above zero: what the group shows
@@ -81,6 +80,8 @@ struct psi_counts {
  * @times: per state, the time in it so far in ns; while the state holds, the clock at
  *	   which it began less that, see "Time" in psi.c. While there is a @delegate,
  *	   what the group has more than that
+ * @stall: as @sched, but the other word
+ * @delegate: the child that stands for the group, see "Delegation" in psi.c
  * @parent: the parent group on the same CPU, %NULL for the system
  * @group: the group this is a part of
  * @recount: contributors by attribute, counted by psi_debug.c
@@ -88,7 +89,7 @@ struct psi_counts {
  * @checked: times when psi_debug.c last checked them, ns
  * @checked_at: when that was, ns of rq_clock()
  *
- * While there is a @delegate, @counts, @attrs, @states and @up are out of date.
+ * While there is a @delegate, @sched, @stall, @attrs, @states and @up are out of date.
  *
  * Written under the lock of the CPU's runqueue. @times, @states and @delegate change
  * inside a write section of the CPU's psi_seq: readers look at them without the lock.
@@ -96,9 +97,9 @@ struct psi_counts {
  * that is enough.
  */
 struct psi_group_cpu {
-	struct psi_counts	counts;
+	/* All that a switch touches, up to the times of cpu and irq */
+	u64			sched;
 	struct psi_group_cpu	*up;
-	struct psi_group_cpu	*delegate;
 	struct psi_group_cpu	*last;
 	u8			attrs;
 	u8			states;
@@ -107,6 +108,9 @@ struct psi_group_cpu {
 	u8			streak;
 	u16			level;
 	u64			times[PSI_NR_STATES];
+	/* The rest */
+	u64			stall;
+	struct psi_group_cpu	*delegate;
 	struct psi_group_cpu	*parent;
 	struct psi_group	*group;
 #ifdef CONFIG_PSI_DEBUG

@@ -225,9 +225,9 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 
 static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	if (gc->counts.sched != gc->recount.sched || gc->counts.stall != gc->recount.stall)
+	if (gc->sched != gc->recount.sched || gc->stall != gc->recount.stall)
 		psi_debug_found(d, "cgroup %llu counts %#llx %#llx, there are %#llx %#llx", d->id,
-				gc->counts.sched, gc->counts.stall,
+				gc->sched, gc->stall,
 				gc->recount.sched, gc->recount.stall);
 	if (gc->attrs != gc->shows || gc->states != (psi_states[gc->attrs] & gc->enabled))
 		psi_debug_found(d, "cgroup %llu shows %#x in states %#x of %#x, must show %#x",
@@ -303,7 +303,8 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 	gc->last = NULL;
 	gc->streak = PSI_STREAK;
 	gc->up = gc->parent;
-	gc->counts = gc->recount;
+	gc->sched = gc->recount.sched;
+	gc->stall = gc->recount.stall;
 	gc->attrs = gc->shows;
 	if (!ok) {
 		gc->states = 0;

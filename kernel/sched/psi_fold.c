@@ -81,6 +81,25 @@ static struct psi_seen_cpu *psi_seen_at(struct psi_seen *seen, unsigned int i)
 	return (void *)seen->entries + i * psi_seen_stride(seen->slots);
 }
 
+/* The first entry at @from or later whose CPU is @cpu or a higher one. */
+static unsigned int psi_seen_search(struct psi_seen *seen, unsigned int from, int cpu)
+{
+	unsigned int to = seen->nr;
+
+	/* Mostly it is the next one. */
+	if (from < to && psi_seen_at(seen, from)->cpu >= cpu)
+		return from;
+	while (from < to) {
+		unsigned int mid = from + (to - from) / 2;
+
+		if (psi_seen_at(seen, mid)->cpu < cpu)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
 /*
  * The entry of a CPU, NULL without one. @at, where the search for a lower CPU ended, is
  * where this one begins.
@@ -89,12 +108,16 @@ static struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen, unsigned int *a
 {
 	struct psi_seen_cpu *entry;
 
-	for (; seen && *at < seen->nr; ++*at) {
-		entry = psi_seen_at(seen, *at);
-		if (entry->cpu >= cpu)
-			return entry->cpu == cpu ? entry : NULL;
-	}
-	return NULL;
+	if (!seen)
+		return NULL;
+	*at = psi_seen_search(seen, *at, cpu);
+	if (*at == seen->nr)
+		return NULL;
+	entry = psi_seen_at(seen, *at);
+	if (entry->cpu != cpu)
+		return NULL;
+	++*at;
+	return entry;
 }
 
 /* How many CPUs of a group have no entry. */
@@ -331,25 +354,33 @@ out:
 	return idle;
 }
 
-/* Take the CPUs off the list that a group is idle on since it was folded. */
-static void psi_unlist_idle(struct psi_group *group, bool at_once)
+/* Take a CPU off the list if a group is idle on it since it was folded. */
+static void psi_unlist_entry(struct psi_group *group, struct psi_seen_cpu *entry)
+{
+	const struct psi_slot *slot = &entry->slot[psi_last_slot(group)];
+
+	if (!psi_unlist(group, entry->cpu, slot->times[PSI_NONIDLE]))
+		return;
+	/* The fold leaves both slots alone from now on. */
+	psi_fold_publish(group);
+	entry->slot[!psi_last_slot(group)] = *slot;
+	entry->slot[0].weight = 0;
+	entry->slot[1].weight = 0;
+	psi_fold_publish_end(group);
+}
+
+/* Take the CPUs off the list that were idle in the last window, or just @now. */
+static void psi_unlist_idle(struct psi_group *group, bool now)
 {
 	struct psi_seen *seen = rcu_dereference_protected(group->seen, true);
-	unsigned int i, last = psi_last_slot(group);
+	unsigned int at = 0;
+	int cpu;
 
-	for (i = 0; seen && i < seen->nr; i++) {
-		struct psi_seen_cpu *entry = psi_seen_at(seen, i);
-		const struct psi_slot *slot = &entry->slot[last];
+	psi_for_each_cpu(cpu, group) {
+		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 
-		if (!cpumask_test_cpu(entry->cpu, group->cpumask) || (slot->weight && !at_once) ||
-		    !psi_unlist(group, entry->cpu, slot->times[PSI_NONIDLE]))
-			continue;
-		/* The fold leaves both slots alone from now on. */
-		psi_fold_publish(group);
-		entry->slot[!last] = *slot;
-		entry->slot[0].weight = 0;
-		entry->slot[1].weight = 0;
-		psi_fold_publish_end(group);
+		if (entry && (now || !entry->slot[psi_last_slot(group)].weight))
+			psi_unlist_entry(group, entry);
 	}
 }
 

@@ -336,12 +336,12 @@ struct psi_test_fault {
 
 static void psi_test_plant_count(struct psi_group_cpu *gc)
 {
-	gc->counts.sched += psi_sched_counts[PSI_WAITING];
+	gc->sched += psi_sched_counts[PSI_WAITING];
 }
 
 static void psi_test_plant_stall(struct psi_group_cpu *gc)
 {
-	gc->counts.stall -= psi_stall_counts[PSI_MEMSTALL];
+	gc->stall -= psi_stall_counts[PSI_MEMSTALL];
 }
 
 static void psi_test_plant_attr(struct psi_group_cpu *gc)
@@ -522,6 +522,10 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	KUNIT_CASE(psi_test_chain),
+	KUNIT_CASE(psi_test_fold),
+	KUNIT_CASE(psi_test_fold_without_weight),
+	KUNIT_CASE(psi_test_fold_weights),
+	KUNIT_CASE(psi_test_seen),
 	KUNIT_CASE(psi_test_sample_late),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

@@ -338,9 +338,9 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	states = psi_times(gc, m->now, 0, times)->states;
 	m->delegated += !!gc->delegate;
 	if (!gc->delegate &&
-	    (gc->counts.sched != counts.sched || gc->counts.stall != counts.stall)) {
+	    (gc->sched != counts.sched || gc->stall != counts.stall)) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
-			   event, g, c, gc->counts.sched, gc->counts.stall,
+			   event, g, c, gc->sched, gc->stall,
 			   counts.sched, counts.stall);
 		return false;
 	}
@@ -403,7 +403,7 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 		for (c = 0; c < cpus; c++) {
 			struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
 
-			KUNIT_EXPECT_TRUE(test, gc->delegate || psi_counts_zero(gc->counts));
+			KUNIT_EXPECT_TRUE(test, gc->delegate || !(gc->sched | gc->stall));
 			KUNIT_EXPECT_EQ(test, psi_delegate_of(gc)->states, 0);
 		}
 	}
@@ -507,4 +507,153 @@ static void psi_test_chain(struct kunit *test)
 		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, times);
 		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
 	}
+}
+
+/*
+ * The fold, on a group whose times the test writes itself
+ */
+
+static void psi_test_group_exit(void *data)
+{
+	struct psi_group *group = data;
+
+	kvfree(rcu_access_pointer(group->seen));
+	free_cpumask_var(group->cpumask);
+	free_percpu(group->cpus);
+}
+
+static struct psi_group *psi_test_group(struct kunit *test)
+{
+	struct psi_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	group->cpus = alloc_percpu(struct psi_group_cpu);
+	KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+	KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_group_exit, group), 0);
+	psi_group_init(group, NULL, 0);
+	/* the fold of the system is not to see it */
+	atomic_set(&group->listed, 1);
+	return group;
+}
+
+/* A group was in use on a CPU for @nonidle ns, and stalled on io for @io of these. */
+static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+
+	gc->times[PSI_NONIDLE] += nonidle;
+	gc->times[PSI_IO_SOME] += io;
+	cpumask_set_cpu(cpu, group->cpumask);
+}
+
+static u64 psi_test_io_total(struct psi_group *group)
+{
+	struct psi_reading reading;
+
+	psi_read(group, BIT(PSI_IO_SOME), &reading);
+	return reading.total[PSI_IO_SOME];
+}
+
+/* A reader sees the same right before and right after the end of a window. */
+static void psi_test_fold(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	u64 before;
+
+	for (i = 1; i <= 5; i++) {
+		psi_test_use(group, cpu, 3000 * i, 1000 * i);
+		before = psi_test_io_total(group);
+		psi_fold_group(group);
+		KUNIT_EXPECT_EQ(test, before, 500 * i * (i + 1));
+		KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], before);
+		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), before);
+	}
+}
+
+/* Clocks of CPUs differ a little: a stall may be seen before the time in use is. */
+static void psi_test_fold_without_weight(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	psi_test_use(group, cpu, 1000, 0);
+	psi_fold_group(group);
+	psi_test_use(group, cpu, 0, 700);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], 0);
+	psi_test_use(group, cpu, 1000, 0);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], 700);
+}
+
+/* Each window has the weights of that window, by the definition. */
+static void psi_test_fold_weights(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct rnd_state rnd;
+	u64 want = 0, most = 0;
+	int cpu, window;
+
+	prandom_seed_state(&rnd, 4711);
+	for (window = 1; window <= 50; window++) {
+		u64 products = 0, weights = 0;
+
+		for_each_possible_cpu(cpu) {
+			u32 nonidle = prandom_u32_state(&rnd) % (1 << 20);
+			u32 io = prandom_u32_state(&rnd) % (nonidle + 1);
+
+			/* A third of the CPUs is idle. */
+			if (prandom_u32_state(&rnd) % 3 == 0)
+				continue;
+			psi_test_use(group, cpu, nonidle, io);
+			products += (u64)nonidle * io;
+			weights += nonidle;
+		}
+		if (weights)
+			want += div64_u64(products, weights);
+		psi_fold_group(group);
+		/* Each CPU rounds by less than 2 ns. */
+		most += 2 * num_possible_cpus();
+		KUNIT_EXPECT_LE(test, abs_diff(group->total[PSI_IO_SOME], want), most);
+	}
+}
+
+/* The table has an entry for each CPU that was ever in use, and keeps what is in them. */
+static void psi_test_seen(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_seen none = { .slots = 2 }, *seen = &none, *grown;
+	struct psi_seen_cpu *entry;
+	unsigned int at, i;
+	int cpu, round;
+
+	for (round = 0; round < 100; round++) {
+		cpumask_clear(group->cpumask);
+		for (i = 0; i < (round < 99 ? 3 : nr_cpu_ids); i++)
+			cpumask_set_cpu(round < 99 ? get_random_u32_below(nr_cpu_ids) : i,
+					group->cpumask);
+		grown = psi_seen_grow(seen, group, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, grown);
+		if (grown != seen && seen != &none)
+			kvfree(seen);
+		seen = grown;
+		at = 0;
+		psi_for_each_cpu(cpu, group) {
+			entry = psi_seen_find(seen, &at, cpu);
+			KUNIT_ASSERT_NOT_NULL(test, entry);
+			KUNIT_ASSERT_EQ(test, entry->cpu, cpu);
+			entry->slot[1].weight = cpu + 1;
+		}
+		for (i = 0; i < seen->nr; i++) {
+			entry = psi_seen_at(seen, i);
+			KUNIT_EXPECT_EQ(test, entry->slot[1].weight, entry->cpu + 1);
+			if (i)
+				KUNIT_EXPECT_GT(test, entry->cpu, psi_seen_at(seen, i - 1)->cpu);
+		}
+		KUNIT_EXPECT_LE(test, seen->nr, nr_cpu_ids);
+	}
+	KUNIT_EXPECT_EQ(test, seen->nr, nr_cpu_ids);
+	kvfree(seen);
 }

@@ -185,7 +185,7 @@ static void psi_notify(struct psi_notices *notices)
 
 	for (i = 0; i < PSI_NR_FILES; i++) {
 		if (notices->kn[i]) {
-			kernfs_notify(notices->kn[i]);
+			kernfs_notify_all(notices->kn[i]);
 			kernfs_put(notices->kn[i]);
 		}
 	}

@@ -45,6 +45,9 @@ static __init u64 psi_stall_counts_of(u64 attrs)
 static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 static u64 psi_stall_counts[PSI_NR_ATTR_SETS] __ro_after_init;
 
+/* A scheduling event that no task stalls in stays within the first line of a group on a CPU. */
+static_assert(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) == 64);
+
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
 	return (struct psi_counts){ psi_sched_counts[attrs], psi_stall_counts[attrs] };
@@ -171,7 +174,8 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->last = NULL;
 	gc->attrs = d->attrs;
 	gc->states = d->states;
-	gc->counts = psi_counts_of(d->attrs);
+	gc->sched = psi_sched_counts[d->attrs];
+	gc->stall = psi_stall_counts[d->attrs];
 	gc->streak = PSI_STREAK;
 	gc->up = d->up;
 	d->up = gc;
@@ -197,7 +201,7 @@ static void psi_delegate(struct psi_group_cpu *gc)
 	d = psi_add_delegated(child, more);
 	counts = psi_counts_of(d->attrs);
 	if (gc->enabled != child->enabled ||
-	    gc->counts.sched != counts.sched || gc->counts.stall != counts.stall)
+	    gc->sched != counts.sched || gc->stall != counts.stall)
 		return;
 
 	for (s = 0; s < PSI_NR_STATES; s++) {
@@ -327,11 +331,11 @@ static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc, stru
 	}
 
 	old = gc->attrs;
-	gc->counts.sched += change.sched;
-	new = psi_sched_attrs_of(gc->counts.sched);
+	gc->sched += change.sched;
+	new = psi_sched_attrs_of(gc->sched);
 	if (stall) {
-		gc->counts.stall += change.stall;
-		new |= psi_stall_attrs_of(gc->counts.stall);
+		gc->stall += change.stall;
+		new |= psi_stall_attrs_of(gc->stall);
 	} else {
 		new |= old & PSI_STALL_ATTRS;
 	}
