@@ -42,7 +42,7 @@ struct psi_task {
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
  * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
- * @waiters: who waits, a list of struct psi_async_wait
+ * @waiters: the tasks that wait, a list of struct psi_async_wait
  *
  * One for each ring of io_uring and each context of aio.
  */
