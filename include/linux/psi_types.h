@@ -2,9 +2,11 @@
 #ifndef _LINUX_PSI_TYPES_H
 #define _LINUX_PSI_TYPES_H
 
+#include <linux/spinlock_types.h>
 #include <linux/types.h>
 
 struct psi_group;
+struct task_struct;
 
 /**
  * struct psi_task - what a task contributes to pressure
@@ -14,10 +16,14 @@ struct psi_group;
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
  * @worker: one of PSI's own threads, which take the CPU from nobody
+ * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @in_stall, and
+ *	   PSI_IOWAIT where in_iowait says the opposite of what is true, see
+ *	   kernel/sched/psi_async.c
  * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
- * the task itself writes @in_stall and @worker, with that lock held.
+ * the task itself writes @in_stall and @worker, with that lock held. In @asleep the other
+ * attribute changes under psi_async.lock, by the task itself or with the runqueue locked too.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -25,9 +31,38 @@ struct psi_task {
 	u8			attrs;
 	bool			in_stall;
 	bool			worker;
+	u8			asleep;
 #ifdef CONFIG_PSI_DEBUG
 	struct hlist_node	node;
 #endif
+#endif
+};
+
+/**
+ * struct psi_async - requests that tasks submit and wait for together
+ * @storage: how many requests to storage are in flight
+ * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
+ * @waiters: the tasks that wait, a list of struct psi_async_wait
+ *
+ * One for each ring of io_uring and each context of aio.
+ */
+struct psi_async {
+#ifdef CONFIG_PSI
+	atomic_t		storage;
+	raw_spinlock_t		lock;
+	struct list_head	waiters;
+#endif
+};
+
+/**
+ * struct psi_async_wait - a task that waits for such requests, on its stack
+ * @task: the task, %NULL if PSI was off when it began to wait
+ * @link: in psi_async.waiters
+ */
+struct psi_async_wait {
+#ifdef CONFIG_PSI
+	struct task_struct	*task;
+	struct list_head	link;
 #endif
 };
 

@@ -30,7 +30,7 @@
  *	productive	runnable, and not in a memory-stall section
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io
+ *	iowait		asleep, waiting for io (in_iowait; in a ring, a request to storage)
  *	memstall	in a memory-stall section, asleep or not
  *
  *   Per CPU, a group counts for each attribute how many of its contributors show it. The
@@ -217,8 +217,9 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
-/* What a task is to be counted as. */
-static __always_inline unsigned int psi_attrs_for(enum psi_where where, bool iowait, bool stall)
+/* What a task is to be counted as. @asleep: its attributes when it sleeps. */
+static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
+						  bool stall)
 {
 	static const u8 runs[] = { PSI_ONCPU | PSI_PRODUCTIVE,
 				   PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL };
@@ -230,7 +231,7 @@ static __always_inline unsigned int psi_attrs_for(enum psi_where where, bool iow
 	case PSI_QUEUED:
 		return queued[stall];
 	default:
-		return iowait * PSI_IOWAIT + stall * PSI_MEMSTALL;
+		return asleep;
 	}
 }
 
@@ -276,7 +277,10 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 	 * not its own: who wakes it up may write sched_remote_wakeup while it is
 	 * switched from. That leaves our bit as it is, whatever is read of others.
 	 */
-	return psi_attrs_for(where, data_race(!!p->in_iowait), p->psi.in_stall);
+	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
+
+	/* While the task is awake, it may change this without the lock: then it is not used. */
+	return psi_attrs_for(where, iowait ^ data_race(p->psi.asleep), p->psi.in_stall);
 }
 
 static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
@@ -365,7 +369,7 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now)
 	t->group = to;
 }
 
-/* See psi_wake_migrate(). Between sleep and wake-up nobody else writes attrs. */
+/* See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock only. */
 void __psi_leave_cpu(struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -387,6 +391,8 @@ static void psi_set_stall(bool stall)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	current->psi.in_stall = stall;
+	current->psi.asleep &= ~PSI_MEMSTALL;
+	current->psi.asleep |= stall * PSI_MEMSTALL;
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 }
@@ -442,6 +448,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 /* See psi_exit(). */
 void __psi_exit(void)
 {
+	current->psi.asleep &= ~PSI_IOWAIT;
 	current->in_iowait = 0;
 	if (current->psi.in_stall)
 		psi_set_stall(false);

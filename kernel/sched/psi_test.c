@@ -64,7 +64,7 @@ static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
 
 static unsigned int psi_test_attrs(const struct psi_test_task *t)
 {
-	return psi_attrs_for(t->where, t->iowait, t->stall);
+	return psi_attrs_for(t->where, t->iowait * PSI_IOWAIT + t->stall * PSI_MEMSTALL, t->stall);
 }
 
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)

@@ -203,6 +203,7 @@ static int psi_test_die(void *arg)
 
 	psi_memstall_enter(&flags);
 	current->in_iowait = 1;
+	current->psi.asleep |= PSI_IOWAIT;
 	return 0;
 }
 

@@ -204,7 +204,8 @@ void storm_chaos(struct storm *storm)
 		storm_affinity, storm_iowait_affinity, storm_policy, storm_stop, storm_ptrace,
 		storm_freeze, storm_kill, storm_fork, storm_threads, storm_cgroup_move,
 		storm_cpu_limit, storm_naps, storm_ping_pong, storm_boost, storm_reclaim,
-		storm_hotplug, storm_pipes, storm_errors, storm_swap, storm_high, storm_oom,
+		storm_hotplug, storm_pipes, storm_errors, storm_rings, storm_swap, storm_high,
+		storm_oom,
 	};
 	const int nr = ARRAY_SIZE(all);
 

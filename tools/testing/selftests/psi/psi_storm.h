@@ -49,6 +49,7 @@ void storm_boost(struct storm *storm);
 void storm_reclaim(struct storm *storm);
 void storm_pipes(struct storm *storm);
 void storm_errors(struct storm *storm);
+void storm_rings(struct storm *storm);
 void storm_swap(struct storm *storm);
 void storm_high(struct storm *storm);
 void storm_oom(struct storm *storm);

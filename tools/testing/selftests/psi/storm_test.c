@@ -70,6 +70,10 @@ FIXTURE_VARIANT_ADD(storms, of_limits_swap_and_errors) {
 	.fn = { storm_readers, storm_swap, storm_oom, storm_errors, storm_pipes },
 };
 
+FIXTURE_VARIANT_ADD(storms, of_rings_that_come_and_go) {
+	.fn = { storm_readers, storm_rings, storm_iowait_affinity },
+};
+
 FIXTURE_VARIANT_ADD(storms, of_everything_by_chance) {
 	.fn = { storm_readers, storm_readers, storm_toggles, storm_triggers, storm_chaos },
 };

@@ -18,7 +18,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -35,6 +34,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
+#include "psi_uring.h"
 
 #define GROUP		CGROUP_ROOT "/psi_trigger_event"
 #define GROUP_IO	GROUP "/io.pressure"
@@ -449,68 +449,23 @@ TEST_F(event, goes_to_each_open_file)
 	EXPECT_EQ(0, close(higher));
 }
 
-/**
- * struct uring - an io_uring for a few requests, as the library would make it
- * @fd: its descriptor
- * @rings: both rings
- * @sqes: the requests that the first ring points to
- * @params: where the kernel put the parts of the rings
- */
-struct uring {
-	int fd;
-	char *rings;
-	struct io_uring_sqe *sqes;
-	struct io_uring_params params;
-};
-
-#define URING_ENTRIES	4
-
-/* False if this kernel has none, or none for us. */
-static bool uring_create(struct uring *uring)
-{
-	struct io_uring_params *p = &uring->params;
-
-	memset(p, 0, sizeof(*p));
-	uring->fd = syscall(__NR_io_uring_setup, URING_ENTRIES, p);
-	if (uring->fd < 0)
-		return false;
-	/* Both in one mapping, since 5.4; that of completions is the second, and the larger. */
-	uring->rings = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
-			    PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING);
-	uring->sqes = mmap(NULL, p->sq_entries * sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
-			   MAP_SHARED, uring->fd, IORING_OFF_SQES);
-	if (uring->rings == MAP_FAILED || uring->sqes == MAP_FAILED)
-		psi_die("mmap of an io_uring: %s", strerror(errno));
-	return true;
-}
-
 /* Wait for an event of @fd, as the only one of its file's waiters that is to be woken. */
 static void uring_poll_exclusive(struct uring *uring, int fd)
 {
-	const struct io_sqring_offsets *sq = &uring->params.sq_off;
-	unsigned int *tail = (unsigned int *)(uring->rings + sq->tail), at = *tail;
-	struct io_uring_sqe *sqe = &uring->sqes[at];
+	struct io_uring_sqe *sqe = uring_prepare(uring, IORING_OP_POLL_ADD, fd);
 
-	memset(sqe, 0, sizeof(*sqe));
-	sqe->opcode = IORING_OP_POLL_ADD;
-	sqe->fd = fd;
 	sqe->poll32_events = POLLPRI | EPOLLEXCLUSIVE;
 	sqe->user_data = fd;
-	((unsigned int *)(uring->rings + sq->array))[at] = at;
-	__atomic_store_n(tail, at + 1, __ATOMIC_RELEASE);
-	if (syscall(__NR_io_uring_enter, uring->fd, 1, 0, 0, NULL, 0) != 1)
-		psi_die("io_uring_enter: %s", strerror(errno));
+	uring_submit(uring);
 }
 
-/* The descriptor whose event was reported first, or -1. */
-static int uring_reported(const struct uring *uring)
+/* The descriptor whose event was reported, or -1. */
+static int uring_reported(struct uring *uring)
 {
-	const struct io_cqring_offsets *cq = &uring->params.cq_off;
-	const struct io_uring_cqe *cqe = (void *)(uring->rings + cq->cqes);
-
-	if (poll_fd(uring->fd, POLLIN, LATE_MS) != POLLIN || cqe->res != POLLPRI)
+	if (poll_fd(uring->fd, POLLIN, LATE_MS) != POLLIN || uring_reap(uring) != 1 ||
+	    uring->last.res != POLLPRI)
 		return -1;
-	return cqe->user_data;
+	return uring->last.user_data;
 }
 
 /* Whose turn it is to be woken has another trigger, which has nothing to report. */
@@ -519,7 +474,7 @@ TEST_F(event, reaches_an_exclusive_waiter_behind_one_of_another_trigger)
 	struct uring uring;
 	int other;
 
-	if (!uring_create(&uring))
+	if (!uring_create(&uring, 0))
 		SKIP(return, "io_uring: %s", strerror(errno));
 	other = trigger_arm(variant->path, "some 500000 500000");
 	uring_poll_exclusive(&uring, other);
@@ -527,7 +482,7 @@ TEST_F(event, reaches_an_exclusive_waiter_behind_one_of_another_trigger)
 	EXPECT_EQ(-1, uring_reported(&uring));
 	make_event(&self->stalls);
 	EXPECT_EQ(self->fd, uring_reported(&uring));
-	EXPECT_EQ(0, close(uring.fd));
+	uring_destroy(&uring);
 	EXPECT_EQ(0, close(other));
 }
 

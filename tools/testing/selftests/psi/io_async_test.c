@@ -1,0 +1,795 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * IO pressure of a task that submits requests and waits for them later
+ *
+ * Invariant: a task asleep in a ring of io_uring, or in io_getevents(), waits for io while
+ * a request to storage is in flight there, and only then.
+ *
+ *     read from a disk     |======|        |==============|
+ *     read from a pipe        |==================|
+ *     the task          run|  asleep, waiting for both    |run
+ *     io some              |######|        |##############|
+ *
+ * So the same reads make the same pressure, however they are asked for, and a server that
+ * waits for its clients has none. /proc/stat keeps its own meaning of iowait: anything that
+ * io_uring has in flight for the task, but no reference that the task keeps for later.
+ *
+ * What would break it: in_iowait taken at face value, a request that is not seen to end when
+ * it is canceled, fails or its ring is closed, a sleeper that is not looked at again when
+ * another thread submits or when one of two requests is done.
+ *
+ * The device (null_blk) answers by the guest's own timer.
+ *
+ * Tolerance: 1 % against read(), 0.5 % against the task's own clocks: the switch to and
+ * from the task is in neither.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_cgroup.h"
+#include "psi_uring.h"
+
+#define GROUP		CGROUP_ROOT "/psi_io_async"
+#define DISK_MB		64
+#define BLOCK		4096
+#define READS		800
+/* How far one read is from the last: no readahead brings both. */
+#define STRIDE		(16 * BLOCK)
+#define LATENCY		(10 * NSEC_PER_MSEC)
+#define LONG_LATENCY	(2 * NSEC_PER_SEC)
+#define WAIT		(8 * NSEC_PER_SEC)
+#define SAME		0.01
+#define OWN_CLOCK	0.005
+/* What a wait of 8 s for something else may have. */
+#define NONE		(10 * NSEC_PER_MSEC)
+
+#define DEFER		(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+
+/* ---- aio, without a library ---- */
+
+static aio_context_t aio_create(void)
+{
+	aio_context_t ctx = 0;
+
+	if (syscall(__NR_io_setup, 4, &ctx))
+		psi_die("io_setup: %s", strerror(errno));
+	return ctx;
+}
+
+static void aio_destroy(aio_context_t ctx)
+{
+	if (syscall(__NR_io_destroy, ctx))
+		psi_die("io_destroy: %s", strerror(errno));
+}
+
+static void aio_submit(aio_context_t ctx, struct iocb *iocb)
+{
+	if (syscall(__NR_io_submit, ctx, 1, &iocb) != 1)
+		psi_die("io_submit: %s", strerror(errno));
+}
+
+static void aio_submit_read(aio_context_t ctx, int fd, void *buf, off_t pos)
+{
+	struct iocb iocb = {
+		.aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_fildes = fd,
+		.aio_buf = (unsigned long)buf,
+		.aio_nbytes = BLOCK,
+		.aio_offset = pos,
+	};
+
+	aio_submit(ctx, &iocb);
+}
+
+/* Sleeps until @nr requests are done, or for @ns; returns how many are. */
+static int aio_wait(aio_context_t ctx, int nr, __u64 ns)
+{
+	struct timespec ts = { .tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC };
+	struct io_event events[4];
+	int done = syscall(__NR_io_getevents, ctx, nr, 4, events, &ts);
+
+	if (done < 0)
+		psi_die("io_getevents: %s", strerror(errno));
+	return done;
+}
+
+/* ---- The same reads, asked for in different ways ---- */
+
+/**
+ * struct job - reads blocks one after the other, and says what it cost
+ * @node: from this device
+ * @open_flags: O_DIRECT or nothing
+ * @way: how it reads
+ * @setup: flags of its ring
+ * @sqe_flags: flags of its requests
+ * @fd: the device
+ * @buf: a block
+ * @ring: where it reads by io_uring
+ * @aio: where it reads by aio
+ * @map: where it reads by page faults
+ * @asleep: how long it was asleep, in ns
+ * @some: growth of io some of the system
+ * @full: growth of io full of the system
+ * @group: growth of io some of its cgroup
+ */
+struct job {
+	const char *node;
+	int open_flags;
+	void (*way)(struct job *job, off_t pos);
+	unsigned int setup;
+	__u8 sqe_flags;
+	int fd;
+	char *buf;
+	struct uring ring;
+	aio_context_t aio;
+	char *map;
+	__u64 asleep;
+	__u64 some;
+	__u64 full;
+	__u64 group;
+};
+
+static void by_read(struct job *job, off_t pos)
+{
+	if (pread(job->fd, job->buf, BLOCK, pos) != BLOCK)
+		psi_die("%s: %s", job->node, strerror(errno));
+}
+
+static void by_aio(struct job *job, off_t pos)
+{
+	aio_submit_read(job->aio, job->fd, job->buf, pos);
+	if (aio_wait(job->aio, 1, WAIT) != 1)
+		psi_die("%s: aio did not read", job->node);
+}
+
+static void by_uring(struct job *job, off_t pos)
+{
+	uring_prepare_read(&job->ring, job->fd, job->buf, BLOCK, pos)->flags = job->sqe_flags;
+	uring_submit(&job->ring);
+	if (!uring_wait(&job->ring, 1, WAIT) || uring_reap(&job->ring) != 1 ||
+	    job->ring.last.res != BLOCK)
+		psi_die("%s: io_uring did not read: %d", job->node, job->ring.last.res);
+}
+
+static void by_fault(struct job *job, off_t pos)
+{
+	memcpy(job->buf, job->map + pos, BLOCK);
+}
+
+static void job_open(struct job *job)
+{
+	job->buf = aligned_alloc(BLOCK, BLOCK);
+	job->fd = open(job->node, O_RDONLY | O_CLOEXEC | job->open_flags);
+	job->aio = aio_create();
+	job->map = mmap(NULL, DISK_MB << 20, PROT_READ, MAP_SHARED, job->fd, 0);
+	if (!job->buf || job->fd < 0 || job->map == MAP_FAILED ||
+	    !uring_create(&job->ring, job->setup))
+		psi_die("%s: %s", job->node, strerror(errno));
+	posix_fadvise(job->fd, 0, 0, POSIX_FADV_DONTNEED);
+	posix_fadvise(job->fd, 0, 0, POSIX_FADV_RANDOM);
+	madvise(job->map, DISK_MB << 20, MADV_RANDOM);
+}
+
+static void job_read(struct job *job, int from, int nr)
+{
+	for (int i = from; i < from + nr; i++)
+		job->way(job, (off_t)i * STRIDE);
+}
+
+/* What a load does: @arg is a struct job in shared memory. */
+static void run_job(void *arg)
+{
+	struct job *job = arg;
+	struct pressure system, group, s, g;
+	__u64 start, awake;
+
+	job_open(job);
+	/* Threads that the kernel makes for it are there. */
+	job_read(job, 0, 4);
+	awake = task_awake_ns(getpid());
+	start = now_ns();
+	pressure_read(NULL, &system);
+	pressure_read(GROUP, &group);
+	job_read(job, 4, READS);
+	s = pressure_since(NULL, &system);
+	g = pressure_since(GROUP, &group);
+	job->asleep = now_ns() - start - (task_awake_ns(getpid()) - awake);
+	job->some = s.some[RES_IO];
+	job->full = s.full[RES_IO];
+	job->group = g.some[RES_IO];
+}
+
+/* ---- The machine ---- */
+
+FIXTURE(async) {
+	struct slow_disk disk;
+	struct slow_disk slower;
+	struct job *job;
+	struct uring ring;
+	int pipe[2];
+	int fd;
+	void *buf;
+	__u64 before;
+};
+
+FIXTURE_SETUP(async)
+{
+	cpus_use(1);
+	task_delays_on();
+	slow_disk_create(&self->disk, "psi_async", LATENCY, DISK_MB);
+	slow_disk_create(&self->slower, "psi_async2", LONG_LATENCY, DISK_MB);
+	self->fd = open(self->slower.node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	self->buf = aligned_alloc(BLOCK, BLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_NE(NULL, self->buf);
+	ASSERT_EQ(0, pipe(self->pipe));
+	cgroup_make(GROUP);
+	self->job = shared_memory(2 * sizeof(*self->job));
+	self->before = psi_some_ns(PSI_IO);
+}
+
+/* Whatever happened, an idle machine waits for nothing. */
+FIXTURE_TEARDOWN(async)
+{
+	struct quiet quiet;
+
+	close(self->fd);
+	quiet_measure(&quiet, 4 * NSEC_PER_SEC);
+	EXPECT_EQ(0, quiet.io);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	slow_disk_remove(&self->slower);
+	cpus_use(cpus_possible());
+}
+
+/* Io some since the fixture was set up. */
+#define some_so_far()	(psi_some_ns(PSI_IO) - self->before)
+
+static void expect_within(struct __test_metadata *_metadata, const char *what, double share,
+			  double oracle, double value)
+{
+	EXPECT_GE(oracle * share, fabs(value - oracle)) {
+		TH_LOG("%s is %.6f s, must be %.6f s", what, value / 1e9, oracle / 1e9);
+	}
+}
+
+#define EXPECT_SOME(seconds) \
+	expect_within(_metadata, "io some", SAME, (seconds) * 1e9, some_so_far())
+#define EXPECT_NO_IO()	EXPECT_GT(NONE, some_so_far())
+
+/* ---- The same reads ---- */
+
+static void job_run(struct job *job, const char *name)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = run_job, .arg = job };
+	char row[128];
+
+	load_wait(load_start(&load));
+	snprintf(row, sizeof(row), "8 s of %s reads by %s: io some, s",
+		 job->open_flags ? "O_DIRECT" : "cached", name);
+	report_row(row, "%.3f", job->some / 1e9);
+}
+
+static void same_reads(struct __test_metadata *_metadata, struct job *job, const char *node,
+		       const char *name)
+{
+	struct job *reference = job + 1;
+
+	reference->node = node;
+	reference->way = by_read;
+	reference->open_flags = job->open_flags;
+	job->node = node;
+	job_run(reference, "read()");
+	job_run(job, name);
+	ASSERT_LT(0.9 * READS * LATENCY, reference->some);
+	expect_within(_metadata, "io some", OWN_CLOCK, job->asleep, job->some);
+	expect_within(_metadata, "io some of the cgroup", OWN_CLOCK, job->asleep, job->group);
+	expect_within(_metadata, "io some", SAME, reference->some, job->some);
+}
+
+TEST_F(async, aio_is_io_as_read_is)
+{
+	self->job->way = by_aio;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "libaio");
+	expect_within(_metadata, "io full", OWN_CLOCK, self->job->asleep, self->job->full);
+}
+
+TEST_F(async, io_uring_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring");
+	expect_within(_metadata, "io full", OWN_CLOCK, self->job->asleep, self->job->full);
+}
+
+TEST_F(async, io_uring_that_defers_its_work_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->setup = DEFER;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, DEFER_TASKRUN");
+}
+
+/* Another thread issues the requests, when the task is asleep already. */
+TEST_F(async, io_uring_with_a_thread_that_submits_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->setup = IORING_SETUP_SQPOLL;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, SQPOLL");
+}
+
+TEST_F(async, io_uring_with_workers_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->sqe_flags = IOSQE_ASYNC;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, workers");
+}
+
+TEST_F(async, io_uring_through_the_page_cache_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring");
+}
+
+TEST_F(async, workers_that_read_through_the_page_cache_are_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->sqe_flags = IOSQE_ASYNC;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, workers");
+}
+
+TEST_F(async, page_faults_are_io_as_read_is)
+{
+	self->job->way = by_fault;
+	same_reads(_metadata, self->job, self->disk.node, "page faults");
+}
+
+/* ---- What is no storage ---- */
+
+FIXTURE(ring) {
+	struct uring ring;
+	int pipe[2];
+	char byte;
+	__u64 before;
+	__u64 stat;
+};
+
+FIXTURE_VARIANT(ring) {
+	const char *name;
+	unsigned int setup;
+};
+
+FIXTURE_VARIANT_ADD(ring, plain) {
+	.name = "io_uring",
+};
+
+FIXTURE_VARIANT_ADD(ring, that_defers_its_work) {
+	.name = "io_uring, DEFER_TASKRUN,",
+	.setup = DEFER,
+};
+
+FIXTURE_VARIANT_ADD(ring, with_a_thread_that_submits) {
+	.name = "io_uring, SQPOLL,",
+	.setup = IORING_SETUP_SQPOLL,
+};
+
+/* Time that /proc/stat calls iowait, in ns. */
+static __u64 stat_iowait(void)
+{
+	unsigned long long iowait;
+	char text[4096];
+
+	if (read_file("/proc/stat", text, sizeof(text)) < 0 ||
+	    sscanf(text, "cpu %*u %*u %*u %*u %llu", &iowait) != 1)
+		psi_die("/proc/stat has no iowait");
+	return iowait * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+FIXTURE_SETUP(ring)
+{
+	cpus_use(1);
+	ASSERT_TRUE(uring_create(&self->ring, variant->setup));
+	ASSERT_EQ(0, pipe(self->pipe));
+	self->before = psi_some_ns(PSI_IO);
+	self->stat = stat_iowait();
+}
+
+FIXTURE_TEARDOWN(ring)
+{
+	uring_destroy(&self->ring);
+	cpus_use(cpus_possible());
+}
+
+static void report_some(FIXTURE_DATA(ring) * self, const FIXTURE_VARIANT(ring) * variant,
+			const char *what)
+{
+	char row[128];
+
+	snprintf(row, sizeof(row), "%s %s: io some, s", variant->name, what);
+	report_row(row, "%.3f", some_so_far() / 1e9);
+}
+
+static void complete_a_nop(struct __test_metadata *_metadata, struct uring *ring)
+{
+	uring_prepare(ring, IORING_OP_NOP, -1);
+	uring_submit(ring);
+	ASSERT_TRUE(uring_wait(ring, 1, NSEC_PER_SEC));
+	ASSERT_EQ(1, uring_reap(ring));
+}
+
+TEST_F(ring, wait_for_a_pipe_is_no_io)
+{
+	uring_prepare_read(&self->ring, self->pipe[0], &self->byte, 1, -1);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	report_some(self, variant, "waits 8 s on a pipe");
+	EXPECT_NO_IO();
+}
+
+TEST_F(ring, wait_for_a_pipe_after_a_completed_request_is_no_io)
+{
+	complete_a_nop(_metadata, &self->ring);
+	uring_prepare_read(&self->ring, self->pipe[0], &self->byte, 1, -1);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	EXPECT_NO_IO();
+}
+
+TEST_F(ring, wait_for_a_timeout_is_no_io)
+{
+	struct __kernel_timespec ts = { .tv_sec = WAIT / NSEC_PER_SEC };
+	struct io_uring_sqe *sqe = uring_prepare(&self->ring, IORING_OP_TIMEOUT, -1);
+
+	sqe->addr = (unsigned long)&ts;
+	sqe->len = 1;
+	uring_submit(&self->ring);
+	EXPECT_TRUE(uring_wait(&self->ring, 1, 2 * WAIT));
+	EXPECT_NO_IO();
+}
+
+/* What the task keeps for later is no request: also for /proc/stat. */
+TEST_F(ring, wait_with_nothing_pending_is_no_iowait)
+{
+	complete_a_nop(_metadata, &self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	report_some(self, variant, "waits 8 s after a completed request, nothing pending");
+	EXPECT_NO_IO();
+	EXPECT_GE(NONE, stat_iowait() - self->stat);
+}
+
+/*
+ * But a request that is pending is iowait to /proc/stat, whatever it is for: that of the task
+ * that issued it.
+ */
+TEST_F(ring, wait_with_a_request_pending_is_iowait_as_before)
+{
+	bool own = variant->setup != IORING_SETUP_SQPOLL;
+
+	uring_prepare_read(&self->ring, self->pipe[0], &self->byte, 1, -1);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	EXPECT_GE(NONE, llabs((long long)(stat_iowait() - self->stat - own * WAIT)));
+}
+
+/* What a load does: @arg is the client's end of a socket. */
+static void be_a_client(void *arg)
+{
+	char byte = 0;
+
+	for (;;) {
+		sleep_for(10 * NSEC_PER_MSEC);
+		if (write(*(int *)arg, &byte, 1) != 1 || read(*(int *)arg, &byte, 1) != 1)
+			psi_die("client: %s", strerror(errno));
+	}
+}
+
+static void serve(struct __test_metadata *_metadata, struct uring *ring, __u8 opcode, int fd,
+		  char *byte)
+{
+	struct io_uring_sqe *sqe = uring_prepare(ring, opcode, fd);
+
+	sqe->addr = (unsigned long)byte;
+	sqe->len = 1;
+	uring_submit(ring);
+	ASSERT_TRUE(uring_wait(ring, 1, WAIT));
+	ASSERT_EQ(1, uring_reap(ring));
+	ASSERT_EQ(1, ring->last.res);
+}
+
+TEST_F(ring, server_that_waits_for_its_clients_has_no_io)
+{
+	int socket[2];
+	struct load load = { .cpu = 0, .fn = be_a_client, .arg = &socket[0] };
+	pid_t client;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socket));
+	client = load_start(&load);
+	for (__u64 end = now_ns() + WAIT; now_ns() < end;) {
+		serve(_metadata, &self->ring, IORING_OP_RECV, socket[1], &self->byte);
+		serve(_metadata, &self->ring, IORING_OP_SEND, socket[1], &self->byte);
+	}
+	load_stop(client);
+	report_some(self, variant, "serves a client for 8 s");
+	EXPECT_NO_IO();
+}
+
+/* ---- Requests that begin and end while a task sleeps ---- */
+
+static void wait_for_both(struct __test_metadata *_metadata, struct uring *ring, int fd, void *buf,
+			  int pipe)
+{
+	char byte;
+
+	uring_prepare_read(ring, fd, buf, BLOCK, 0);
+	uring_prepare_read(ring, pipe, &byte, 1, -1);
+	uring_submit(ring);
+	EXPECT_FALSE(uring_wait(ring, 2, WAIT));
+	EXPECT_EQ(1, uring_reap(ring));
+	EXPECT_EQ(BLOCK, ring->last.res);
+}
+
+/* The disk takes 2 s of the 8 s. */
+TEST_F(async, wait_for_two_is_io_while_the_disk_is_one_of_them)
+{
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	wait_for_both(_metadata, &self->ring, self->fd, self->buf, self->pipe[0]);
+	EXPECT_SOME(2);
+	uring_destroy(&self->ring);
+}
+
+/* Here one completion does not wake the task. */
+TEST_F(async, sleep_through_the_end_of_a_read_is_io_until_then)
+{
+	ASSERT_TRUE(uring_create(&self->ring, DEFER));
+	wait_for_both(_metadata, &self->ring, self->fd, self->buf, self->pipe[0]);
+	EXPECT_SOME(2);
+	uring_destroy(&self->ring);
+}
+
+TEST_F(async, wait_in_aio_is_io_while_the_disk_is_one_of_two)
+{
+	aio_context_t aio = aio_create();
+	struct iocb poll = {
+		.aio_lio_opcode = IOCB_CMD_POLL,
+		.aio_fildes = self->pipe[0],
+		.aio_buf = POLLIN,
+	};
+
+	aio_submit(aio, &poll);
+	aio_submit_read(aio, self->fd, self->buf, 0);
+	EXPECT_EQ(1, aio_wait(aio, 2, WAIT));
+	EXPECT_SOME(2);
+	aio_destroy(aio);
+}
+
+/**
+ * struct late - a thread that submits a read while another one waits
+ * @ring: in this ring
+ * @aio: or in this context
+ * @fd: the device
+ * @buf: a block
+ */
+struct late {
+	struct uring *ring;
+	aio_context_t aio;
+	int fd;
+	void *buf;
+};
+
+static void *submit_late(void *arg)
+{
+	struct late *late = arg;
+
+	sleep_for(2 * NSEC_PER_SEC);
+	if (late->ring) {
+		uring_prepare_read(late->ring, late->fd, late->buf, BLOCK, 0);
+		uring_submit(late->ring);
+	} else {
+		aio_submit_read(late->aio, late->fd, late->buf, 0);
+	}
+	/* A thread that exits takes its requests along. */
+	sleep_for(WAIT);
+	return NULL;
+}
+
+/* Asleep from 0 to 8 s; the disk reads from 2 to 4 s. */
+TEST_F(async, read_that_another_thread_submits_is_io_of_the_one_that_waits)
+{
+	struct late late = { .ring = &self->ring, .fd = self->fd, .buf = self->buf };
+	pthread_t thread;
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_late, &late));
+	EXPECT_FALSE(uring_wait(&self->ring, 2, WAIT));
+	EXPECT_SOME(2);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(1, uring_reap(&self->ring));
+	uring_destroy(&self->ring);
+}
+
+TEST_F(async, read_that_another_thread_submits_to_aio_is_io_of_the_one_that_waits)
+{
+	struct late late = { .aio = aio_create(), .fd = self->fd, .buf = self->buf };
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_late, &late));
+	EXPECT_EQ(1, aio_wait(late.aio, 2, WAIT));
+	EXPECT_SOME(2);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	aio_destroy(late.aio);
+}
+
+/* ---- Requests that do not end well ---- */
+
+/* Only what is in flight in the ring in which a task waits is its io. */
+TEST_F(async, read_in_another_ring_is_no_io)
+{
+	struct uring other;
+	char byte;
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	ASSERT_TRUE(uring_create(&other, 0));
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 0);
+	uring_submit(&self->ring);
+	uring_prepare_read(&other, self->pipe[0], &byte, 1, -1);
+	uring_submit(&other);
+	EXPECT_FALSE(uring_wait(&other, 1, WAIT));
+	EXPECT_NO_IO();
+	uring_destroy(&other);
+	uring_destroy(&self->ring);
+}
+
+TEST_F(async, wait_after_a_ring_was_closed_with_a_read_in_flight_is_no_io)
+{
+	char byte;
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 0);
+	uring_submit(&self->ring);
+	uring_destroy(&self->ring);
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, self->pipe[0], &byte, 1, -1);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	EXPECT_NO_IO();
+	uring_destroy(&self->ring);
+}
+
+/* The read fails when its time is over; what is linked to it is never issued. */
+TEST_F(async, read_that_fails_ends_as_others_do)
+{
+	slow_disk_fail(&self->slower, 0, 7, true);
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 0)->flags = IOSQE_IO_LINK;
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, BLOCK);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 3, WAIT));
+	EXPECT_EQ(2, uring_reap(&self->ring));
+	EXPECT_EQ(-ECANCELED, self->ring.last.res);
+	EXPECT_SOME(2);
+	uring_destroy(&self->ring);
+	slow_disk_fail(&self->slower, 0, 7, false);
+}
+
+/* A request that is not even issued, as its memory or its file is wrong. */
+TEST_F(async, read_that_cannot_begin_is_no_io)
+{
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 1);
+	uring_prepare_read(&self->ring, self->fd, NULL, BLOCK, 0);
+	uring_prepare_read(&self->ring, -1, self->buf, BLOCK, 0);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 4, WAIT));
+	EXPECT_EQ(3, uring_reap(&self->ring));
+	EXPECT_NO_IO();
+	uring_destroy(&self->ring);
+}
+
+/* The first is not taken: the file is not for reading. The second fails at once. */
+TEST_F(async, aio_that_cannot_begin_is_no_io)
+{
+	aio_context_t aio = aio_create();
+	int fd = open(self->slower.node, O_WRONLY | O_DIRECT | O_CLOEXEC);
+	struct iocb iocb = {
+		.aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_fildes = fd,
+		.aio_buf = (unsigned long)self->buf,
+		.aio_nbytes = BLOCK,
+	}, *list = &iocb;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, syscall(__NR_io_submit, aio, 1, &list));
+	EXPECT_EQ(EBADF, errno);
+	iocb.aio_fildes = self->fd;
+	iocb.aio_offset = 1;
+	EXPECT_EQ(1, syscall(__NR_io_submit, aio, 1, &list));
+	EXPECT_EQ(1, aio_wait(aio, 2, WAIT));
+	EXPECT_NO_IO();
+	aio_destroy(aio);
+	close(fd);
+}
+
+/* The only worker reads through the page cache; what it has not begun is canceled. */
+TEST_F(async, reads_that_are_canceled_are_no_io)
+{
+	int cached = open(self->slower.node, O_RDONLY | O_CLOEXEC);
+	unsigned int workers[2] = { 1, 1 };
+	struct io_uring_sqe *sqe;
+
+	ASSERT_LE(0, cached);
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	ASSERT_EQ(0, syscall(__NR_io_uring_register, self->ring.fd,
+			     IORING_REGISTER_IOWQ_MAX_WORKERS, workers, 2));
+	for (int i = 0; i < 4; i++) {
+		sqe = uring_prepare_read(&self->ring, cached, self->buf, BLOCK, i * STRIDE);
+		sqe->flags = IOSQE_ASYNC;
+	}
+	uring_submit(&self->ring);
+	sleep_for(NSEC_PER_SEC);
+	sqe = uring_prepare(&self->ring, IORING_OP_ASYNC_CANCEL, -1);
+	sqe->cancel_flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 6, WAIT));
+	EXPECT_EQ(5, uring_reap(&self->ring));
+	EXPECT_SOME(2);
+	uring_destroy(&self->ring);
+	close(cached);
+}
+
+static void wait_in_a_ring(void *arg)
+{
+	struct job *job = arg;
+
+	job_open(job);
+	uring_prepare_read(&job->ring, job->fd, job->buf, BLOCK, 0);
+	uring_submit(&job->ring);
+	uring_wait(&job->ring, 2, WAIT);
+}
+
+static void wait_in_aio(void *arg)
+{
+	struct job *job = arg;
+
+	job_open(job);
+	aio_submit_read(job->aio, job->fd, job->buf, 0);
+	aio_wait(job->aio, 2, WAIT);
+}
+
+/* What a task that is killed waited for ends with it. */
+static void kill_a_waiter(struct __test_metadata *_metadata, struct job *job, void (*fn)(void *))
+{
+	struct load load = { .cpu = 0, .fn = fn, .arg = job };
+	struct quiet quiet;
+	pid_t pid;
+
+	pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+	load_stop(pid);
+	quiet_measure(&quiet, 4 * NSEC_PER_SEC);
+	EXPECT_EQ(0, quiet.io);
+}
+
+TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)
+{
+	self->job->node = self->slower.node;
+	self->job->open_flags = O_DIRECT;
+	kill_a_waiter(_metadata, self->job, wait_in_a_ring);
+	kill_a_waiter(_metadata, self->job, wait_in_aio);
+}
+
+TEST_HARNESS_MAIN
