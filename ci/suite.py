@@ -54,7 +54,7 @@ REAL = (
     ("cgroup-storm", "cgroup_storm_test", "--smp", "4"),
 )
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
-ELSEWHERE = {"coresched_test", "fault_test", "moves_test"}
+ELSEWHERE = {"coresched_test", "fault_test"}
 # Programs that a test runs.
 BESIDE = {"watch_test": ("psi_watch",)}
 # The kernel runs its unit tests while it boots; debugfs keeps the results.

@@ -2,18 +2,19 @@
 /*
  * What the boot parameters switch
  *
- * Invariant: psi=<bool> decides, in every spelling of a bool; the last one on the
- * command line wins, one that is no bool changes nothing, and without any the
- * kernel's configuration decides. Off means that no pressure file exists,
- * neither in /proc nor in a cgroup; cgroup_disable=pressure leaves those in /proc.
- * Interrupt pressure needs a machine that can account interrupt time; tsc=noirqtime
- * makes one that cannot, and there the file exists and answers EOPNOTSUPP.
+ * Invariant: psi=<bool> switches PSI, in every spelling of a bool. The last one
+ * on the command line wins, and a value that is no bool changes nothing.
+ * Without the parameter, the kernel's configuration decides. When PSI is off,
+ * no pressure file exists, in /proc or in a cgroup. cgroup_disable=pressure
+ * removes the files of cgroups and keeps those in /proc. Interrupt pressure
+ * needs a machine that accounts interrupt time. On a machine that does not
+ * (tsc=noirqtime makes one), the file exists and answers EOPNOTSUPP.
  *
- * What would break it: a parameter that is parsed too late, or as a number; files
- * that are created before the switch is known; a static key that is flipped one
- * way only.
+ * Bugs it would find: a parameter that is parsed too late, or as a number;
+ * files that are created before the switch is known; a static key that flips in
+ * one direction only.
  *
- * The test is run once for each command line and derives what it must find from
+ * The test runs once for each command line. It derives its expectations from
  * /proc/cmdline, so it never skips.
  */
 #include <dirent.h>
@@ -33,7 +34,7 @@
 
 #define GROUP	"/sys/fs/cgroup/psi_boot"
 
-/* Applies a bool as the kernel reads it: its first characters decide. */
+/* Reads a bool as the kernel does, by its first characters. */
 static void apply_bool(const char *text, bool *value)
 {
 	if (!strncasecmp(text, "on", 2) || (*text && strchr("yYtT1", *text)))
@@ -47,8 +48,7 @@ static bool psi_on(void)
 	bool on = PSI_DEFAULT;
 	char cmdline[4096];
 
-	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
-		psi_die("/proc/cmdline: %s", strerror(errno));
+	read_text("/proc/cmdline", cmdline, sizeof(cmdline));
 	for (char *word = strtok(cmdline, "\n "); word; word = strtok(NULL, "\n "))
 		if (!strncmp(word, "psi=", 4))
 			apply_bool(word + 4, &on);
@@ -59,8 +59,7 @@ static bool booted_with(const char *parameter)
 {
 	char cmdline[4096];
 
-	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
-		psi_die("/proc/cmdline: %s", strerror(errno));
+	read_text("/proc/cmdline", cmdline, sizeof(cmdline));
 	return strstr(cmdline, parameter);
 }
 
@@ -73,7 +72,7 @@ TEST(proc_pressure_exists_exactly_when_psi_is_on)
 	EXPECT_EQ(psi_on(), access(PSI_IO, F_OK) == 0);
 }
 
-/* Counts the files of a cgroup whose name has @word in it. */
+/* Number of files in a cgroup whose name contains @word. */
 static int files_with(const char *cgroup, const char *word)
 {
 	struct dirent *entry;
@@ -89,7 +88,7 @@ static int files_with(const char *cgroup, const char *word)
 	return nr;
 }
 
-/* Four files and the switch, in the root as in any other. */
+/* Four pressure files and the switch, in the root and in every other cgroup. */
 TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_them)
 {
 	bool on = psi_on() && !booted_with("cgroup_disable=pressure");

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pressure files of cgroups: where they are, whose, and the switch that removes them
+ * The pressure files of cgroups: where they are, their owners, and the switch
  *
- * Invariant: every directory of cgroup v2, the root too, has the same four files whatever
- * controllers are on; those of the root show the system. cgroup.pressure is the switch:
+ * Invariant: every directory of cgroup v2, the root included, has the same four
+ * pressure files, whatever controllers are enabled. Those of the root show the
+ * system. cgroup.pressure switches the files of its cgroup:
  *
- *     1 -> 0   the four files of this cgroup are gone, and what was open is dead for good
+ *     1 -> 0   the four files are removed; a descriptor of them never works again
  *     0 -> 1   there are four new files
  *
- * and nothing happens above or below. The switch of the root is that of the system: it
- * takes the root's files away and stops what /proc/pressure shows, which stays readable.
+ * Nothing changes in cgroups above or below. The root's switch is that of the
+ * system: it removes the root's files and stops the totals in /proc/pressure,
+ * which stays readable.
  *
- * What would break it: files that hang on a controller, a switch that takes the children's
- * files along, a descriptor that comes back to life with the next file of that name, a read
- * of a cgroup that is no longer there.
+ * Bugs it would find: files that depend on a controller; a switch that removes
+ * the files of child cgroups; a descriptor that works again with the next file
+ * of that name; a read of a removed cgroup.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_util.h"
 
 #define TOP		CGROUP_ROOT "/psi_files"
@@ -46,7 +47,7 @@ static void make_tree(void)
 {
 	for (const char * const *path = every_directory; *path; path++)
 		if (strcmp(*path, CGROUP_ROOT))
-			cgroup_make(*path);
+			cgroup_create(*path, "");
 }
 
 static int files_in(const char *path)
@@ -58,13 +59,16 @@ static int files_in(const char *path)
 	return nr;
 }
 
-/* A kernel that cannot account interrupt time has no file for it, here or in /proc. */
+/*
+ * Without interrupt time accounting, neither /proc nor cgroups have an irq
+ * file.
+ */
 static int nr_files(void)
 {
 	return access(PSI_IRQ, F_OK) ? 3 : 4;
 }
 
-static int open_file(const char *path, const char *file, int flags)
+static int open_in(const char *path, const char *file, int flags)
 {
 	char name[256];
 
@@ -86,21 +90,10 @@ FIXTURE_VARIANT(file) {
 	const char *name;
 };
 
-FIXTURE_VARIANT_ADD(file, cpu) {
-	.name = "cpu.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, memory) {
-	.name = "memory.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, io) {
-	.name = "io.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, irq) {
-	.name = "irq.pressure",
-};
+FIXTURE_VARIANT_ADD(file, cpu) { .name = "cpu.pressure" };
+FIXTURE_VARIANT_ADD(file, memory) { .name = "memory.pressure" };
+FIXTURE_VARIANT_ADD(file, io) { .name = "io.pressure" };
+FIXTURE_VARIANT_ADD(file, irq) { .name = "irq.pressure" };
 
 FIXTURE_SETUP(file)
 {
@@ -111,7 +104,7 @@ FIXTURE_SETUP(file)
 
 FIXTURE_TEARDOWN(file)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(file, is_in_every_directory_and_has_the_format)
@@ -145,16 +138,16 @@ TEST_F(file, does_not_open_for_writing_without_privileges)
 	int fd;
 
 	ASSERT_EQ(0, seteuid(65534));
-	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDWR));
+	EXPECT_EQ(-1, open_in(CHILD, variant->name, O_RDWR));
 	EXPECT_EQ(EACCES, errno);
-	fd = open_file(CHILD, variant->name, O_RDONLY);
+	fd = open_in(CHILD, variant->name, O_RDONLY);
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, close(fd));
 	ASSERT_EQ(0, seteuid(0));
 }
 
-/* Whoever manages a service gives it its own file. */
+/* A service manager gives the file to the user of the service. */
 TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
 {
 	char name[256], buf[512];
@@ -167,7 +160,7 @@ TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(-1, open_file(GRANDCHILD, variant->name, O_RDWR));
+	EXPECT_EQ(-1, open_in(GRANDCHILD, variant->name, O_RDWR));
 	EXPECT_EQ(EACCES, errno);
 	ASSERT_EQ(0, seteuid(0));
 }
@@ -177,7 +170,7 @@ TEST_F(file, ends_after_its_last_line)
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_RDONLY);
+	fd = open_in(CHILD, variant->name, O_RDONLY);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, read(fd, buf, sizeof(buf)));
@@ -189,25 +182,25 @@ TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_WRONLY);
+	fd = open_in(CHILD, variant->name, O_WRONLY);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(EBADF, errno);
 	EXPECT_EQ(0, close(fd));
 }
 
-/* The kernel's rule for files of cgroups: an empty write is done before anybody is asked. */
+/* Kernfs completes an empty write before PSI sees it. */
 TEST_F(file, takes_an_empty_write_for_done)
 {
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_RDWR);
+	fd = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, write(fd, "", 0));
 	EXPECT_EQ(0, close(fd));
 }
 
-/* What a descriptor does that is dead: its file or its cgroup is gone. */
+/* The answers of a descriptor whose file or cgroup is gone. */
 static void expect_dead(struct __test_metadata *_metadata, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLPRI };
@@ -226,16 +219,16 @@ TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
 	char buf[512];
 	int fd, new;
 
-	fd = open_file(CHILD, variant->name, O_RDWR);
+	fd = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
 	cgroup_write(CHILD, "cgroup.pressure", "0");
-	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDONLY));
+	EXPECT_EQ(-1, open_in(CHILD, variant->name, O_RDONLY));
 	EXPECT_EQ(ENOENT, errno);
 	expect_dead(_metadata, fd);
 	cgroup_write(CHILD, "cgroup.pressure", "1");
 	expect_dead(_metadata, fd);
-	new = open_file(CHILD, variant->name, O_RDWR);
+	new = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, new);
 	EXPECT_LT(0, pread(new, buf, sizeof(buf), 0));
 	expect_dead(_metadata, fd);
@@ -249,13 +242,13 @@ TEST_F(file, open_when_the_cgroup_is_removed_is_dead)
 	char buf[512];
 	int fd;
 
-	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	fd = open_in(GRANDCHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
 	ASSERT_EQ(0, rmdir(GRANDCHILD));
 	expect_dead(_metadata, fd);
-	/* The next one of that name is another one. */
-	cgroup_make(GRANDCHILD);
+	/* A new cgroup of that name does not revive the descriptor. */
+	cgroup_create(GRANDCHILD, "");
 	expect_dead(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 }
@@ -264,7 +257,7 @@ TEST_F(file, open_when_the_cgroup_is_removed_while_switched_off_is_dead)
 {
 	int fd;
 
-	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	fd = open_in(GRANDCHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	cgroup_write(GRANDCHILD, "cgroup.pressure", "0");
 	ASSERT_EQ(0, rmdir(GRANDCHILD));
@@ -280,7 +273,7 @@ TEST_F(file, is_in_a_threaded_cgroup)
 	cgroup_psi_read(CHILD, variant->name, &psi);
 	cgroup_psi_read(GRANDCHILD, variant->name, &psi);
 	EXPECT_TRUE(psi.full.present);
-	cgroup_make(GRANDCHILD "/threaded");
+	cgroup_create(GRANDCHILD "/threaded", "");
 	cgroup_write(GRANDCHILD "/threaded", "cgroup.type", "threaded");
 	cgroup_psi_read(GRANDCHILD "/threaded", variant->name, &psi);
 	EXPECT_TRUE(psi.full.present);
@@ -289,7 +282,7 @@ TEST_F(file, is_in_a_threaded_cgroup)
 /* ---- Fresh at each read ---- */
 
 /*
- * Two spinners share CPU 0 in the grandchild, so that what is read of cpu keeps changing.
+ * Two spinners share CPU 0 in the grandchild, so its cpu totals keep growing.
  */
 FIXTURE(busy) {
 	pid_t spinner[2];
@@ -307,14 +300,13 @@ FIXTURE_SETUP(busy)
 
 FIXTURE_TEARDOWN(busy)
 {
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
-	cgroup_tree_remove(TOP);
+	spin_pair_stop(self->spinner);
+	cgroup_remove(TOP);
 }
 
 /*
- * How one descriptor is read again: each way returns a number between what
- * a fresh descriptor sees before and after it.
+ * However one descriptor is read again, it returns a total between those that
+ * fresh descriptors return before and after.
  */
 static void expect_fresh(struct __test_metadata *_metadata, const char *path, int fd, bool seek)
 {
@@ -341,7 +333,7 @@ static void expect_fresh(struct __test_metadata *_metadata, const char *path, in
 TEST_F(busy, file_is_fresh_at_each_read)
 {
 	for (const char * const *path = every_directory; *path; path++) {
-		int fd = open_file(*path, "cpu.pressure", O_RDONLY);
+		int fd = open_in(*path, "cpu.pressure", O_RDONLY);
 
 		if (!strcmp(*path, SIBLING))
 			continue;
@@ -352,7 +344,10 @@ TEST_F(busy, file_is_fresh_at_each_read)
 	}
 }
 
-/* Text that is made anew for every read() would be torn: the total moves on by 1 ms each. */
+/*
+ * The total grows by 1 ms between the reads. If every read() made a new text,
+ * the bytes would be torn.
+ */
 TEST_F(busy, file_is_not_torn_when_read_byte_by_byte)
 {
 	struct psi psi;
@@ -361,7 +356,7 @@ TEST_F(busy, file_is_not_torn_when_read_byte_by_byte)
 	ssize_t got;
 	int fd;
 
-	fd = open_file(GRANDCHILD, "cpu.pressure", O_RDONLY);
+	fd = open_in(GRANDCHILD, "cpu.pressure", O_RDONLY);
 	ASSERT_LE(0, fd);
 	while ((got = read(fd, buf + len, 1)) == 1) {
 		ASSERT_LT(++len, sizeof(buf));
@@ -389,7 +384,7 @@ TEST_F(busy, root_shows_the_system)
 	EXPECT_LT(0, root.some.total);
 }
 
-/* As the system's own file has it: at any time there is a CPU that executes what can run. */
+/* Like /proc/pressure/cpu: the system always has a CPU that executes a task. */
 TEST_F(busy, root_has_no_cpu_full)
 {
 	struct psi psi;
@@ -415,7 +410,7 @@ FIXTURE_SETUP(tree)
 FIXTURE_TEARDOWN(tree)
 {
 	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(tree, has_the_files_whatever_controllers_are_on)
@@ -432,7 +427,7 @@ TEST_F(tree, has_the_files_whatever_controllers_are_on)
 		EXPECT_EQ(nr_files(), files_in(*path));
 }
 
-/* Both are at rest, so the texts can be compared as they are. */
+/* Nothing stalls, so the two texts must be equal. */
 TEST_F(tree, root_has_the_very_text_of_the_system)
 {
 	static const char * const names[] = { "cpu", "memory", "io" };
@@ -494,7 +489,7 @@ TEST_F(tree, switch_removes_the_files_of_its_cgroup_and_no_others)
 TEST_F(tree, switch_that_is_off_does_not_reach_new_children)
 {
 	cgroup_write(CHILD, "cgroup.pressure", "0");
-	cgroup_make(CHILD "/new");
+	cgroup_create(CHILD "/new", "");
 	EXPECT_EQ('1', switch_of(CHILD "/new"));
 	EXPECT_EQ(nr_files(), files_in(CHILD "/new"));
 }
@@ -512,13 +507,13 @@ TEST_F(tree, switch_that_is_off_takes_new_controllers)
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "-cpu -memory");
 }
 
-/* What is open is not a new file: writing what the switch already says changes nothing. */
+/* A write of the current value does not replace the files. */
 TEST_F(tree, switch_written_with_its_own_value_changes_nothing)
 {
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, "cpu.pressure", O_RDONLY);
+	fd = open_in(CHILD, "cpu.pressure", O_RDONLY);
 	ASSERT_LE(0, fd);
 	cgroup_write(CHILD, "cgroup.pressure", "1");
 	EXPECT_LT(0, pread(fd, buf, sizeof(buf), 0));
@@ -536,7 +531,7 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 	char buf[16];
 	int fd;
 
-	fd = open_file(CHILD, "cgroup.pressure", O_RDWR);
+	fd = open_in(CHILD, "cgroup.pressure", O_RDWR);
 	ASSERT_LE(0, fd);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(1, pwrite(fd, "0", 1, 0));
@@ -549,7 +544,7 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* The switch can be given away as well as the files. */
+/* The switch, like the files, works for a user who owns it. */
 TEST_F(tree, switch_works_for_the_user_it_was_given_to)
 {
 	ASSERT_EQ(0, seteuid(65534));
@@ -562,10 +557,7 @@ TEST_F(tree, switch_works_for_the_user_it_was_given_to)
 	EXPECT_EQ(0, files_in(CHILD));
 }
 
-/*
- * The root's domain is the system. Its files go as those of any cgroup do, the files
- * in /proc are no files of a cgroup and stay.
- */
+/* The files in /proc belong to no cgroup, so they stay when the root's go. */
 TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 {
 	const struct load load = { .cgroup = CHILD, .fn = spin };
@@ -581,7 +573,9 @@ TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 	EXPECT_EQ(0, files_in(CGROUP_ROOT));
 	EXPECT_EQ(nr_files(), files_in(TOP));
 	EXPECT_EQ(nr_files(), files_in(CHILD));
-	/* What was before the switch may still be in a window that has to end. */
+	/*
+	 * Stall from before the switch may be in a window that has not ended.
+	 */
 	sleep_for(3 * NSEC_PER_SEC);
 	off = psi_some_ns(PSI_CPU);
 	below = psi_some_ns(CHILD "/cpu.pressure");
@@ -612,37 +606,12 @@ FIXTURE_VARIANT(text) {
 	char after;
 };
 
-FIXTURE_VARIANT_ADD(text, zero) {
-	.text = "0",
-	.after = '0',
-};
-
-FIXTURE_VARIANT_ADD(text, zero_and_a_newline) {
-	.text = "0\n",
-	.after = '0',
-};
-
-FIXTURE_VARIANT_ADD(text, one) {
-	.text = "1",
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, one_and_a_newline) {
-	.text = "1\n",
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, two) {
-	.text = "2",
-	.error = ERANGE,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, minus_one) {
-	.text = "-1\n",
-	.error = ERANGE,
-	.after = '1',
-};
+FIXTURE_VARIANT_ADD(text, zero) { .text = "0", .after = '0' };
+FIXTURE_VARIANT_ADD(text, zero_and_a_newline) { .text = "0\n", .after = '0' };
+FIXTURE_VARIANT_ADD(text, one) { .text = "1", .after = '1' };
+FIXTURE_VARIANT_ADD(text, one_and_a_newline) { .text = "1\n", .after = '1' };
+FIXTURE_VARIANT_ADD(text, two) { .text = "2", .error = ERANGE, .after = '1' };
+FIXTURE_VARIANT_ADD(text, minus_one) { .text = "-1\n", .error = ERANGE, .after = '1' };
 
 FIXTURE_VARIANT_ADD(text, a_number_that_is_zero_in_32_bits) {
 	.text = "4294967296",
@@ -650,29 +619,10 @@ FIXTURE_VARIANT_ADD(text, a_number_that_is_zero_in_32_bits) {
 	.after = '1',
 };
 
-FIXTURE_VARIANT_ADD(text, a_word) {
-	.text = "off",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, a_number_and_junk) {
-	.text = "0x",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, two_numbers) {
-	.text = "0 0",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, only_a_newline) {
-	.text = "\n",
-	.error = EINVAL,
-	.after = '1',
-};
+FIXTURE_VARIANT_ADD(text, a_word) { .text = "off", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, a_number_and_junk) { .text = "0x", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, two_numbers) { .text = "0 0", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, only_a_newline) { .text = "\n", .error = EINVAL, .after = '1' };
 
 FIXTURE_SETUP(text)
 {
@@ -681,7 +631,7 @@ FIXTURE_SETUP(text)
 
 FIXTURE_TEARDOWN(text)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(text, in_the_switch_is_taken_or_refused)
@@ -695,7 +645,7 @@ TEST_F(text, in_the_switch_is_taken_or_refused)
 
 #define MOUNT_POINT	"/tmp/psi_files"
 
-/* Runs @fn in a child that may do to its namespaces what it wants; returns what it does. */
+/* Runs @fn in a child, which may change its namespaces. Returns its result. */
 static int in_a_child(int (*fn)(void))
 {
 	int status;
@@ -718,7 +668,7 @@ static int mount_here(const char *type, const char *options)
 	return mount("none", MOUNT_POINT, type, 0, options);
 }
 
-/* Its root is the child: with the files of a cgroup, which are not those of the system. */
+/* The namespace's root is the child cgroup, so its files show that cgroup. */
 static int look_from_a_namespace(void)
 {
 	__u64 here, there;
@@ -752,7 +702,7 @@ static int look_at_v1(void)
 {
 	if (mount_here("cgroup", "none,name=psi"))
 		return 64;
-	cgroup_make(MOUNT_POINT "/old");
+	cgroup_create(MOUNT_POINT "/old", "");
 	if (files_in(MOUNT_POINT) || cgroup_has(MOUNT_POINT, "cgroup.pressure"))
 		return 1;
 	if (files_in(MOUNT_POINT "/old") || cgroup_has(MOUNT_POINT "/old", "cgroup.pressure"))

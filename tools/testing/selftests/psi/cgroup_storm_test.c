@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Everything that can happen to a cgroup, at once and on CPUs that really run in parallel
+ * All operations on cgroups at once, on CPUs that really run in parallel
  *
- * Invariant: when it is over, the counts of every cgroup are those of its tasks, that is
- * zero; a load with a known answer is seen by all of them; and no total ever was more
- * than the time that has passed, or went backwards.
+ * Invariant: after the storm, every count of every cgroup is zero, as no cgroup
+ * has a task. A load with a known answer shows in all its cgroups. No total
+ * ever exceeds the elapsed time or goes backwards.
  *
- * What would break it: a task that changes its cgroup between its last look at the old one
- * and the switch that takes it off the CPU, or while it exits; a fork into a cgroup that
- * is being switched off; a switch that reads the states of a CPU which goes on without
- * waiting for it; a file that is read while its cgroup goes.
+ * Bugs it would find: a task that changes its cgroup between PSI's last look at
+ * the old one and its context switch, or while it exits; a fork into a cgroup
+ * that is being switched off; a switch that reads the states of a CPU without
+ * waiting for that CPU; a read of a file whose cgroup is being removed.
  *
- * This makes sense in real time only: in virtual time the CPUs take turns.
+ * Only real time makes this a test: in virtual time the CPUs take turns.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,20 +24,18 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
 
 #define TOP		CGROUP_ROOT "/psi_cgroups"
 #define LATENCY		(5 * NSEC_PER_MSEC)
-/* How many seconds a storm may take longer to become one. */
+/* Seconds that a storm may add until it has done enough. */
 #define PATIENCE	60
 #define NR_TASKS	16
 #define NR_THREADS	4
-#define BLOCK		4096
 
-/* Cgroups that come and go, a parent before its children. */
+/* The workers create and remove these; a parent stands before its children. */
 static const char * const slots[] = {
 	TOP "/a", TOP "/b", TOP "/c",
 	TOP "/a/x", TOP "/a/y", TOP "/b/x",
@@ -45,7 +43,7 @@ static const char * const slots[] = {
 	TOP "/a/x/1/deep", TOP "/b/x/1/deep",
 };
 
-/* Between these single threads move. They stay. */
+/* Threads move between these, one by one. They stay until the end. */
 static const char * const threaded[] = {
 	TOP "/threads", TOP "/threads/1", TOP "/threads/2", TOP "/threads/2/deep",
 };
@@ -53,16 +51,16 @@ static const char * const threaded[] = {
 static const char * const files[] = { "cpu.pressure", "memory.pressure", "io.pressure" };
 
 /**
- * struct common - what the players share
+ * struct common - what all workers share
  * @begin: of the storm
  * @end: of the storm
  * @disk: for tasks that wait for io
- * @task: the tasks that are moved and killed
- * @thread: the threads that are moved
- * @moves: how often that was done, about
- * @births: of children in another cgroup than their parent's
- * @switches: how often one was switched on or off
- * @removals: how often one was removed
+ * @task: tasks that workers move and kill
+ * @thread: threads that workers move
+ * @moves: number of moves, about, as no lock protects the counters
+ * @births: of forks into another cgroup
+ * @switches: of writes to cgroup.pressure
+ * @removals: of removed cgroups
  */
 struct common {
 	__u64 begin;
@@ -99,7 +97,7 @@ static bool try_write(const char *cgroup, const char *file, const char *text)
 
 /* ---- Players ---- */
 
-/* Moves all tasks of a cgroup somewhere else, so that it can be removed. */
+/* Moves all tasks of a cgroup to random ones, so that it can be removed. */
 static void empty(const char *path)
 {
 	char name[256], list[4096];
@@ -154,7 +152,7 @@ static void move_threads(void *arg)
 	}
 }
 
-/* It moves itself while it is on the CPU, and then sleeps or not. */
+/* Moves itself while it is on the CPU, then sleeps or not. */
 static void move_self(void *arg)
 {
 	while (!over()) {
@@ -164,29 +162,26 @@ static void move_self(void *arg)
 	}
 }
 
-/* Children that move while they exit. */
+/* Moves children while they exit. */
 static void move_who_exits(void *arg)
 {
 	char text[16];
 
 	while (!over()) {
-		pid_t pid = fork();
+		pid_t pid = fork_or_die();
 
-		if (pid < 0)
-			psi_die("fork: %s", strerror(errno));
 		if (!pid) {
 			spin_until(now_ns() + storm_chance(300) * NSEC_PER_USEC);
 			_exit(0);
 		}
 		snprintf(text, sizeof(text), "%d", pid);
 		common->moves += try_write(some_slot(), "cgroup.procs", text);
-		if (waitpid(pid, NULL, 0) != pid)
-			psi_die("waitpid: %s", strerror(errno));
+		reap(pid);
 		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
 	}
 }
 
-/* Children born in a cgroup that may be off, or going. */
+/* Forks into a cgroup that may be off, or being removed. */
 static void give_birth(void *arg)
 {
 	while (!over()) {
@@ -234,13 +229,13 @@ static void toggle(void *arg)
 	}
 }
 
-/* Reclaim, throttling and neither, in turn. */
+/* Makes tasks reclaim, be throttled, or neither. */
 static void limit(void *arg)
 {
 	static const char * const high[] = { "1048576", "4194304", "max" };
 
 	while (!over()) {
-		/* Only those right below the top have the controller. */
+		/* Only the children of the top have the controller. */
 		try_write(slots[storm_chance(3)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(20) * NSEC_PER_MSEC);
 	}
@@ -287,8 +282,7 @@ static void be_threads(void *arg)
 	for (int i = 0; i < NR_THREADS; i++)
 		if (pthread_create(&thread, NULL, thread_main, &common->thread[i]))
 			psi_die("pthread_create failed");
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 static pid_t start_threads(void)
@@ -297,7 +291,7 @@ static pid_t start_threads(void)
 	pid_t pid;
 
 	for (size_t i = 0; i < ARRAY_SIZE(threaded); i++)
-		cgroup_make(threaded[i]);
+		cgroup_create(threaded[i], "");
 	for (size_t i = 1; i < ARRAY_SIZE(threaded); i++)
 		cgroup_write(threaded[i], "cgroup.type", "threaded");
 	pid = load_start(&load);
@@ -326,7 +320,7 @@ static bool is_below(const char *path, const char *ancestor)
 	return !strncmp(path, ancestor, len) && (!path[len] || path[len] == '/');
 }
 
-/* All are there, all count, and none of them has a task. */
+/* Brings back all cgroups, switched on and without limits. */
 static void calm_down(void)
 {
 	for (size_t i = 0; i < NR_GROUPS; i++) {
@@ -338,7 +332,7 @@ static void calm_down(void)
 		cgroup_write(slots[i], "memory.high", "max");
 }
 
-/* The window in which the storm ended has to end first. */
+/* The sampling window in which the storm ended must end first. */
 static bool all_stand_still(void)
 {
 	struct pressure before[NR_GROUPS], p;
@@ -371,8 +365,9 @@ static bool total_is_true(const char *path, const char *file, double oracle, __u
 }
 
 /*
- * Two spinners and a reader on every CPU, all of them in @leaf: 100 % cpu some, and io some
- * as long as a reader sleeps, of the leaf and all its ancestors and of no other.
+ * Two spinners and a reader on every CPU, all in @leaf, are 100 % cpu some, and
+ * io some while a reader sleeps. The leaf and its ancestors must show both,
+ * other groups neither.
  */
 static bool load_is_seen(const char *leaf)
 {
@@ -388,7 +383,7 @@ static bool load_is_seen(const char *leaf)
 			above[nr++] = group(i);
 	probe_start(&probe, leaf, common->disk);
 	probe_catch_up(&probe, above, nr);
-	/* To read them all takes a while: each has an interval of its own. */
+	/* Reading all groups takes a while, so each has its own interval. */
 	for (size_t i = 0; i < NR_GROUPS; i++) {
 		elapsed[i] = now_ns();
 		pressure_read(group(i), &before[i]);
@@ -428,18 +423,18 @@ FIXTURE_SETUP(storm)
 	common = shared_memory(sizeof(*common));
 	snprintf(common->disk, sizeof(common->disk), "%s", self->disk.node);
 	cgroup_moves_are_fast();
-	cgroup_make(TOP);
+	cgroup_create(TOP, "");
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+memory");
 	cgroup_write(TOP, "cgroup.subtree_control", "+memory");
 }
 
 FIXTURE_TEARDOWN(storm)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 	slow_disk_remove(&self->disk);
 }
 
-/* A fraction of what a host that is not busy lets happen. */
+/* An idle host does several times as much. */
 static bool it_was_a_storm(__u64 seconds)
 {
 	return common->moves > 5 * seconds && common->births > 0 &&
@@ -461,15 +456,16 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	threads = start_threads();
 	for (size_t i = 0; i < ARRAY_SIZE(players); i++) {
 		/*
-		 * Whoever plays with the tasks comes before them, but lets them run: a
-		 * move has to wait for all who fork or exit at that moment.
+		 * Nice -15 puts the workers before the tasks, but lets the
+		 * tasks run: a move waits for tasks that fork or exit at that
+		 * moment.
 		 */
 		const struct load load = { .cpu = -1, .prio = -15, .fn = players[i] };
 
 		pid[i] = load_start(&load);
 	}
 	sleep_until(common->end - NSEC_PER_SEC);
-	/* On a busy host it takes longer until it is one. */
+	/* A busy host needs more time for as many operations. */
 	last = common->end + PATIENCE * NSEC_PER_SEC;
 	while (!it_was_a_storm(seconds) && now_ns() < last) {
 		common->end += NSEC_PER_SEC;
@@ -494,7 +490,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	}
 }
 
-/* The checks themselves: a task that is still there looks like a count that is. */
+/* The checks can fail: a task that still exists looks like a wrong count. */
 TEST_F(storm, is_not_over_while_a_task_reads)
 {
 	const struct load load = { .cpu = -1, .cgroup = slots[0], .fn = be_threads };

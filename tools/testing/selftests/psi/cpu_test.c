@@ -2,20 +2,20 @@
 /*
  * CPU pressure on one CPU: loads with a known answer
  *
- * Invariant: "some" is the share of time in which a runnable task is not executed. Two
- * or more spinners make it 100 %, one alone 0 %, and it never adds up: with two
- * tasks on a CPU exactly one of them waits whenever both are runnable, so pressure
- * is the sum of their waits, which they know from schedstat. A task asleep does not
- * wait, even when its dequeue is delayed and the run queue still has it.
+ * Invariant: "some" is the share of time in which a runnable task is not
+ * executed. One spinner makes 0 %, two or more make 100 %, and pressures never
+ * add up. With two tasks on a CPU, one waits whenever both are runnable, so the
+ * pressure is the sum of their waits, which schedstat has. A sleeping task does
+ * not wait, even if its dequeue is delayed and the run queue still holds it.
  *
- * What would break it: tasks counted twice, the running task counted as waiting, also after a
- * change that takes it off the queue and puts it back, a delayed dequeue that leaves the
- * task runnable or takes it off twice.
+ * Bugs it would find: a task that is counted twice; a running task that counts
+ * as waiting, also after a change that dequeues and enqueues it; a delayed
+ * dequeue that leaves the task runnable, or dequeues it twice.
  *
- * Tolerance: what waits beside the load are the kernel's own threads. Their waits are part
- * of the oracle (the CPU's sum of waits, which has those of the loads in it) where
- * no two tasks wait at a time; where many do, the value is 100 % and nothing can be
- * added. Left are 0.5 points for the two ends of the measurement.
+ * Tolerance: beside the load, the kernel's own threads wait. Where no two tasks
+ * wait at a time, the oracle includes their waits: it is the CPU's sum of all
+ * waits. Where many tasks wait, the pressure is 100 % and nothing can be added.
+ * 0.5 points remain for begin and end of the measurement.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,9 +29,9 @@
 #define TOLERANCE	0.5
 
 /**
- * struct share - what a time had, in percent of it
- * @some: of cpu stall
- * @waits: of the waits of all tasks on CPU 0, by their clocks
+ * struct share - parts of an interval, in percent
+ * @some: growth of cpu some
+ * @waits: waits of all tasks on CPU 0, by their clocks
  */
 struct share {
 	double some, waits;
@@ -60,25 +60,10 @@ FIXTURE_VARIANT(spinners) {
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, none_do_not_wait) {
-	.nr = 0,
-	.percent = 0,
-};
-
-FIXTURE_VARIANT_ADD(spinners, one_alone_does_not_wait) {
-	.nr = 1,
-	.percent = 0,
-};
-
-FIXTURE_VARIANT_ADD(spinners, two_are_a_full_stall) {
-	.nr = 2,
-	.percent = 100,
-};
-
-FIXTURE_VARIANT_ADD(spinners, five_are_no_more_than_two) {
-	.nr = 5,
-	.percent = 100,
-};
+FIXTURE_VARIANT_ADD(spinners, none_do_not_wait) { .nr = 0, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, one_alone_does_not_wait) { .nr = 1, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, two_are_a_full_stall) { .nr = 2, .percent = 100 };
+FIXTURE_VARIANT_ADD(spinners, five_are_no_more_than_two) { .nr = 5, .percent = 100 };
 
 FIXTURE_SETUP(spinners)
 {
@@ -96,8 +81,8 @@ FIXTURE_TEARDOWN(spinners)
 }
 
 /*
- * One spinner waits whenever a kernel thread runs: its own wait is what the answer may be
- * above zero.
+ * A lone spinner waits whenever a kernel thread runs. So its own wait is how
+ * far the pressure may be above zero.
  */
 TEST_F(spinners, add_up_to_the_known_total)
 {
@@ -114,9 +99,9 @@ TEST_F(spinners, add_up_to_the_known_total)
 /* ---- Two tasks that run and sleep ---- */
 
 /**
- * struct rhythm - runs, then sleeps, again and again
- * @run: for so long by the clock, in ns
- * @sleep: in ns
+ * struct rhythm - a load that runs, then sleeps, again and again
+ * @run: how long it runs, by the clock, in ns
+ * @sleep: how long it sleeps, in ns
  */
 struct rhythm {
 	__u64 run;
@@ -155,12 +140,18 @@ FIXTURE_VARIANT(pair) {
 	bool nag;
 };
 
-/* It owes time to the spinner when it goes to sleep: its dequeue is delayed. */
+/*
+ * The task has run for longer than its share when it sleeps: the scheduler
+ * delays its dequeue.
+ */
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_sleeps_now_and_then) {
 	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
 };
 
-/* The same, and the spinner has it taken off the queue and put back while it sleeps there. */
+/*
+ * The same. The spinner changes the task's nice value, which dequeues and
+ * enqueues the task while its dequeue is delayed.
+ */
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_is_changed_while_it_sleeps) {
 	.rhythm = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
 	.nag = true,
@@ -204,8 +195,8 @@ FIXTURE_TEARDOWN(pair)
 }
 
 /*
- * The waits of the two are the lower bound; with those of kernel threads, some of which
- * wait next to one of the two, they are the upper bound.
+ * The waits of the two tasks are the lower bound. The waits of all tasks are
+ * the upper bound: some kernel threads wait beside one of the two.
  */
 TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 {
@@ -224,7 +215,7 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 	percent = 100.0 * total / (now_ns() - start);
 	least = 100.0 * wait / (now_ns() - start);
 	most = 100.0 * (after.wait - before.wait) / (now_ns() - start);
-	/* While both wait for such a thread, both clocks have it. */
+	/* While both wait for a thread of PREEMPT_RT, both clocks count. */
 	if (kernel_is_preempt_rt())
 		least -= 1;
 	ksft_print_msg("cpu some %.3f %%, by the tasks' clocks %.3f to %.3f %%\n", percent, least,
@@ -239,7 +230,7 @@ FIXTURE(changing) {
 	pid_t pid;
 };
 
-/* Its nice value goes to and fro, every 20 ms. */
+/* Changes its own nice value every 20 ms. */
 static void change_nice(void *arg)
 {
 	for (int i = 0;; i++) {

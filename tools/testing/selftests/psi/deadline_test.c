@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadline tasks: out of budget they are runnable, and on no queue
+ * Deadline tasks that are out of budget: runnable, but on no queue
  *
- * Invariant: a task that is throttled waits for a CPU, on the CPU it last ran on. When that
- * one goes offline the task is moved without being enqueued, or dequeued, on the way: when
- * its budget is full again a timer takes it to another CPU.
+ * Invariant: a throttled deadline task waits for a CPU, on the CPU where it ran
+ * last. If that CPU goes offline, the task moves without being dequeued or
+ * enqueued: when its budget is full again, a timer takes it to another CPU.
  *
- * What would break it: a move that leaves what the task is counted as behind, on a CPU that
- * nobody will ever look at it on again. From then on the system has cpu pressure for good.
+ * Bugs it would find: a move that leaves the task's counts on the old CPU,
+ * where no event will ever correct them. The system then has cpu pressure for
+ * good.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -23,7 +24,7 @@
 #include "psi_crew.h"
 #include "psi_leak.h"
 
-/* Returns 0, or what errno was: EBUSY when the CPUs have no time left to promise. */
+/* Returns 0, or the error: EBUSY if all CPU time has been promised. */
 static int set_deadline(pid_t pid, __u64 runtime, __u64 period)
 {
 	struct sched_attr attr = {
@@ -53,7 +54,10 @@ static void run_everywhere(void)
 		psi_die("sched_setaffinity: %s", strerror(errno));
 }
 
-/* It says where it runs. It must be free to run everywhere, but goes nowhere by itself. */
+/*
+ * Publishes the CPU it runs on. A deadline task must be allowed on all CPUs,
+ * but does not migrate by itself.
+ */
 static void tell_cpu(void *arg)
 {
 	int *cpu = arg, error;
@@ -75,14 +79,9 @@ FIXTURE_VARIANT(offline) {
 	__u64 lives;
 };
 
-/* Its budget lasts for 50 ms, and is full again 4 s after it began. */
-FIXTURE_VARIANT_ADD(offline, and_is_killed_after_its_move) {
-	.lives = 5 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(offline, and_is_killed_before_its_move) {
-	.lives = NSEC_PER_SEC,
-};
+/* The budget lasts for 50 ms, and is full again 4 s after it began. */
+FIXTURE_VARIANT_ADD(offline, and_is_killed_after_its_move) { .lives = 5 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(offline, and_is_killed_before_its_move) { .lives = NSEC_PER_SEC };
 
 FIXTURE_SETUP(offline)
 {
@@ -104,14 +103,14 @@ FIXTURE_TEARDOWN(offline)
 	cpus_use(cpus_possible());
 }
 
-/* It would grow by the whole time. */
+/* A wrong count would make the total grow by the whole time. */
 static bool cpu_stands_still(void)
 {
-	struct quiet q;
+	struct idle_growth q;
 
-	/* The window in which the task was there has to end. */
+	/* Let the sampling window end in which the task existed. */
 	sleep_for(3 * NSEC_PER_SEC);
-	quiet_measure(&q, 5 * NSEC_PER_SEC);
+	idle_growth_measure(&q, 5 * NSEC_PER_SEC);
 	ksft_print_msg("idle for 5 s: cpu grew by %.6f s\n", q.cpu / 1e9);
 	return q.cpu < 50 * NSEC_PER_MSEC;
 }
@@ -122,14 +121,14 @@ TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
 
 	sleep_for(NSEC_PER_SEC);
 	ASSERT_EQ(1, __atomic_load_n(self->cpu, __ATOMIC_RELAXED));
-	/* Throttled, it waits: or there would be nothing to leave behind. */
+	/* A throttled task waits. Without that, this test could not fail. */
 	some = psi_some_ns(PSI_CPU);
 	sleep_for(NSEC_PER_SEC);
 	EXPECT_LT(900 * NSEC_PER_MSEC, psi_some_ns(PSI_CPU) - some);
 
 	cpu_online(1, false);
 	sleep_for(variant->lives);
-	/* Killed too, it has to be moved first: it dies where it runs. */
+	/* A killed task, too, moves first: it dies where it runs. */
 	load_stop(self->pid);
 	self->pid = 0;
 	if (variant->lives > PERIOD)
@@ -145,16 +144,18 @@ TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
 #define PATIENCE	(5 * NSEC_PER_SEC)
 
 /**
- * struct pack - deadline tasks, and whether they live
- * @pid: of each
- * @progress: of each, grows whenever it runs
- * @lost: how many were throttled, and not seen again
+ * struct pack - deadline tasks, and whether they still run
+ * @pid: of each task
+ * @progress: of each task; grows while it runs
+ * @lost: number of tasks that were throttled and never ran again
  *
- * On a host that is late, 6.12 says "DL replenish lagged too much", with or without PSI. A
- * task that is then throttled for ever would go on as soon as it is given another policy.
+ * On a host that is late, 6.12 prints "DL replenish lagged too much", with or
+ * without PSI. A task that is then throttled for ever runs again once it gets
+ * another policy.
  *
- * That the class of a task changes is another matter: without PSI as well, 6.12 warns
- * "dl_rq->this_bw > old" after a while. The storm that PSI has to survive does not do that.
+ * If tasks change their class as well, 6.12 without PSI warns "dl_rq->this_bw >
+ * old" after a while. So the storm that PSI must survive leaves the class
+ * alone.
  */
 struct pack {
 	pid_t pid[CREW];
@@ -162,7 +163,7 @@ struct pack {
 	unsigned long lost;
 };
 
-/* Less than what it wants to run: it is throttled all the time. */
+/* A budget that is shorter than the task's runs, so it is often throttled. */
 static int set_some_deadline(pid_t pid)
 {
 	__u64 period = (5 + storm_chance(50)) * NSEC_PER_MSEC;
@@ -177,7 +178,7 @@ static void progress_forever(void *arg)
 {
 	unsigned long *progress = arg;
 
-	/* Others may have promised all the time that there is; they may be dead soon. */
+	/* Other tasks may have been promised all the time; some die soon. */
 	while (set_some_deadline(0))
 		sleep_for(NSEC_PER_MSEC);
 	for (;;) {
@@ -258,7 +259,7 @@ static void pack_storm(struct pack *pack, struct storm *storm, bool change)
 	for (int i = 0; i < CREW; i++) {
 		if (!makes_progress(pack, i))
 			find_again(pack, i);
-		/* Nobody is lost otherwise. */
+		/* A task is lost to throttling, or the test is wrong. */
 		if (!makes_progress(pack, i))
 			psi_die("a task does not run, whatever its policy");
 		pack_stop(pack, i);
@@ -301,7 +302,7 @@ TEST_F_TIMEOUT(deadline, tasks_leave_nothing_behind, STORM_TIMEOUT)
 }
 
 /*
- * These are about the kernel and need no PSI. On a late host 6.12 fails the second one, with a
+ * The following need no PSI. On a late host 6.12 fails the second one with a
  * warning.
  */
 TEST_F_TIMEOUT(deadline, no_task_is_lost, STORM_TIMEOUT)

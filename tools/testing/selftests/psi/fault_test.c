@@ -392,7 +392,7 @@ static bool psi_was_refused(int kmsg)
 }
 
 FIXTURE(percpu) {
-	struct rt_free rt;
+	struct rt_limits limits;
 	int kmsg;
 };
 
@@ -406,14 +406,14 @@ FIXTURE_SETUP(percpu)
 	faults_begin(false);
 	write_file(DEBUG "fail_page_alloc/verbose", "2");
 	/* Who takes pages beforehand has to wait. */
-	rt_free_begin(&self->rt);
+	rt_limits_lift(&self->limits);
 	set_policy(0, SCHED_FIFO, 50);
 }
 
 FIXTURE_TEARDOWN(percpu)
 {
 	set_policy(0, SCHED_OTHER, 0);
-	rt_free_end(&self->rt);
+	rt_limits_restore(&self->limits);
 	close(fail_nth_fd);
 	close(self->kmsg);
 	cgroup_remove(GROUP);

@@ -36,7 +36,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_fuzz.h"
 #include "psi_trigger.h"
 
@@ -277,10 +276,7 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 	pid_t pid;
 
 	story_begin();
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		fuzz_seed(seed);
 		if (cover)
@@ -293,14 +289,13 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 		fflush(stdout);
 		_exit(KSFT_PASS);
 	}
-	if (waitpid(pid, &status, 0) != pid)
-		psi_die("waitpid: %s", strerror(errno));
+	status = reap(pid);
 	if (status) {
 		story_tell();
 		ksft_print_msg("again: fuzz_test -s %u -n %u %s\n", seed, ops, part->name);
 		cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
 		if (!access(FUZZ_TOP, F_OK))
-			cgroup_tree_remove(FUZZ_TOP);
+			cgroup_remove(FUZZ_TOP);
 	}
 	ksft_test_result(!status, "%s, seed %u: %u operations in %.1f s\n", part->name, seed,
 			 story_length(), (now_ns() - start) / 1e9);

@@ -197,8 +197,7 @@ static long long charged(void)
 
 	/* Charges are collected per CPU, and folded every 2 s. */
 	sleep_for(5 * NSEC_PER_SEC);
-	if (read_file(HOSTILE "/memory.stat", buf, sizeof(buf)) < 0)
-		psi_die("memory.stat: %s", strerror(errno));
+	read_text(HOSTILE "/memory.stat", buf, sizeof(buf));
 	at = strstr(buf, "\nkernel ");
 	if (!at || sscanf(at, "\nkernel %llu", &bytes) != 1)
 		psi_die("memory.stat has no line kernel");
@@ -461,8 +460,7 @@ static void arm_without_memory(void *arg)
 	/* What is refused must be the write, not a page of ours. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		psi_die("mlockall: %s", strerror(errno));
-	if (read_file(HOSTILE "/memory.current", now, sizeof(now)) < 0)
-		psi_die("memory.current: %s", strerror(errno));
+	read_text(HOSTILE "/memory.current", now, sizeof(now));
 	limit_fd = open(HOSTILE "/memory.max", O_WRONLY | O_CLOEXEC);
 	if (limit_fd < 0 || write(limit_fd, now, strlen(now)) < 0)
 		psi_die("memory.max: %s", strerror(errno));
@@ -594,7 +592,7 @@ static size_t random_text(char *text, size_t size)
 	if (!random_below(4)) {
 		len = random_below(size);
 		for (size_t i = 0; i < len; i++)
-			text[i] = random_below(2) ? random_below(256) :
+			text[i] = random_below(2) ? (char)random_below(256) :
 				  bytes[random_below(sizeof(bytes))];
 		return len;
 	}
@@ -784,13 +782,8 @@ FIXTURE_VARIANT(race) {
 	const char *path;
 };
 
-FIXTURE_VARIANT_ADD(race, on_a_file_of_the_system) {
-	.path = PSI_CPU,
-};
-
-FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) {
-	.path = HOSTILE "/cpu.pressure",
-};
+FIXTURE_VARIANT_ADD(race, on_a_file_of_the_system) { .path = PSI_CPU };
+FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) { .path = HOSTILE "/cpu.pressure" };
 
 FIXTURE_SETUP(race)
 {
@@ -809,8 +802,7 @@ FIXTURE_TEARDOWN(race)
 {
 	EXPECT_EQ(NULL, find_trigger());
 	EXPECT_EQ(NULL, find_excess());
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	cgroup_remove(HOSTILE);
 }
 

@@ -33,13 +33,6 @@
 #define DISK_MB		64
 #define TOLERANCE	0.005
 
-static pid_t reader_start(struct reader *reader, int cpu)
-{
-	const struct load load = { .cpu = cpu, .fn = read_blocks, .arg = reader };
-
-	return load_start(&load);
-}
-
 FIXTURE(device) {
 	struct slow_disk disk;
 	struct reader *reader;

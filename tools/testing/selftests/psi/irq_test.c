@@ -38,8 +38,7 @@ static __u64 stat_irq_ns(void)
 	unsigned long long irq, softirq;
 	char buf[8192];
 
-	if (read_file("/proc/stat", buf, sizeof(buf)) < 0)
-		psi_die("/proc/stat cannot be read");
+	read_text("/proc/stat", buf, sizeof(buf));
 	if (sscanf(buf, "cpu %*u %*u %*u %*u %*u %llu %llu", &irq, &softirq) != 2)
 		psi_die("/proc/stat has an unknown format");
 	return (irq + softirq) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));

@@ -138,10 +138,7 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 
 	memset(victim, 0, sizeof(*victim));
 	victim->go = now_ns() + 2 * NSEC_PER_MSEC;
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		set_policy(0, SCHED_FIFO, 10);
 		sleep_until(victim->go);
@@ -152,8 +149,7 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 	}
 	sleep_until(victim->go + ns);
 	kill(pid, SIGKILL);
-	if (waitpid(pid, &status, 0) != pid)
-		psi_die("waitpid: %s", strerror(errno));
+	status = reap(pid);
 	if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : status)
 		psi_die("the victim ended with %#x at step %d", status, victim->step);
 	return WIFSIGNALED(status);
@@ -180,8 +176,7 @@ static long memory_of_kernel(const char *key)
 	char buf[8192], *at;
 	long value;
 
-	if (read_file("/proc/meminfo", buf, sizeof(buf)) < 0)
-		psi_die("/proc: %s", strerror(errno));
+	read_text("/proc/meminfo", buf, sizeof(buf));
 	at = strstr(buf, key);
 	if (!at || sscanf(at + strlen(key), " %ld", &value) != 1)
 		psi_die("there is no %s", key);
@@ -206,40 +201,13 @@ FIXTURE_VARIANT(killed) {
 	int steps;
 };
 
-FIXTURE_VARIANT_ADD(killed, arm_the_system) {
-	.fn = arm_the_system,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, wait_for_the_system) {
-	.fn = wait_for_the_system,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, arm_a_cgroup) {
-	.fn = arm_a_cgroup,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, make_arm_and_remove) {
-	.fn = make_arm_and_remove,
-	.steps = 7,
-};
-
-FIXTURE_VARIANT_ADD(killed, wait_in_a_new_cgroup) {
-	.fn = wait_in_a_new_cgroup,
-	.steps = 7,
-};
-
-FIXTURE_VARIANT_ADD(killed, make_and_remove_armed) {
-	.fn = make_and_remove_armed,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, switch_armed) {
-	.fn = switch_armed,
-	.steps = 5,
-};
+FIXTURE_VARIANT_ADD(killed, arm_the_system) { .fn = arm_the_system, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, wait_for_the_system) { .fn = wait_for_the_system, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, arm_a_cgroup) { .fn = arm_a_cgroup, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, make_arm_and_remove) { .fn = make_arm_and_remove, .steps = 7 };
+FIXTURE_VARIANT_ADD(killed, wait_in_a_new_cgroup) { .fn = wait_in_a_new_cgroup, .steps = 7 };
+FIXTURE_VARIANT_ADD(killed, make_and_remove_armed) { .fn = make_and_remove_armed, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, switch_armed) { .fn = switch_armed, .steps = 5 };
 
 FIXTURE_SETUP(killed)
 {

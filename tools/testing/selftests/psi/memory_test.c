@@ -161,10 +161,7 @@ static void use_anon(void *arg)
 	struct worker *w = arg;
 	void *mem;
 
-	mem = mmap(NULL, w->size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	mem = private_memory(w->size);
 	touch_at_random(w, touch_anon, mem);
 }
 
@@ -174,9 +171,7 @@ static void use_file(void *arg)
 	struct worker *w = arg;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	touch_at_random(w, touch_file, &fd);
 }
@@ -208,9 +203,7 @@ static void read_once(void *arg)
 	size_t pos = 0;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	for (; pos < w->size; pos += sizeof(buffer)) {
 		if (pread(fd, buffer, sizeof(buffer), pos) != sizeof(buffer))
 			psi_die("read: %s", strerror(errno));
@@ -230,9 +223,7 @@ static void build_up(void *arg)
 	size_t size = w->size;
 	void *mem;
 
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	mem = private_memory(size);
 	worker_begin(w);
 	for (size_t pos = 0; pos < size; pos += PAGE)
 		touch_anon(mem, pos);

@@ -30,7 +30,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_fuzz.h"
 #include "psi_leak.h"
 #include "psi_trigger.h"
@@ -568,9 +567,7 @@ static void call_make_in_child(void)
 
 	if (pipe2(done, O_CLOEXEC))
 		psi_die("pipe: %s", strerror(errno));
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		call_make();
@@ -999,8 +996,7 @@ static int stat_of_root(const char *key)
 	char buf[1024], *at;
 	int nr;
 
-	if (read_file(CGROUP_ROOT "/cgroup.stat", buf, sizeof(buf)) < 0)
-		psi_die("cgroup.stat: %s", strerror(errno));
+	read_text(CGROUP_ROOT "/cgroup.stat", buf, sizeof(buf));
 	at = strstr(buf, key);
 	if (!at || sscanf(at + strlen(key), " %d", &nr) != 1)
 		psi_die("cgroup.stat has no %s", key);
@@ -1049,7 +1045,7 @@ void fuzz_sequence(unsigned int nr_ops)
 	irq_accounted = psi_irq_accounted();
 	dying = stat_of_root("nr_dying_descendants");
 	cgroup_moves_are_fast();
-	cgroup_make(FUZZ_TOP);
+	cgroup_create(FUZZ_TOP, "");
 	groups[ROOT] = (struct group) { .there = true, .path = CGROUP_ROOT };
 	groups[TOP] = (struct group) { .there = true, .path = FUZZ_TOP };
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);

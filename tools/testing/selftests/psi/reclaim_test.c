@@ -146,9 +146,7 @@ static void read_once(void *arg)
 	struct worker *w = arg;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	worker_begin(w);
 	while (read(fd, buf, sizeof(buf)) > 0)
 		nap(w);
@@ -221,8 +219,7 @@ static void lock_memory(void *arg)
 	if (available > ROOM && mlock(take(available - ROOM), available - ROOM))
 		psi_die("mlock: %s", strerror(errno));
 	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 static void threads_read(struct machine_clock *mc)

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_trigger.h"
@@ -43,17 +42,9 @@ FIXTURE_VARIANT(leak) {
 	enum { WAITING, IOWAIT, TRIGGER } what;
 };
 
-FIXTURE_VARIANT_ADD(leak, of_a_waiting_task) {
-	.what = WAITING,
-};
-
-FIXTURE_VARIANT_ADD(leak, of_a_task_in_iowait) {
-	.what = IOWAIT,
-};
-
-FIXTURE_VARIANT_ADD(leak, of_a_trigger) {
-	.what = TRIGGER,
-};
+FIXTURE_VARIANT_ADD(leak, of_a_waiting_task) { .what = WAITING };
+FIXTURE_VARIANT_ADD(leak, of_a_task_in_iowait) { .what = IOWAIT };
+FIXTURE_VARIANT_ADD(leak, of_a_trigger) { .what = TRIGGER };
 
 FIXTURE_SETUP(leak)
 {
@@ -100,89 +91,31 @@ FIXTURE_VARIANT(tasks) {
 	void (*storm)(struct storm *storm);
 };
 
-FIXTURE_VARIANT_ADD(tasks, moved_between_cpus_while_queued) {
-	.storm = storm_affinity,
-};
+FIXTURE_VARIANT_ADD(tasks, moved_between_cpus_while_queued) { .storm = storm_affinity };
 
 FIXTURE_VARIANT_ADD(tasks, moved_between_cpus_while_asleep_in_iowait) {
 	.storm = storm_iowait_affinity,
 };
 
-FIXTURE_VARIANT_ADD(tasks, changing_class_policy_and_nice_value) {
-	.storm = storm_policy,
-};
-
-FIXTURE_VARIANT_ADD(tasks, stopped_and_continued) {
-	.storm = storm_stop,
-};
-
-FIXTURE_VARIANT_ADD(tasks, traced_and_moved_while_they_are) {
-	.storm = storm_ptrace,
-};
-
-FIXTURE_VARIANT_ADD(tasks, frozen_and_thawed) {
-	.storm = storm_freeze,
-};
-
-FIXTURE_VARIANT_ADD(tasks, killed_while_running_waiting_and_in_iowait) {
-	.storm = storm_kill,
-};
-
-FIXTURE_VARIANT_ADD(tasks, that_fork_and_vfork) {
-	.storm = storm_fork,
-};
-
-FIXTURE_VARIANT_ADD(tasks, that_make_threads_and_die_with_them) {
-	.storm = storm_threads,
-};
-
-FIXTURE_VARIANT_ADD(tasks, moved_between_cgroups) {
-	.storm = storm_cgroup_move,
-};
-
-FIXTURE_VARIANT_ADD(tasks, over_the_cpu_limit_of_their_cgroup) {
-	.storm = storm_cpu_limit,
-};
-
-FIXTURE_VARIANT_ADD(tasks, whose_dequeue_is_delayed) {
-	.storm = storm_naps,
-};
-
-FIXTURE_VARIANT_ADD(tasks, that_wake_each_other_across_cpus) {
-	.storm = storm_ping_pong,
-};
-
-FIXTURE_VARIANT_ADD(tasks, boosted_by_priority_inheritance) {
-	.storm = storm_boost,
-};
-
-FIXTURE_VARIANT_ADD(tasks, moved_and_killed_in_memory_stalls) {
-	.storm = storm_reclaim,
-};
-
-FIXTURE_VARIANT_ADD(tasks, that_pass_on_bytes_between_cgroups) {
-	.storm = storm_pipes,
-};
-
-FIXTURE_VARIANT_ADD(tasks, moved_and_killed_while_their_io_fails) {
-	.storm = storm_errors,
-};
-
-FIXTURE_VARIANT_ADD(tasks, that_swap_at_the_limit_of_their_cgroup) {
-	.storm = storm_swap,
-};
-
-FIXTURE_VARIANT_ADD(tasks, held_back_above_memory_high) {
-	.storm = storm_high,
-};
-
-FIXTURE_VARIANT_ADD(tasks, killed_for_the_memory_of_their_cgroup) {
-	.storm = storm_oom,
-};
-
-FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) {
-	.storm = storm_hotplug,
-};
+FIXTURE_VARIANT_ADD(tasks, changing_class_policy_and_nice_value) { .storm = storm_policy };
+FIXTURE_VARIANT_ADD(tasks, stopped_and_continued) { .storm = storm_stop };
+FIXTURE_VARIANT_ADD(tasks, traced_and_moved_while_they_are) { .storm = storm_ptrace };
+FIXTURE_VARIANT_ADD(tasks, frozen_and_thawed) { .storm = storm_freeze };
+FIXTURE_VARIANT_ADD(tasks, killed_while_running_waiting_and_in_iowait) { .storm = storm_kill };
+FIXTURE_VARIANT_ADD(tasks, that_fork_and_vfork) { .storm = storm_fork };
+FIXTURE_VARIANT_ADD(tasks, that_make_threads_and_die_with_them) { .storm = storm_threads };
+FIXTURE_VARIANT_ADD(tasks, moved_between_cgroups) { .storm = storm_cgroup_move };
+FIXTURE_VARIANT_ADD(tasks, over_the_cpu_limit_of_their_cgroup) { .storm = storm_cpu_limit };
+FIXTURE_VARIANT_ADD(tasks, whose_dequeue_is_delayed) { .storm = storm_naps };
+FIXTURE_VARIANT_ADD(tasks, that_wake_each_other_across_cpus) { .storm = storm_ping_pong };
+FIXTURE_VARIANT_ADD(tasks, boosted_by_priority_inheritance) { .storm = storm_boost };
+FIXTURE_VARIANT_ADD(tasks, moved_and_killed_in_memory_stalls) { .storm = storm_reclaim };
+FIXTURE_VARIANT_ADD(tasks, that_pass_on_bytes_between_cgroups) { .storm = storm_pipes };
+FIXTURE_VARIANT_ADD(tasks, moved_and_killed_while_their_io_fails) { .storm = storm_errors };
+FIXTURE_VARIANT_ADD(tasks, that_swap_at_the_limit_of_their_cgroup) { .storm = storm_swap };
+FIXTURE_VARIANT_ADD(tasks, held_back_above_memory_high) { .storm = storm_high };
+FIXTURE_VARIANT_ADD(tasks, killed_for_the_memory_of_their_cgroup) { .storm = storm_oom };
+FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) { .storm = storm_hotplug };
 
 FIXTURE_SETUP(tasks)
 {

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
 #include "psi_util.h"
@@ -81,13 +80,13 @@ FIXTURE_SETUP(storms)
 	set_policy(0, SCHED_FIFO, 50);
 	slow_disk_create(&self->disk, "psi_storm", LATENCY, 64);
 	cgroup_moves_are_fast();
-	cgroup_make(TOP);
-	cgroup_make(DEEP);
+	cgroup_create(TOP, "");
+	cgroup_create(DEEP, "");
 }
 
 FIXTURE_TEARDOWN(storms)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 	slow_disk_remove(&self->disk);
 }
 
@@ -111,7 +110,7 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 	ksft_print_msg("%lu events\n", storm_events());
 	EXPECT_LT(0, storm_events());
 	cgroup_write(DEEP, "cgroup.subtree_control", "-cpu -memory");
-	cgroup_make(PROBE);
+	cgroup_create(PROBE, "");
 	found = find_leak_in(PROBE, self->disk.node);
 	EXPECT_EQ(NULL, found) {
 		TH_LOG("%s", found);

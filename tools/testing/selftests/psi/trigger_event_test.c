@@ -74,13 +74,8 @@ FIXTURE_VARIANT(event) {
 	const char *path;
 };
 
-FIXTURE_VARIANT_ADD(event, of_the_system) {
-	.path = PSI_IO,
-};
-
-FIXTURE_VARIANT_ADD(event, of_a_cgroup) {
-	.path = GROUP_IO,
-};
+FIXTURE_VARIANT_ADD(event, of_the_system) { .path = PSI_IO };
+FIXTURE_VARIANT_ADD(event, of_a_cgroup) { .path = GROUP_IO };
 
 FIXTURE_SETUP(event)
 {
@@ -556,9 +551,7 @@ static int poll_in_a_child(int fd, bool exec)
 	pid_t pid;
 
 	snprintf(variable, sizeof(variable), POLL_VARIABLE "=%d", fd);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		if (!exec)
 			_exit(poll_fd(fd, POLLPRI, WINDOW_MS));
@@ -675,13 +668,8 @@ FIXTURE_VARIANT(untriggered) {
 	const char *text;
 };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_the_system) {
-	.path = PSI_IO,
-};
-
-FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup) {
-	.path = GROUP_IO,
-};
+FIXTURE_VARIANT_ADD(untriggered, file_of_the_system) { .path = PSI_IO };
+FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup) { .path = GROUP_IO };
 
 FIXTURE_VARIANT_ADD(untriggered, file_of_the_system_after_a_write_that_was_rejected) {
 	.path = PSI_IO,
@@ -783,14 +771,8 @@ static void end_by_switch(void)
 	cgroup_write(GROUP, "cgroup.pressure", "0");
 }
 
-FIXTURE_VARIANT_ADD(death, of_the_cgroup) {
-	.end = end_by_removal,
-	.removed = true,
-};
-
-FIXTURE_VARIANT_ADD(death, of_its_accounting) {
-	.end = end_by_switch,
-};
+FIXTURE_VARIANT_ADD(death, of_the_cgroup) { .end = end_by_removal, .removed = true };
+FIXTURE_VARIANT_ADD(death, of_its_accounting) { .end = end_by_switch };
 
 FIXTURE_SETUP(death)
 {

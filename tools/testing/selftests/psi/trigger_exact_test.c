@@ -232,11 +232,9 @@ TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
 	sleep_for(2 * variant->window);
 	EXPECT_FALSE(trigger_fired(cpu, 0));
 
-	spinner[0] = spin_on(0);
-	spinner[1] = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	EXPECT_TRUE(trigger_fired(cpu, too_late(variant->window)));
-	load_stop(spinner[0]);
-	load_stop(spinner[1]);
+	spin_pair_stop(spinner);
 	EXPECT_FALSE(trigger_fired(io, 0));
 	EXPECT_EQ(0, close(io));
 	EXPECT_EQ(0, close(cpu));
@@ -614,8 +612,7 @@ FIXTURE_SETUP(reader)
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	spin_pair_start(self->spinner, NULL);
 	if (variant->reads)
 		self->pid = load_start(&load);
 }
@@ -624,8 +621,7 @@ FIXTURE_TEARDOWN(reader)
 {
 	if (variant->reads)
 		load_stop(self->pid);
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	cpus_use(cpus_possible());
 }
 
@@ -643,7 +639,7 @@ TEST_F_TIMEOUT(reader, takes_no_events_away, 120)
 /* ---- A monitor that comes too late ---- */
 
 FIXTURE(hog) {
-	struct rt_free rt;
+	struct rt_limits limits;
 	pid_t starved;
 };
 
@@ -652,28 +648,15 @@ FIXTURE_VARIANT(hog) {
 	__u64 duration;
 };
 
-FIXTURE_VARIANT_ADD(hog, of_3_seconds) {
-	.duration = 3 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_30_seconds) {
-	.duration = 30 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_3_seconds_for_a_user) {
-	.user = true,
-	.duration = 3 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_30_seconds_for_a_user) {
-	.user = true,
-	.duration = 30 * NSEC_PER_SEC,
-};
+FIXTURE_VARIANT_ADD(hog, of_3_seconds) { .duration = 3 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_30_seconds) { .duration = 30 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_3_seconds_for_a_user) { .user = true, .duration = 3 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_30_seconds_for_a_user) { .user = true, .duration = 30 * NSEC_PER_SEC };
 
 FIXTURE_SETUP(hog)
 {
 	cpus_use(1);
-	rt_free_begin(&self->rt);
+	rt_limits_lift(&self->limits);
 	set_policy(0, SCHED_FIFO, 50);
 	self->starved = spin_on(0);
 }
@@ -681,7 +664,7 @@ FIXTURE_SETUP(hog)
 FIXTURE_TEARDOWN(hog)
 {
 	load_stop(self->starved);
-	rt_free_end(&self->rt);
+	rt_limits_restore(&self->limits);
 	cpus_use(cpus_possible());
 }
 

@@ -720,25 +720,11 @@ FIXTURE_VARIANT(plan) {
 	int style;
 };
 
-FIXTURE_VARIANT_ADD(plan, of_single_stalls) {
-	.style = 0,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_bursts) {
-	.style = 1,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_stalls_most_of_the_time) {
-	.style = 2,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_the_same_again_and_again) {
-	.style = 3,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_stalls_with_long_silences) {
-	.style = 4,
-};
+FIXTURE_VARIANT_ADD(plan, of_single_stalls) { .style = 0 };
+FIXTURE_VARIANT_ADD(plan, of_bursts) { .style = 1 };
+FIXTURE_VARIANT_ADD(plan, of_stalls_most_of_the_time) { .style = 2 };
+FIXTURE_VARIANT_ADD(plan, of_the_same_again_and_again) { .style = 3 };
+FIXTURE_VARIANT_ADD(plan, of_stalls_with_long_silences) { .style = 4 };
 
 struct reading {
 	struct plan *plan;

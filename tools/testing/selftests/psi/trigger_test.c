@@ -208,43 +208,14 @@ FIXTURE_VARIANT(file) {
 	bool some;
 };
 
-FIXTURE_VARIANT_ADD(file, cpu_of_the_system) {
-	.path = PSI_CPU,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, memory_of_the_system) {
-	.path = PSI_MEMORY,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, io_of_the_system) {
-	.path = PSI_IO,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, irq_of_the_system) {
-	.path = PSI_IRQ,
-};
-
-FIXTURE_VARIANT_ADD(file, cpu_of_a_cgroup) {
-	.path = GROUP_FILE("cpu"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, memory_of_a_cgroup) {
-	.path = GROUP_FILE("memory"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, io_of_a_cgroup) {
-	.path = GROUP_FILE("io"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, irq_of_a_cgroup) {
-	.path = GROUP_FILE("irq"),
-};
+FIXTURE_VARIANT_ADD(file, cpu_of_the_system) { .path = PSI_CPU, .some = true };
+FIXTURE_VARIANT_ADD(file, memory_of_the_system) { .path = PSI_MEMORY, .some = true };
+FIXTURE_VARIANT_ADD(file, io_of_the_system) { .path = PSI_IO, .some = true };
+FIXTURE_VARIANT_ADD(file, irq_of_the_system) { .path = PSI_IRQ };
+FIXTURE_VARIANT_ADD(file, cpu_of_a_cgroup) { .path = GROUP_FILE("cpu"), .some = true };
+FIXTURE_VARIANT_ADD(file, memory_of_a_cgroup) { .path = GROUP_FILE("memory"), .some = true };
+FIXTURE_VARIANT_ADD(file, io_of_a_cgroup) { .path = GROUP_FILE("io"), .some = true };
+FIXTURE_VARIANT_ADD(file, irq_of_a_cgroup) { .path = GROUP_FILE("irq") };
 
 FIXTURE_SETUP(file)
 {
@@ -358,46 +329,15 @@ FIXTURE_VARIANT(window) {
 	int user;
 };
 
-FIXTURE_VARIANT_ADD(window, of_the_shortest_time) {
-	.text = WINDOW("500000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_1_s) {
-	.text = WINDOW("1000000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, just_below_2_s) {
-	.text = WINDOW("1999999"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_2_s) {
-	.text = WINDOW("2000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, just_above_2_s) {
-	.text = WINDOW("2000001"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_3_s) {
-	.text = WINDOW("3000000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_4_s) {
-	.text = WINDOW("4000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, of_8_s) {
-	.text = WINDOW("8000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, of_the_longest_time) {
-	.text = WINDOW("10000000"),
-};
+FIXTURE_VARIANT_ADD(window, of_the_shortest_time) { .text = WINDOW("500000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_1_s) { .text = WINDOW("1000000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, just_below_2_s) { .text = WINDOW("1999999"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_2_s) { .text = WINDOW("2000000") };
+FIXTURE_VARIANT_ADD(window, just_above_2_s) { .text = WINDOW("2000001"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_3_s) { .text = WINDOW("3000000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_4_s) { .text = WINDOW("4000000") };
+FIXTURE_VARIANT_ADD(window, of_8_s) { .text = WINDOW("8000000") };
+FIXTURE_VARIANT_ADD(window, of_the_longest_time) { .text = WINDOW("10000000") };
 
 FIXTURE_SETUP(window)
 {
@@ -506,9 +446,7 @@ static int write_in_a_namespace(const char *path, const char *text)
 	int status;
 	pid_t pid;
 
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		if (setresuid(USER, USER, USER))
 			psi_die("setresuid: %s", strerror(errno));
@@ -617,13 +555,11 @@ TEST(cpu_full_of_the_system_never_fires)
 	pid_t spinner[2];
 
 	set_policy(0, SCHED_FIFO, 50);
-	spinner[0] = spin_on(0);
-	spinner[1] = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	EXPECT_TRUE(trigger_fired(some, 1000));
 	EXPECT_FALSE(trigger_fired(full, 3000));
 	EXPECT_FALSE(trigger_fired(user, 0));
-	load_stop(spinner[0]);
-	load_stop(spinner[1]);
+	spin_pair_stop(spinner);
 }
 
 TEST_HARNESS_MAIN

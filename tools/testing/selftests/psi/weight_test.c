@@ -32,7 +32,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_trigger.h"
 #include "psi_util.h"
 
@@ -55,20 +54,14 @@ FIXTURE_VARIANT(spinners) {
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_do_not_wait) {
-	.nr = { 1, 1 },
-	.percent = 0,
-};
+FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_do_not_wait) { .nr = { 1, 1 }, .percent = 0 };
 
 FIXTURE_VARIANT_ADD(spinners, two_on_one_cpu_are_not_diluted_by_an_idle_one) {
 	.nr = { 2, 0 },
 	.percent = 100,
 };
 
-FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_are_a_full_stall) {
-	.nr = { 2, 2 },
-	.percent = 100,
-};
+FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_are_a_full_stall) { .nr = { 2, 2 }, .percent = 100 };
 
 FIXTURE_VARIANT_ADD(spinners, two_here_and_one_there_are_half_a_stall) {
 	.nr = { 2, 1 },
@@ -404,8 +397,8 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = spin_span, .arg = &stall };
 	pid_t pid[2];
 
-	cgroup_make(TOP);
-	cgroup_make(LEAF);
+	cgroup_create(TOP, "");
+	cgroup_create(LEAF, "");
 	begin = now_ns() + 100 * NSEC_PER_MSEC;
 	ahead = stall_then_be_busy(begin);
 	if (ahead < STALL / 3)
@@ -426,7 +419,7 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 	EXPECT_LE(cpu_some(TOP), cpu_some(LEAF) + slack);
 	EXPECT_GE(cpu_some(TOP), cpu_some(LEAF) - slack);
 	EXPECT_LT(top + ahead, cpu_some(TOP));
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 /* ---- A sleeper in iowait ---- */
