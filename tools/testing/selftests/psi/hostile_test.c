@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers in the hands of someone who means no good
+ * Triggers of a hostile user
  *
- * Invariant: any user may open a pressure file and arm as many triggers as he may have
- * descriptors. He pays for them himself, in memory of his cgroup, and nobody else notices: the
- * events and the numbers of others are what they were.
+ * Invariant: any user may open a pressure file, and arm as many triggers as the
+ * limit on descriptors allows. The memory is charged to the user's cgroup, and
+ * other users notice nothing: their events and totals stay the same.
  *
- * What would break it: memory that is charged to nobody, or kept after the last close; a
- * check whose time grows with the number of triggers and is taken from someone who has
- * rights; an error path that frees what is armed; a race of two writers that both win, or of
- * a writer with the end of the cgroup.
+ * Bugs it would find: memory that is not charged, or stays after the last
+ * close; a check that takes longer the more triggers there are, and delays
+ * privileged triggers; an error path that frees an armed trigger; a race in
+ * which two writers arm one file, or in which a writer meets the end of the
+ * cgroup.
  *
- * The victim has two triggers, one privileged and one of an ordinary user, on a cgroup of its
- * own that stalls for 100 ms every second.
+ * The victim has two triggers, one privileged and one of an ordinary user. They
+ * are on a cgroup of its own that stalls for 100 ms every second.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,12 +55,12 @@ static __u64 random_below(__u64 limit)
 enum step { OPEN, ARM, COUNT, CLOSE };
 
 /**
- * struct hoard - one process with many descriptors
- * @text: what it arms them with, NULL: something random
- * @nr: how many
- * @todo: a pipe: each byte is a step
- * @done: a pipe: an answer for each
- * @count: descriptors that had an event; those that were armed
+ * struct hoard - a process with many descriptors
+ * @text: that it arms them with, NULL: random texts
+ * @nr: number of descriptors
+ * @todo: a pipe: each byte is a step to do
+ * @done: a pipe: a byte for each step that is done
+ * @count: of the last step: descriptors armed, or descriptors with an event
  */
 struct hoard {
 	const char *text;
@@ -138,7 +139,7 @@ static void hoard_run(void *arg)
 
 #define PROCESSES	10
 
-/* All of them; the structs are in memory that they share with the test. */
+/* Starts all processes. They share the structs with the test. */
 static struct hoard *hoards_start(int nr, const char *text)
 {
 	struct hoard *hoards = shared_memory(PROCESSES * sizeof(*hoards));
@@ -160,7 +161,7 @@ static struct hoard *hoards_start(int nr, const char *text)
 	return hoards;
 }
 
-/* Has them all make one step; returns the sum of their answers. */
+/* Makes all processes do one step. Returns the sum of their counts. */
 static int hoards_do(struct hoard *hoards, enum step step)
 {
 	char byte = step;
@@ -189,13 +190,13 @@ static void hoards_stop(struct hoard *hoards)
 	munmap(hoards, PROCESSES * sizeof(*hoards));
 }
 
-/* Bytes of kernel memory that the hostile cgroup is charged with. */
+/* Bytes of kernel memory charged to the hostile cgroup. */
 static long long charged(void)
 {
 	unsigned long long bytes;
 	char buf[8192], *at;
 
-	/* Charges are collected per CPU, and folded every 2 s. */
+	/* Charges are cached per CPU, and flushed every 2 s. */
 	sleep_for(5 * NSEC_PER_SEC);
 	read_text(HOSTILE "/memory.stat", buf, sizeof(buf));
 	at = strstr(buf, "\nkernel ");
@@ -207,11 +208,11 @@ static long long charged(void)
 /* ---- The victim ---- */
 
 /**
- * struct victim - what it saw
+ * struct victim - what the victim observed
  * @privileged: events of its privileged trigger
- * @user: events of the other one
+ * @user: events of its other trigger
  * @total: growth of io some, in ns
- * @late: the longest time from the end of a stall to the privileged event
+ * @late: longest time from the end of a stall to the privileged event
  */
 struct victim {
 	int privileged;
@@ -222,7 +223,7 @@ struct victim {
 
 #define VICTIM_SECONDS	20
 
-/* The threshold is reached when a stall is almost over, and once in each window. */
+/* A stall reaches the threshold shortly before its end, once in each window. */
 static struct victim victim_watch(const struct stalls *stalls)
 {
 	int fd = trigger_arm(VICTIM_IO, "some 90000 500000");
@@ -284,12 +285,12 @@ static void expect_unharmed(struct __test_metadata *_metadata, const struct vict
 		       now->user, now->total / 1e9, now->late / 1e9);
 	EXPECT_EQ(VICTIM_SECONDS, alone->privileged);
 	EXPECT_EQ(alone->privileged, now->privileged);
-	/* The quiet time of 2 s ends now before, now after a stall. */
+	/* The quiet time of 2 s may end just before or just after a stall. */
 	EXPECT_LE(alone->user - 1, now->user);
 	EXPECT_GE(alone->user + 1, now->user);
 	EXPECT_GE(alone->total + alone->total / 100, now->total);
 	EXPECT_LE(alone->total - alone->total / 100, now->total);
-	/* A check is 50 ms after the last one. */
+	/* Checks are 50 ms apart. */
 	EXPECT_GE(60 * NSEC_PER_MSEC, now->late);
 }
 
@@ -315,7 +316,10 @@ TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
 	report_row("memory of a trigger charged to its owner, bytes", "%lld",
 		   (armed - open) / MANY);
 	EXPECT_LE(MANY * 64, armed - open);
-	/* The caches keep some pages, and the tasks their tables of descriptors. */
+	/*
+	 * Slab caches keep some pages, and the processes their descriptor
+	 * tables.
+	 */
 	EXPECT_GE(empty + (armed - empty) / 4, closed);
 	hoards_stop(hoards);
 }
@@ -363,7 +367,10 @@ static void arm_and_close(void *arg)
 		close(trigger_arm(PSI_CPU, "some 1999999 2000000"));
 }
 
-/* The state holds all the time; its privileged trigger is looked at each 200 ms. */
+/*
+ * The stall never ends, and the monitor checks the privileged trigger every 200
+ * ms.
+ */
 TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 {
 	const struct load load = { .cpu = 0, .fn = arm_and_close };
@@ -380,7 +387,7 @@ TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 	looks = (now_ns() - begin) / (200.0 * NSEC_PER_MSEC);
 	ksft_print_msg("%llu switches of the real-time monitor, %.1f times it was due\n", switches,
 		       looks);
-	/* The first and the last may be cut off. */
+	/* The interval may cut off the first and the last check. */
 	EXPECT_LE(looks - 2, switches);
 	EXPECT_GE(looks + 2, switches);
 	close(fd);
@@ -390,7 +397,7 @@ TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 
 #define CROWD		CGROUP_ROOT "/psi_crowd"
 
-/* All who poll are woken once, not once for each of them. */
+/* The end of the cgroup wakes each waiter once, not once for each trigger. */
 TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
 {
 	const struct rlimit limit = { MANY + 100, MANY + 100 };
@@ -427,12 +434,12 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
 #define WITHOUT_MEMORY	2000
 
 /**
- * struct poor - who arms in a cgroup with no room at all
+ * struct oom_writer - a process that arms in a cgroup without free memory
  * @killable: the OOM killer may take it
- * @armed: writes that succeeded
- * @refused: writes that failed with ENOMEM
+ * @armed: number of writes that succeeded
+ * @refused: number of writes that failed with ENOMEM
  * @other: another error
- * @later: of those that were refused, how many could be armed when there was room again
+ * @later: of the refused ones, how many succeeded once there was memory
  */
 struct poor {
 	bool killable;
@@ -457,7 +464,7 @@ static void arm_without_memory(void *arg)
 		write_file("/proc/self/oom_score_adj", "-1000");
 	for (int i = 0; i < WITHOUT_MEMORY; i++)
 		fds[i] = trigger_open(PSI_IO);
-	/* What is refused must be the write, not a page of ours. */
+	/* Lock all pages, so that only the write can need memory. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		psi_die("mlockall: %s", strerror(errno));
 	read_text(HOSTILE "/memory.current", now, sizeof(now));
@@ -506,7 +513,7 @@ static void check_poor(struct __test_metadata *_metadata, const struct stalls *s
 	expect_unharmed(_metadata, alone, &victim);
 }
 
-/* Errors are for whoever has no room: ENOMEM, or its own OOM killer. */
+/* A writer without memory gets ENOMEM, or its cgroup's OOM killer. */
 TEST_F_TIMEOUT(user, without_memory_is_refused_or_killed, 150)
 {
 	struct poor *poor = shared_memory(sizeof(*poor));
@@ -524,7 +531,7 @@ TEST_F_TIMEOUT(user, without_memory_who_cannot_be_killed_gets_enomem, 150)
 
 /* ---- Bytes at random ---- */
 
-/* What the specification says of a text: 1 good, 0 bad, -1 it does not say. */
+/* The specification's verdict on a text: 1 good, 0 bad, -1 undefined. */
 static int judge_number(const char **pos, __u64 *value)
 {
 	const char *start = *pos;
@@ -583,7 +590,7 @@ static int judge_text(const char *bytes, size_t len)
 	return sure;
 }
 
-/* @size leaves room for what is put in. */
+/* @size leaves room for insertions. */
 static size_t random_text(char *text, size_t size)
 {
 	static const char bytes[] = "somefull0123456789 0123456789 \t\n\r-+x.";
@@ -596,7 +603,7 @@ static size_t random_text(char *text, size_t size)
 				  bytes[random_below(sizeof(bytes))];
 		return len;
 	}
-	/* A good text with some bytes changed, put in or left out. */
+	/* A good text, with some bytes changed, inserted or removed. */
 	len = snprintf(text, size, "%s %llu %llu", random_below(2) ? "some" : "full",
 		       random_below(600000), 400000 + random_below(10000000));
 	len += random_below(2);
@@ -674,7 +681,7 @@ static void do_nothing(int sig)
 {
 }
 
-/* Every system call on the way is interrupted sooner or later. */
+/* Signals hit every system call of the loop sooner or later. */
 static void arm_under_signals(void *arg)
 {
 	const struct sigaction action = { .sa_handler = do_nothing };
@@ -719,12 +726,14 @@ TEST_F_TIMEOUT(user, who_is_interrupted_all_the_time_harms_nobody, 600)
 #define RACE_TIME	(2 * NSEC_PER_SEC)
 
 /**
- * struct race - two threads that do something at the same time
- * @fn: each of them, with its number
+ * struct race - two threads that operate on a file at the same time
+ * @fn: the operation; @nr is the number of the thread
  * @path: of the file
  * @fd: the descriptor of this round
- * @rounds: how many there were
- * @result: of each
+ * @rounds: number of rounds so far
+ * @result: of each thread
+ * @barrier: both threads wait here before and after the operation
+ * @over: the second thread ends
  */
 struct race {
 	int (*fn)(struct race *race, int nr);
@@ -749,7 +758,7 @@ static void *race_second(void *arg)
 	}
 }
 
-/* @judge gets every round; false ends the race. */
+/* @judge sees the result of every round; false ends the race. */
 static void race_run(struct race *race, bool (*judge)(struct race *race))
 {
 	__u64 end = now_ns() + storm_time(RACE_TIME);
@@ -791,13 +800,13 @@ FIXTURE_SETUP(race)
 
 	cpus_use(cpus_possible());
 	cgroup_create(HOSTILE, "+io");
-	/* The spinners stall, and whoever races comes before them. */
+	/* The spinners stall, and the threads of the race have priority. */
 	set_policy(0, SCHED_FIFO, 40);
 	for (int i = 0; i < 2; i++)
 		self->spinner[i] = load_start(&load);
 }
 
-/* The spinners still stall. */
+/* The checks need the stalls of the spinners. */
 FIXTURE_TEARDOWN(race)
 {
 	EXPECT_EQ(NULL, find_trigger());
@@ -835,7 +844,7 @@ static int race_arm_and_poll(struct race *race, int nr)
 	if (nr)
 		return trigger_set(race->fd, "some 1 500000\n");
 	revents = poll_fd(race->fd, POLLPRI, 0);
-	/* Before it was armed, or after. */
+	/* The poll came before the write, or after it. */
 	return revents == (POLLERR | POLLPRI) || revents == POLLPRI || !revents ? 0 : revents;
 }
 
@@ -857,10 +866,10 @@ TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, STORM_TIMEO
 #define DYING	HOSTILE "/dying"
 
 /**
- * struct arming - threads that arm, poll, read and close while the cgroup comes and goes
+ * struct arming - threads that use a file while its cgroup comes and goes
  * @over: they end
- * @wrong: an error that none of these can have
- * @armed: how often it worked
+ * @wrong: an error that no call may return
+ * @armed: number of writes that succeeded
  */
 struct arming {
 	bool over;
@@ -873,7 +882,7 @@ static void *arm_what_dies(void *arg)
 	struct arming *arming = arg;
 	char buf[512];
 
-	/* Whoever makes the cgroup come and go comes first. */
+	/* The test, which creates and removes the cgroup, has priority. */
 	set_policy(0, SCHED_OTHER, 0);
 	while (!__atomic_load_n(&arming->over, __ATOMIC_RELAXED)) {
 		int error, fd = open(DYING "/cpu.pressure", O_RDWR | O_CLOEXEC);
@@ -890,7 +899,10 @@ static void *arm_what_dies(void *arg)
 		if (pread(fd, buf, sizeof(buf), 0) < 0 && errno != ENODEV)
 			arming->wrong = errno;
 		poll_fd(fd, POLLPRI, random_below(3));
-		/* There is a trigger already, or what has died stays dead. */
+		/*
+		 * The file has a trigger, or is dead, and a dead file stays
+		 * dead.
+		 */
 		for (int i = random_below(100); i; i--) {
 			bool dead = error == ENODEV;
 
@@ -914,7 +926,9 @@ static void move_to(const char *cgroup, const pid_t *pid)
 	}
 }
 
-/* It is stalled up to its end. */
+/*
+ * Creates and removes the cgroup, or switches it off and on, while it stalls.
+ */
 static void come_and_go(bool remove, const pid_t *pid)
 {
 	if (remove) {
@@ -928,7 +942,10 @@ static void come_and_go(bool remove, const pid_t *pid)
 		return;
 	}
 	cgroup_write(DYING, "cgroup.pressure", "0");
-	/* Or it is on again before they who are about to use a file have seen it off. */
+	/*
+	 * In half of the rounds the cgroup is on again before any thread has
+	 * seen it off.
+	 */
 	sleep_for(random_below(2) * NSEC_PER_MSEC);
 	cgroup_write(DYING, "cgroup.pressure", "1");
 	sleep_for(NSEC_PER_MSEC);

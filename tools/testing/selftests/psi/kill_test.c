@@ -2,18 +2,20 @@
 /*
  * A task is killed at every step of arming a trigger, and of its cgroup's life
  *
- * Invariant: whoever dies leaves no trigger, no cgroup that cannot be removed, and no
- * memory, wherever it was.
+ * Invariant: a task that dies leaves no trigger, no cgroup that cannot be
+ * removed, and no memory, at whatever step the kill hits it.
  *
  *      victim   |go   mkdir   open   write   poll   close   rmdir|
  *      killer   |.....|..k steps later: SIGKILL
  *
- * What would break it: a trigger that belongs to the task and not to the file, a reference
- * that is put on the way out of the system call only, a wait that nothing ends.
+ * Bugs it would find: a trigger that belongs to the task instead of the file; a
+ * reference that only the return of the system call drops; a wait that a kill
+ * does not end.
  *
- * The killer comes before the victim, and goes by the clock: in virtual time kill number k
- * hits the same instruction in each run. How long the victim takes is measured first, and
- * the steps divide that.
+ * The killer has priority over the victim and goes by the clock: in virtual
+ * time, kill number k hits the same instruction in every run. The test first
+ * measures how long each step of a victim takes, and divides that time by the
+ * number of kills.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +34,7 @@
 #define GROUP		CGROUP_ROOT "/psi_kill"
 #define CHILD		GROUP "/child"
 #define TEXT		"some 1000 500000"
-#define KILLS		400	/* in a round, so many for each step */
+#define KILLS		400	/* in a round, the same number for each step */
 #define STEPS		7
 #define ROUNDS		2
 #define LATENCY		(100 * NSEC_PER_MSEC)
@@ -42,8 +44,8 @@
 /**
  * struct victim - a task that is killed sooner or later
  * @go: when it begins
- * @end: when it got done, 0: it did not
- * @step: how far it got
+ * @end: when it had finished, or 0
+ * @step: its current step
  * @begin: when each step began
  */
 struct victim {
@@ -130,7 +132,7 @@ static void switch_armed(void)
 
 /* ---- The killer ---- */
 
-/* Lets a victim live for @ns. Returns whether it was killed. */
+/* Kills a victim after @ns. Returns whether the kill came before its end. */
 static bool kill_after(void (*fn)(void), __u64 ns)
 {
 	int status;
@@ -155,7 +157,7 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 	return WIFSIGNALED(status);
 }
 
-/* What it leaves is gone, or can be. */
+/* The child cgroup is gone, or can be removed. */
 static void clean_up(struct __test_metadata *_metadata, __u64 ns)
 {
 	char buf[8];
@@ -183,7 +185,7 @@ static long memory_of_kernel(const char *key)
 	return value;
 }
 
-/* How often somebody looks whether one of a few stalls makes an event. */
+/* How often PSI's threads check a trigger during a few stalls. */
 static __u64 stalls_served(const struct stalls *stalls)
 {
 	__u64 switches = monitor_switches();
@@ -227,8 +229,9 @@ FIXTURE_TEARDOWN(killed)
 }
 
 /*
- * One round: as many kills for each step, however short it is, when @alive took it. @hits
- * gets how often each was the one that was not finished.
+ * One round with the same number of kills for each step, however short. @alive
+ * has the times of a victim that finished. @hits counts the kills by the step
+ * at which they hit.
  */
 static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), int steps,
 		    const struct victim *alive, int *hits)
@@ -258,7 +261,7 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 	struct victim alive;
 	int fd;
 
-	/* The first time much is done for the first time. */
+	/* The kernel allocates much on the first runs. */
 	for (int i = 0; i < 3; i++) {
 		EXPECT_FALSE(kill_after(variant->fn, NSEC_PER_SEC));
 		ASSERT_NE(0, victim->end);
@@ -284,11 +287,14 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 			TH_LOG("none in step %d", i);
 		}
 	}
-	/* A trigger with its sampler takes more than 1 KiB, a group more than 1 KiB of each. */
+	/*
+	 * A leaked trigger with its sampler would take more than 1 KiB each
+	 * time, a leaked group more than 1 KiB of each kind.
+	 */
 	EXPECT_GE(200, slab);
 	EXPECT_GE(40, percpu);
 	EXPECT_EQ(0, stalls_served(&self->stalls));
-	/* A trigger that is still there is served: that check can fail. */
+	/* This check can fail: the threads do serve a trigger that exists. */
 	fd = trigger_arm(PSI_IO, TEXT);
 	EXPECT_LT(0, stalls_served(&self->stalls));
 	EXPECT_EQ(0, close(fd));

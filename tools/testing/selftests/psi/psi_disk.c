@@ -54,7 +54,7 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 void slow_disk_queue(const struct slow_disk *disk, int depth)
 {
 	slow_disk_set(disk, "power", 0);
-	/* A scheduler has requests of its own. */
+	/* An I/O scheduler would have more requests than the queue. */
 	slow_disk_set(disk, "no_sched", 1);
 	slow_disk_set(disk, "hw_queue_depth", depth);
 	slow_disk_set(disk, "power", 1);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations at random on cgroups, tasks and pressure files, against a model
+ * Random operations on cgroups, tasks and pressure files, against a model
  *
- * The model
+ * The model:
  *
- *   group   a cgroup: is it there, is its accounting on, the totals that were seen last
- *   file    an open file: of which group, how opened, dead or armed, what it was armed with
- *   desc    a descriptor of this process; several may share a file
- *   holder  a child with all descriptors there were at its birth: it keeps files alive
- *   task    a holder that runs, naps or reads in a group
- *   item    a file that the epoll instance watches
+ *    group   a cgroup: whether it exists, is switched on, its last totals
+ *    file    an open file: its group, how it was opened, whether dead or armed
+ *    desc    a descriptor of this process; several may share a file
+ *    holder  a child that inherited all descriptors: it keeps files open
+ *    task    a holder that spins, naps or reads in a group
+ *    item    a file in the epoll instance
  *
- *   An operation does one system call, and compares what comes of it with what the model
- *   says. What depends on the moment (has a trigger fired by now?) is checked for what it
- *   must not be: an event for less stall than the threshold, a second one too soon, a total
- *   that goes backwards or grows by more than time.
+ * An operation makes one system call and compares the result with the model.
+ * Whether a trigger has fired depends on time. So of such results the test
+ * checks what must never be: an event for less stall than the threshold, a
+ * second event too soon, a total that goes backwards or grows faster than time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,13 +45,13 @@
 #define DEPTH		5
 #define PATH_SIZE	128
 
-/* The first two are always there. */
+/* The first two always exist. */
 enum { ROOT, TOP };
 
 /**
- * struct seen - what was read of one pressure file
- * @valid: it was
- * @at: when, before it was read
+ * struct seen - the last reading of a pressure file
+ * @valid: there was one
+ * @at: when, before the read
  * @some: its totals in us
  * @full: see @some
  */
@@ -64,12 +64,12 @@ struct seen {
 
 /**
  * struct group - a cgroup
- * @there: it exists
+ * @exists: it exists
  * @off: its cgroup.pressure is 0
  * @parent: index of its parent
  * @depth: below the top
  * @path: its directory
- * @seen: its files, as read last
+ * @seen: last readings of its files
  */
 struct group {
 	bool there;
@@ -82,16 +82,16 @@ struct group {
 
 /**
  * struct file - an open file
- * @refs: descriptors, of this process and of holders; 0: not in use
- * @group: whose; those of /proc are the root's, too
+ * @refs: descriptors of this process and of holders; 0: not in use
+ * @group: its group; files of /proc belong to the root's
  * @readable: open for reading
- * @target: what a write sees of it
- * @text: what it has been armed with
- * @armed_at: when
- * @base: the total at that time, or a bit less, in us
- * @events: that were collected
- * @pos: where it is read, -1 when that is not known
- * @stream: what was read since @pos was 0
+ * @target: its properties for a write
+ * @text: the trigger that it has
+ * @armed_at: when it was armed
+ * @base: the total at that time, or a little less, in us
+ * @events: number of events collected
+ * @pos: offset of the next read, -1 if unknown
+ * @stream: bytes read since @pos was 0
  */
 struct file {
 	int refs;
@@ -119,8 +119,9 @@ struct holder {
 /**
  * struct item - a file in the epoll instance
  * @file: the file, NULL: not in use
- * @events: what was asked for
- * @owed: it has died since: that has to be told, even to who is told once only
+ * @events: that epoll waits for
+ * @owed: the file has died since; epoll must report that once, also with
+ *     EPOLLET
  */
 struct item {
 	struct file *file;
@@ -187,12 +188,12 @@ static void file_path(const struct group *group, bool cgroup, enum fuzz_resource
 		snprintf(path, size, PSI_DIR "/%s", names[resource]);
 }
 
-/* What is known of a file while it can be read at all. */
+/* Checks a reading of a file against the reading before. */
 static void look_at(struct group *group, enum fuzz_resource resource, const struct psi *psi,
 		    __u64 start, const char *how)
 {
 	struct seen *seen = &group->seen[resource];
-	/* The clock of the accounting is another one, and rounds another way. */
+	/* PSI uses another clock, and rounds in another way. */
 	__u64 most = (now_ns() - seen->at) / 1000 + 100;
 	bool is_irq = resource == FUZZ_IRQ;
 
@@ -231,7 +232,7 @@ static void look_at_text(struct group *group, enum fuzz_resource resource, const
 	look_at(group, resource, &psi, start, how);
 }
 
-/* The total that a trigger looks at, in us; false: there is no way to read it. */
+/* The total of a trigger's line, in us; false if the file cannot be read. */
 static bool total_now(const struct file *file, __u64 *total)
 {
 	struct group *group = &groups[file->group];
@@ -252,13 +253,13 @@ static void file_put(struct file *file)
 {
 	if (--file->refs)
 		return;
-	/* With the last descriptor it leaves the epoll instance by itself. */
+	/* The last close removes the file from the epoll instance. */
 	for (int i = 0; i < NR_DESCS; i++)
 		if (items[i].file == file)
 			items[i].file = NULL;
 }
 
-/* The files of a group are no more. */
+/* The open files of a group die. */
 static void files_die(int group)
 {
 	for (int i = 0; i < NR_FILES; i++) {
@@ -274,7 +275,7 @@ static void files_die(int group)
 	}
 }
 
-/* ---- System calls on a descriptor: made here or in a child, judged here ---- */
+/* ---- System calls on a descriptor, made here or in a child ---- */
 
 enum what { READ, PREAD, LSEEK, WRITE, POLL, SELECT, NR_WHAT };
 
@@ -283,19 +284,19 @@ static const char * const what_names[NR_WHAT] = {
 };
 
 /**
- * struct call - a system call, and what came of it
+ * struct call - a system call and its result
  * @what: which
  * @fd: on which descriptor
- * @len: how many bytes
- * @off: where
+ * @len: number of bytes
+ * @off: offset
  * @events: for poll
  * @timeout: for poll, in ms
  * @start: when it began
- * @ret: what it returned
+ * @ret: its return value
  * @error: errno
- * @revents: what poll or select found
- * @buf: what was read
- * @text: what to write
+ * @revents: events that poll or select reported
+ * @buf: bytes that were read
+ * @text: to write
  */
 struct call {
 	enum what what;
@@ -363,7 +364,7 @@ static void expect(bool right, const char *should)
 			  call->ret, call->error, strerror(call->error), call->revents, should);
 }
 
-/* Whether a file that can only be read when it is alive, open for that, and available, is. */
+/* Checks the error of a file that cannot be read. Returns whether it is one. */
 static bool judge_no_read(const struct file *file)
 {
 	int error = 0;
@@ -384,7 +385,7 @@ static void judge_read(struct file *file)
 	struct group *group = &groups[file->group];
 	struct psi psi;
 
-	/* What was made before, and is not read to its end, is there. */
+	/* A dead file still returns the rest of a text that was made before. */
 	if (file->readable && file->target.dead && file->pos && call->ret >= 0) {
 		file->pos = -1;
 		return;
@@ -398,7 +399,10 @@ static void judge_read(struct file *file)
 		return;
 	expect(file->pos + call->ret < (ssize_t)sizeof(file->stream), "a file that short");
 	memcpy(file->stream + file->pos, call->buf, call->ret);
-	/* In one piece it is fresh, in several it is what it was at the first of them. */
+	/*
+	 * A text that is read at once is current. In pieces, it is from the
+	 * first one.
+	 */
 	if (!file->pos && (size_t)call->ret < call->len)
 		look_at_text(group, file->target.resource, file->stream, call->ret, call->start,
 			     "read");
@@ -409,7 +413,7 @@ static void judge_read(struct file *file)
 
 static void judge_pread(struct file *file)
 {
-	/* The file makes its text anew where the next read() begins. */
+	/* pread() makes a new text, so the offset in the old one is unknown. */
 	file->pos = -1;
 	if (judge_no_read(file))
 		return;
@@ -446,7 +450,7 @@ static void judge_write(struct file *file)
 	text_means(call->text.bytes, len, &file->text);
 }
 
-/* An event was collected: could it be? */
+/* Checks an event that was collected. */
 static void judge_event(struct file *file)
 {
 	const struct meaning *text = &file->text;
@@ -455,7 +459,7 @@ static void judge_event(struct file *file)
 
 	file->events++;
 	stall = file->events * text->stall;
-	/* What is rounded off, of the totals and of a threshold. */
+	/* Rounding of the totals and of the threshold. */
 	missing = 1 + (stall < 9000 ? stall / 1000 : 9);
 	if (file->group == ROOT && file->target.resource == FUZZ_CPU && text->full)
 		fuzz_fail("cpu full of the system has fired");
@@ -466,7 +470,7 @@ static void judge_event(struct file *file)
 			  text->stall, total - file->base);
 }
 
-/* What @revents may be of those in @asked. */
+/* Checks the reported events of a poll that asked for @asked. */
 static void judge_events(struct file *file, short asked, short revents)
 {
 	short always = file->target.dead || !file->target.armed ? ALWAYS | BROKEN : ALWAYS;
@@ -502,7 +506,7 @@ static void (* const judge[NR_WHAT])(struct file *file) = {
 	judge_read, judge_pread, judge_lseek, judge_write, judge_poll, judge_select
 };
 
-/* Before a text is written: what counts as stall before it. */
+/* Before a write that arms: notes the total from which the trigger counts. */
 static void call_prepare(struct file *file)
 {
 	struct meaning text;
@@ -537,7 +541,7 @@ static void call_choose(const struct desc *desc)
 	call->text.len = call->what == WRITE ? call->text.len : 0;
 }
 
-/* A child that was just born has all descriptors. */
+/* A new child has all descriptors. */
 static void holder_begin(struct holder *holder, pid_t pid)
 {
 	holder->pid = pid;
@@ -557,7 +561,7 @@ static void holder_end(struct holder *holder)
 			file_put(holder->files[i]);
 }
 
-/* The child may stay, with the descriptors it has. */
+/* The child may stay alive, with its descriptors. */
 static void call_make_in_child(void)
 {
 	struct holder *holder = choose(holders, !it->pid);
@@ -630,7 +634,7 @@ static bool op_kill_holder(void)
 
 /* ---- Descriptors ---- */
 
-/* A group that may or may not be there. */
+/* A group that may not exist. */
 static int any_group(void)
 {
 	return fuzz_below(NR_GROUPS);
@@ -990,7 +994,6 @@ static void step(void)
 	}
 }
 
-/* A number of the root's cgroup.stat, e.g. "nr_dying_descendants". */
 static int stat_of_root(const char *key)
 {
 	char buf[1024], *at;
@@ -1003,7 +1006,7 @@ static int stat_of_root(const char *key)
 	return nr;
 }
 
-/* In this order: descriptors may outlive everything. */
+/* In this order, as descriptors may outlive groups and tasks. */
 static void end_all(void)
 {
 	while (op_kill())
@@ -1058,7 +1061,7 @@ void fuzz_sequence(unsigned int nr_ops)
 	end_all();
 	cgroup_remove(FUZZ_TOP);
 	close(epoll_fd);
-	/* No trigger is left when the last step is over: stalls concern nobody. */
+	/* No trigger is left after the last check, so stalls cause no work. */
 	sleep_for(2 * NSEC_PER_SEC);
 	served = monitor_switches();
 	found = find_leak(disk.node);

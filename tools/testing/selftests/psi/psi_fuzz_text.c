@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Texts at random, and what the specification says of them: see psi_fuzz.h
+ * Random texts, and what the specification says about them: see psi_fuzz.h
  *
- * The judge takes a text apart from its ends: one NUL and one newline may end it; what is
- * left are three fields with blanks between them and nothing around them.
+ * The judge takes a text apart from its ends. A NUL and a newline may end it.
+ * The rest must be three fields with blanks between them, and nothing around
+ * them.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -37,7 +38,7 @@ __u64 fuzz_below(__u64 limit)
 	return (chance_state >> 11) % limit;
 }
 
-/* ---- The story ---- */
+/* ---- The log ---- */
 
 #define LINES		20
 #define LINE_SIZE	200
@@ -91,7 +92,7 @@ void fuzz_fail(const char *fmt, ...)
 	_exit(KSFT_FAIL);
 }
 
-/* ---- A grammar that is a bit wider than it should be ---- */
+/* ---- A grammar that is a little too wide ---- */
 
 static void add_bytes(struct fuzz_text *text, const char *bytes, size_t len)
 {
@@ -156,7 +157,7 @@ static __u64 window_value(void)
 	return fuzz_below(2) ? (1 + fuzz_below(5)) * 2000000 : 400000 + fuzz_below(10000000);
 }
 
-/* The same number past what 32 or 64 bits hold, in another base, or with something at it. */
+/* A number: plain, past 32 or 64 bits, in another base, or with extra bytes. */
 static void add_number(struct fuzz_text *text, __u64 value)
 {
 	static const char * const formats[] = {
@@ -174,7 +175,7 @@ static void add_number(struct fuzz_text *text, __u64 value)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)value);
 		break;
 	case 2:
-		/* 2^64 and this */
+		/* 2^64 + @value */
 		snprintf(number, sizeof(number), "1844674407%llu",
 			 3709551616ULL + (unsigned long long)value);
 		break;
@@ -229,7 +230,9 @@ static char random_byte(void)
 	return fuzz_below(4) ? bytes[fuzz_below(sizeof(bytes))] : (char)fuzz_below(256);
 }
 
-/* Blanks in place of one, up to about the end of a page: the text means what it meant. */
+/*
+ * Replaces a blank by many, up to about the end of a page. The meaning stays.
+ */
 static void stretch(struct fuzz_text *text)
 {
 	static char blanks[TEXT_MAX];
@@ -342,7 +345,7 @@ static bool is_blank(char byte)
 	return byte == ' ' || byte == '\t';
 }
 
-/* Decimal digits and nothing else, of a number that 32 bits hold. */
+/* Accepts decimal digits only, and a number below 2^32. */
 static bool number_of(const char *digits, size_t len, __u64 *value)
 {
 	char copy[16] = "";
@@ -397,9 +400,9 @@ bool text_means(const char *bytes, size_t len, struct meaning *meaning)
 	       meaning->window >= 500000 && meaning->window <= 10000000;
 }
 
-/* ---- Who may write what ---- */
+/* ---- What a write may return ---- */
 
-/* What the file itself says, when it gets to see the text. */
+/* The answer of PSI, once the write gets that far. */
 static unsigned int file_expected(const struct target *target, const char *bytes, size_t len)
 {
 	static int accounted = -1;
@@ -425,7 +428,7 @@ unsigned int write_expected(const struct target *target, const char *bytes, size
 {
 	if (!target->writable)
 		return WRITE_EBADF;
-	/* All files of cgroups: texts are refused that are longer than a page. */
+	/* Kernfs refuses texts longer than a page. */
 	if (len > PAGE)
 		return target->cgroup ? WRITE_E2BIG : WRITE_EINVAL;
 	if (mapped < len)

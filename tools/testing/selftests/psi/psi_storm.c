@@ -338,7 +338,7 @@ static void lock_forever(void *arg)
 	for (;;) {
 		int error = pthread_mutex_lock(mutex);
 
-		/* At the end of the storm the owner may have been killed. */
+		/* At the end of the storm, the owner may have been killed. */
 		if (error == EOWNERDEAD)
 			error = pthread_mutex_consistent(mutex);
 		if (error)

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Task states: whatever happens to a task, the counts stay right
+ * Task states: the counts are right after every operation on a task
  *
- * Invariant: at every moment the counts of a CPU are those of its tasks. A task that
- * migrates, asleep or runnable, takes all its states along; a change of class, policy, nice
- * value or cgroup takes it off the queue and puts it back with the same state; a
- * task that stops, freezes or dies leaves nothing behind, on whatever CPU and in whatever
- * state it was.
+ * Invariant: at every moment, the counts of a CPU are those of its tasks. A
+ * task that migrates, asleep or runnable, takes all its states along. A change
+ * of class, policy, nice value or cgroup dequeues and enqueues a task in the
+ * same state. A task that stops, freezes or dies leaves no count behind, on
+ * whatever CPU and in whatever state it was.
  *
- * What would break it: a sleeper in iowait that is dequeued on one CPU and woken on another;
- * a dequeue that is delayed and then completed by a wake-up; a queued task whose
- * dequeue for a change of policy is taken for going to sleep; a new task that is counted at
- * fork and again at its first wake-up; a CPU that goes offline with sleepers counted.
+ * Bugs it would find: a sleeper in iowait that is dequeued on one CPU and wakes
+ * up on another; a delayed dequeue that a wake-up completes; a queued task
+ * whose dequeue for a change of policy counts as going to sleep; a new task
+ * that counts at its fork and again at its first wake-up; a CPU that goes
+ * offline with counted sleepers.
  *
- * Each storm does one of these things over and over for a second, then the counts
- * are inspected from outside: see find_leak() in psi_leak.h. storm_test has several at once.
+ * Each storm repeats one of these operations for a second. Then find_leak()
+ * checks the counts from outside: see psi_leak.h. storm_test runs several
+ * storms at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +34,7 @@
 #define STORM_TIME	NSEC_PER_SEC
 #define LATENCY		(5 * NSEC_PER_MSEC)
 
-/* ---- The inspection: this checker can fail ---- */
+/* ---- The check can fail ---- */
 
 FIXTURE(leak) {
 	struct slow_disk disk;
@@ -58,7 +60,10 @@ FIXTURE_TEARDOWN(leak)
 	slow_disk_remove(&self->disk);
 }
 
-/* Tasks that are still there look like counts that are; and when they are gone all is well. */
+/*
+ * A task or trigger that still exists looks like a leak. Once it is gone, the
+ * check passes.
+ */
 TEST_F(leak, is_found)
 {
 	pid_t pid[2] = { };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All storms at once, on CPUs that really run in parallel
+ * Several storms at once, on CPUs that really run in parallel
  *
- * Invariant: the same as in state_test, under races: a wake-up on one CPU while the task is
- * still going to sleep on another, a kill against a migration, a CPU that goes
- * offline under a wake-up, a reader of the pressure files against all of them.
+ * Invariant: as in state_test, with races: a wake-up on one CPU while the task
+ * is still going to sleep on another; a kill during a migration; a CPU that
+ * goes offline during a wake-up; readers of the pressure files during all of
+ * them.
  *
- * What would break it: state that is read without the lock of the run queue it belongs to; a
- * reader that believes half of an update (a total that goes backwards is caught here,
- * a count that is off is caught by find_leak()).
+ * Bugs it would find: state that PSI reads without the lock of its run queue; a
+ * reader that sees half of an update. The readers of this test catch a total
+ * that goes backwards, and find_leak() catches a wrong count.
  *
- * This makes sense in real time only: in virtual time the CPUs take turns.
+ * Only real time makes this a test: in virtual time the CPUs take turns.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 
 #define LATENCY		(5 * NSEC_PER_MSEC)
 
-/* The storms' own cgroups are below this one; the load that must be seen is beside them. */
+/* The storms create their cgroups in DEEP; the probe is beside them. */
 #define TOP		CGROUP_ROOT "/psi_storms"
 #define DEEP		TOP "/psi_deep"
 #define PROBE		DEEP "/psi_probe"

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: how an event gets to those who wait for it
+ * Triggers: how an event reaches its waiters
  *
- * Invariant: an event is pending, once, from when it happens until a poll of the open
- * file collects it, whatever that poll asked for. It belongs to the open file: who has a
- * copy of the descriptor has the event, and whoever comes first has it alone. Where no
- * event can come any more, every waiter is told at once, and so is every later one.
+ * Invariant: an event stays pending from when it happens until a poll of the
+ * open file collects it, whatever events that poll asks for. The event belongs
+ * to the open file: all copies of the descriptor share it, and only the first
+ * poll gets it. Once no event can come any more, every waiter wakes up at once,
+ * and every later poll returns at once.
  *
- * What would break it: an event that only a waiter who is asleep gets; a queue of events
- * in place of one; a file that is released while someone sleeps on it; a group that goes
- * away without waking those who wait for it, or takes its triggers for those of the
- * group that comes after it.
+ * Bugs it would find: an event that reaches only a sleeping waiter; a queue of
+ * events instead of one; a file that is released while a waiter sleeps on it; a
+ * group that ends without waking its waiters, or hands its triggers to the next
+ * group of that name.
  *
- * An event is a read of 100 ms from a slow disk against a threshold of 50 ms in 500 ms, the
- * reader is in a cgroup, and every test is run with a file of the system and one of
- * that cgroup. A check every 50 ms sees it; LATE is a generous limit for that.
+ * An event is a read of 100 ms from a slow disk, with a threshold of 50 ms in
+ * 500 ms. The reader is in a cgroup. Every test runs with a file of the system
+ * and with one of that cgroup. PSI checks every 50 ms; LATE_MS is a generous
+ * limit for that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,17 +43,17 @@
 #define TRIGGER		"some 50000 500000"
 #define WINDOW_MS	500
 #define LATE_MS		100
-/* To remove a cgroup takes 25 ms where an instruction takes 64 ns. */
+/* Removing a cgroup takes 25 ms if an instruction takes 64 ns. */
 #define AT_ONCE		(50 * NSEC_PER_MSEC)
 #define NO_TRIGGER	(POLLERR | POLLPRI)
-/* What poll() says of any file that has no say in it. */
+/* What poll() reports for a file without a poll function. */
 #define DEFAULT_MASK	(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
 
 /* ---- Across exec ---- */
 
 /*
- * The test program executed anew with this variable waits on that descriptor, and
- * tells what poll() said in its exit status.
+ * If the test program is executed with this variable, it polls that descriptor
+ * and exits with the events.
  */
 #define POLL_VARIABLE	"PSI_TEST_POLL_FD"
 
@@ -95,14 +97,14 @@ FIXTURE_TEARDOWN(event)
 	cpus_use(cpus_possible());
 }
 
-/* One event, pending at the end. */
+/* Returns with one event pending. */
 static void make_event(const struct stalls *stalls)
 {
 	stall(stalls);
 	sleep_for(LATE_MS * NSEC_PER_MSEC);
 }
 
-/* Until the next event can come. */
+/* Returns when the next event can happen. */
 static void quiet_time(void)
 {
 	sleep_for((WINDOW_MS + LATE_MS) * NSEC_PER_MSEC);
@@ -198,11 +200,11 @@ TEST_F(event, is_not_collected_by_a_second_write)
 
 /**
  * struct waiter - a thread that waits for an event
- * @wait: how; returns true when it got one
- * @fd: on what
- * @thread: it
- * @got: what came of it
- * @woken: when it came back
+ * @wait: how it waits; returns true for the expected event
+ * @fd: its descriptor
+ * @thread: the thread
+ * @got: the result of @wait
+ * @woken: when @wait returned
  */
 struct waiter {
 	bool (*wait)(int fd);
@@ -225,7 +227,7 @@ static void waiter_start(struct waiter *waiter)
 {
 	if (pthread_create(&waiter->thread, NULL, waiter_run, waiter))
 		psi_die("pthread_create: %s", strerror(errno));
-	/* It runs before us, and sleeps when we go on. */
+	/* The thread runs first, and sleeps when the test goes on. */
 	sleep_for(20 * NSEC_PER_MSEC);
 }
 
@@ -236,7 +238,7 @@ static bool waiter_end(struct waiter *waiter)
 	return waiter->got;
 }
 
-/* Longer than any of them has to wait. */
+/* Longer than any waiter has to wait. */
 #define LONG_MS		5000
 
 static bool wait_poll(int fd)
@@ -264,7 +266,7 @@ static int epoll_on(int fd, __u32 events)
 	return epoll;
 }
 
-/* Returns what it reports, 0 when nothing comes. */
+/* Returns the events, 0 if there are none. */
 static __u32 epoll_events(int epoll, int ms)
 {
 	struct epoll_event event;
@@ -294,7 +296,7 @@ static void check_waiter(struct __test_metadata *_metadata, const struct stalls 
 	start = now_ns();
 	stall(stalls);
 	EXPECT_TRUE(waiter_end(&waiter));
-	/* The threshold is reached after 50 ms. */
+	/* The stall reaches the threshold after 50 ms. */
 	EXPECT_LE(start + 50 * NSEC_PER_MSEC, waiter.woken);
 	EXPECT_GE(start + 50 * NSEC_PER_MSEC + LATE_MS * NSEC_PER_MSEC, waiter.woken);
 	EXPECT_FALSE(trigger_fired(fd, 0));
@@ -376,7 +378,7 @@ TEST_F(event, is_reported_by_a_oneshot_epoll_until_it_is_asked_for_again)
 	EXPECT_EQ(0, close(epoll));
 }
 
-/* To look at the inner one is to poll the file: after that the event is collected. */
+/* Waiting on the inner epoll polls the file, which collects the event. */
 TEST_F(event, reaches_an_epoll_of_epolls)
 {
 	int inner = epoll_on(self->fd, EPOLLPRI);
@@ -445,10 +447,10 @@ TEST_F(event, goes_to_each_open_file)
 }
 
 /**
- * struct uring - an io_uring for a few requests, as the library would make it
+ * struct uring - an io_uring for a few requests, as liburing would make it
  * @fd: its descriptor
  * @rings: both rings
- * @sqes: the requests that the first ring points to
+ * @sqes: requests that the submission ring points to
  * @params: where the kernel put the parts of the rings
  */
 struct uring {
@@ -460,7 +462,7 @@ struct uring {
 
 #define URING_ENTRIES	4
 
-/* False if this kernel has none, or none for us. */
+/* False if this kernel has no io_uring, or does not allow it. */
 static bool uring_create(struct uring *uring)
 {
 	struct io_uring_params *p = &uring->params;
@@ -469,7 +471,10 @@ static bool uring_create(struct uring *uring)
 	uring->fd = syscall(__NR_io_uring_setup, URING_ENTRIES, p);
 	if (uring->fd < 0)
 		return false;
-	/* Both in one mapping, since 5.4; that of completions is the second, and the larger. */
+	/*
+	 * Since 5.4, one mapping has both rings; that of completions is last
+	 * and larger.
+	 */
 	uring->rings = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
 			    PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING);
 	uring->sqes = mmap(NULL, p->sq_entries * sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
@@ -479,7 +484,7 @@ static bool uring_create(struct uring *uring)
 	return true;
 }
 
-/* Wait for an event of @fd, as the only one of its file's waiters that is to be woken. */
+/* Waits for an event of @fd as an exclusive waiter of the file's queue. */
 static void uring_poll_exclusive(struct uring *uring, int fd)
 {
 	const struct io_sqring_offsets *sq = &uring->params.sq_off;
@@ -497,7 +502,7 @@ static void uring_poll_exclusive(struct uring *uring, int fd)
 		psi_die("io_uring_enter: %s", strerror(errno));
 }
 
-/* The descriptor whose event was reported first, or -1. */
+/* The descriptor whose event came first, or -1. */
 static int uring_reported(const struct uring *uring)
 {
 	const struct io_cqring_offsets *cq = &uring->params.cq_off;
@@ -508,7 +513,10 @@ static int uring_reported(const struct uring *uring)
 	return cqe->user_data;
 }
 
-/* Whose turn it is to be woken has another trigger, which has nothing to report. */
+/*
+ * The first exclusive waiter has another trigger, without an event. The wake-up
+ * must reach the second one.
+ */
 TEST_F(event, reaches_an_exclusive_waiter_behind_one_of_another_trigger)
 {
 	struct uring uring;
@@ -541,7 +549,10 @@ TEST_F(event, is_shared_by_a_dup)
 	EXPECT_TRUE(trigger_fired(self->fd, 0));
 }
 
-/* What poll() says in a child that is made after the event, or, with exec, in a new program. */
+/*
+ * What poll() reports in a child that is forked after the event, or in a
+ * program that this child executes.
+ */
 static int poll_in_a_child(int fd, bool exec)
 {
 	static char * const argv[] = { "psi", NULL };
@@ -586,7 +597,7 @@ static void wait_and_tell(void *arg)
 		psi_die("no event");
 }
 
-/* Those who armed it are gone, it lives on with whoever has it. */
+/* The trigger lives as long as any copy of the descriptor. */
 TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
 {
 	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
@@ -614,7 +625,10 @@ static bool wait_poll_invalid(int fd)
 	return poll_fd(fd, POLLPRI, LONG_MS) == POLLNVAL;
 }
 
-/* Its sleep keeps the file alive; when it wakes up it finds no descriptor. */
+/*
+ * The waiter's poll keeps the file open. When it wakes up, the descriptor is
+ * closed.
+ */
 TEST_F(event, wakes_a_waiter_whose_descriptor_is_closed)
 {
 	struct waiter waiter = { .wait = wait_poll_invalid, .fd = self->fd };
@@ -732,7 +746,10 @@ static bool wait_epoll_error(int fd)
 	return got;
 }
 
-/* All open files of a node share a queue: next to another one of these it is not the only one. */
+/*
+ * All open files of a kernfs node share a queue, so each must wake up beside
+ * other exclusive waiters.
+ */
 static bool wait_epoll_exclusive(int fd)
 {
 	int epoll = epoll_on(fd, EPOLLERR | EPOLLEXCLUSIVE);
@@ -744,9 +761,7 @@ static bool wait_epoll_exclusive(int fd)
 
 #define MOURNERS	5
 
-/*
- * @end: what ends it
- */
+/* @end: ends the triggers of the cgroup; @removed: by removing the cgroup */
 FIXTURE(death) {
 	struct stalls stalls;
 	struct waiter waiter[MOURNERS];
@@ -785,7 +800,10 @@ FIXTURE_SETUP(death)
 	set_policy(0, SCHED_FIFO, 50);
 	stalls_create(&self->stalls, "psi_event", 100 * NSEC_PER_MSEC);
 	group_enter(GROUP);
-	/* Privileged or not, some or full, near or far: all of them die. */
+	/*
+	 * All of these must end: privileged or not, some or full, near their
+	 * threshold or not.
+	 */
 	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
 	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
 	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
@@ -831,7 +849,7 @@ TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
 	}
 }
 
-/* What is next to it is none of its business. */
+/* A trigger of the system goes on. */
 TEST_F(death, leaves_other_triggers_alone)
 {
 	variant->end();
@@ -882,7 +900,7 @@ TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* A parent that accounts nothing has children that do. */
+/* Switching off a parent does not switch off its children. */
 TEST(switch_of_a_parent_leaves_its_children_alone)
 {
 	static const char child[] = GROUP "/child";

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: what can be written to a pressure file, and by whom
+ * Triggers: the texts that a pressure file accepts, and from whom
  *
- * Invariant: "<some|full> <stall us> <window us>", and nothing else, arms a trigger, once
- * for each open file; the same text means the same on every file. What is rejected
- * leaves the descriptor as it was: poll() says that there is no trigger, and a good
- * write may follow. Windows that are checked at once, not every 2 s, are for those who had
- * CAP_SYS_RESOURCE in the initial user namespace when they opened the file.
+ * Invariant: the text "<some|full> <stall us> <window us>", and nothing else,
+ * arms a trigger, once for each open file. A text has the same meaning on every
+ * file. A rejected text leaves the descriptor as it was: poll() reports that
+ * there is no trigger, and a good write may follow. Windows that PSI checks at
+ * once, and not every 2 s, need CAP_SYS_RESOURCE in the initial user namespace
+ * when the file is opened.
  *
- * What would break it: a parser that stops at the first byte it does not know, one that
- * takes the last byte for a newline, numbers cut to 32 bits, a limit that is off by one,
- * rights of the writer in place of the opener's, a failed write that leaves a
- * half-made trigger behind.
+ * Bugs it would find: a parser that stops at the first unknown byte, or drops
+ * the last byte as a newline; numbers cut to 32 bits; a limit that is off by
+ * one; checks of the writer's capability instead of the opener's; a failed
+ * write that leaves half a trigger.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,14 +49,14 @@ FIXTURE_TEARDOWN(text)
 	cgroup_remove(GROUP);
 }
 
-/* @error: what write() fails with, 0: it arms a trigger */
+/* @error: of write(), 0: the text arms a trigger */
 FIXTURE_VARIANT(text) {
 	const char *text;
 	size_t len;
 	int error;
 };
 
-/* A sentence, its bytes. */
+/* A name, the bytes, the error. */
 #define TEXT(name, string, result)					\
 	FIXTURE_VARIANT_ADD(text, name) {				\
 		.text = string,						\
@@ -101,7 +102,7 @@ TEXT(without_a_blank_after_the_word, "some50000 1000000\n", EINVAL);
 TEXT(with_commas, "some,50000,1000000\n", EINVAL);
 TEXT(with_fields_on_lines_of_their_own, "some\n50000\n1000000\n", EINVAL);
 
-/* Blanks are between the fields, not around them. */
+/* Blanks may stand between the fields, not around them. */
 TEXT(with_a_leading_blank, " " GOOD, EINVAL);
 TEXT(with_a_trailing_blank, GOOD " ", EINVAL);
 TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", EINVAL);
@@ -133,8 +134,8 @@ TEXT(with_a_window_past_64_bits, "some 50000 18446744073710551616\n", EINVAL);
 TEXT(with_fifty_digits, "some 50000 10000000000000000000000000000000000000000000000000\n", EINVAL);
 
 /*
- * What must hold on each of the files: the result; that nothing is armed after a
- * failure, and a good text is taken; that there is room for one trigger only.
+ * Checks a text on one file: the result; that nothing is armed after a failure,
+ * and a good text succeeds; that the file takes one trigger only.
  */
 static void check_text(struct __test_metadata *_metadata, const char *path, const char *text,
 		       size_t len, bool arms, int error)
@@ -168,7 +169,7 @@ static void check_text_of_proc(struct __test_metadata *_metadata, const char *pa
 static void check_text_of_cgroup(struct __test_metadata *_metadata, const char *path,
 				 const char *text, size_t len, int error)
 {
-	/* It answers an empty write itself. */
+	/* Kernfs completes an empty write itself. */
 	check_text(_metadata, path, text, len, !error, len ? error : 0);
 }
 
@@ -277,7 +278,7 @@ TEST_F(file, does_not_read_from_a_bad_pointer)
 	ASSERT_EQ(0, munmap(mem + page, page));
 	EXPECT_EQ(EFAULT, trigger_write(fd, (void *)8, 20));
 	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page, 20));
-	/* Half of it is there. */
+	/* Half of the text is mapped. */
 	memcpy(mem + page - 10, "full 50000", 10);
 	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page - 10, 20));
 	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
@@ -286,7 +287,7 @@ TEST_F(file, does_not_read_from_a_bad_pointer)
 	EXPECT_EQ(0, munmap(mem, page));
 }
 
-/* A write of any length is a text that is too long, not a new one. */
+/* The file rejects a text of any length as a whole; it does not take parts. */
 TEST_F(file, refuses_a_text_of_many_pages)
 {
 	static char text[1 << 20];
@@ -310,14 +311,14 @@ TEST_F(file, takes_the_offset_for_nothing)
 	int fd = trigger_open(variant->path);
 	char buf[512];
 
-	/* Whoever has read the file before is at its end. */
+	/* After a read, the offset is at the end of the text. */
 	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, trigger_set(fd, text));
 	EXPECT_EQ(EBUSY, trigger_set(fd, text));
 	EXPECT_EQ(0, close(fd));
 }
 
-/* ---- Who may have which window ---- */
+/* ---- Windows that need a capability ---- */
 
 #define WINDOW(us)	"some 50000 " us "\n"
 
@@ -355,7 +356,6 @@ static const char * const window_paths[] = { PSI_IO, PSI_MEMORY, GROUP_FILE("io"
 	for (size_t __i = 0; __i < ARRAY_SIZE(window_paths) &&		\
 	     (path = window_paths[__i]); __i++)
 
-/* Drops capabilities of this process for good. */
 static void drop_capability(int cap)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -438,8 +438,8 @@ TEST_F(window, is_that_of_the_opener_when_a_user_writes)
 }
 
 /*
- * All capabilities there are, in a user namespace that any user can make. Returns what
- * the write gives as the exit status.
+ * Writes with all capabilities of a user namespace that any user can create.
+ * Returns the error.
  */
 static int write_in_a_namespace(const char *path, const char *text)
 {

@@ -2,8 +2,9 @@
 /*
  * The example in Documentation/accounting/psi.rst does what the text says
  *
- * Invariant: psi_watch says nothing while there is no pressure, an event with the numbers
- * of the file when there is, and that the cgroup is gone when it is.
+ * Invariant: psi_watch prints nothing without pressure. Under pressure it
+ * prints an event and the text of the file. When the cgroup is gone, it says
+ * so.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,9 +20,9 @@
 #define GROUP	"/sys/fs/cgroup/psi_watch"
 
 /**
- * struct watch - the program while it runs
+ * struct watch - the running program
  * @pid: its process
- * @out: what it prints
+ * @out: its output
  */
 struct watch {
 	pid_t pid;
@@ -50,7 +51,7 @@ static void watch_start(struct watch *watch, const char *path, const char *trigg
 	watch->out = fdopen(out[0], "r");
 	if (!watch->out)
 		psi_die("fdopen: %s", strerror(errno));
-	/* The test asks the pipe whether there is more: nothing may hide in a buffer. */
+	/* The test polls the pipe, so no output may stay in a buffer. */
 	setvbuf(watch->out, NULL, _IONBF, 0);
 }
 
@@ -68,7 +69,7 @@ static bool said_something(struct watch *watch)
 	return poll(&pfd, 1, 0) > 0;
 }
 
-/* Returns its exit status. */
+/* Returns the exit status. */
 static int watch_end(struct watch *watch)
 {
 	int status;

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the CPUs of a machine add up to its pressure
+ * How the stalls of CPUs combine to the pressure of the machine
  *
- * Invariant: in a window of 2 s, each CPU's stall counts in proportion to the time in which
- * that CPU had anything to do,
+ * Invariant: in a window of 2 s, the stall of each CPU counts in proportion to
+ * the time in which that CPU had a task,
  *
  *     T = sum(stalled[cpu] * busy[cpu]) / sum(busy[cpu])
  *
- * so an idle CPU has no say, and a CPU with one spinner halves the pressure of a CPU
- * with two. A blocked task belongs to the CPU it last ran on, until it is woken on
- * another one. And windows end by the clock, not when somebody reads.
+ * So an idle CPU has no weight, and a CPU with one spinner halves the pressure
+ * of a CPU with two. A blocked task belongs to the CPU on which it ran last,
+ * until it wakes up on another one. Windows end by the clock, not when a file
+ * is read.
  *
- * What a reader sees of a window that is still open may turn out to be too much: CPUs that
- * are used later get their say. It is not taken back, but not shown twice either.
+ * A reading in an open window may exceed the result of the window, as CPUs that
+ * become busy later get their weight. The total does not go backwards then; it
+ * stands still until stall has caught up with it.
  *
- * What would break it: an idle CPU that dilutes, a weight in units too coarse to see a short
- * activity, a reader that ends the window, a sleeper that stays behind (or is counted on
- * two CPUs) when it wakes up elsewhere.
+ * Bugs it would find: an idle CPU that dilutes; a weight in a unit too coarse
+ * for short activity; a reader that ends the window; a sleeper that stays
+ * behind, or counts on two CPUs, when it wakes up elsewhere.
  *
- * These tests keep two CPUs busy. They do so in real time too: in virtual time emulators
- * let CPUs take turns, not always fair ones. So every expectation is computed from what
- * the CPUs themselves say they did (schedstat).
+ * These tests keep two CPUs busy and run in real time: in virtual time,
+ * emulators let CPUs take turns, not always fair ones. So every expectation is
+ * computed from the CPUs' own clocks (schedstat).
  *
- * Tolerance: 1 point. What waits beside the loads are the kernel's own threads, whose
- * waits are in the oracle, and both ends of the measurement on a busy host.
+ * Tolerance: 1 point. Kernel threads wait beside the loads, and the oracle
+ * includes their waits. The rest is for begin and end of the measurement on a
+ * busy host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +40,7 @@
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	1.0
-/* How far from a threshold a busy host cannot bring what a second of real time is. */
+/* A busy host changes a second of real time by less than this, in points. */
 #define TRIGGER_MARGIN	15
 
 /* ---- Spinners ---- */
@@ -46,9 +49,7 @@ FIXTURE(spinners) {
 	pid_t pid[MAX_SPINNERS];
 };
 
-/*
- * @nr: spinners on CPU 0 and on CPU 1; @percent: what they make together
- */
+/* @nr: spinners on CPU 0 and on CPU 1; @percent: their pressure */
 FIXTURE_VARIANT(spinners) {
 	int nr[2];
 	double percent;
@@ -93,12 +94,12 @@ FIXTURE_TEARDOWN(spinners)
 
 /**
  * struct cpu_shares - what a CPU did between two readings of its clock
- * @busy: share of the time in which it had anything to do
- * @least: share in which a task waited, at least
- * @most: the same, at most
+ * @busy: share of the time in which it had a task
+ * @least: lower bound of the share in which a task waited
+ * @most: upper bound
  *
- * With two spinners somebody waits all the time. A lone one waits as long as it says, and
- * kernel threads wait for it, or next to it while another one runs.
+ * With two spinners one always waits. A lone spinner knows its wait. Kernel
+ * threads wait for it, or beside it while another thread runs.
  */
 struct cpu_shares {
 	double busy;
@@ -106,7 +107,7 @@ struct cpu_shares {
 	double most;
 };
 
-/* A reading of a CPU's clock, and of its spinner's if it has just one. */
+/* A reading of a CPU's clock, and that of its only spinner. */
 struct reading {
 	struct cpu_clock cpu;
 	__u64 spinner_wait;
@@ -139,7 +140,10 @@ static double weigh(const struct cpu_shares *shares, double stalled0, double sta
 	       (shares[0].busy + shares[1].busy);
 }
 
-/* A trigger for @percent of a second, or for an ordinary user of 2 s; -1 where there is none. */
+/*
+ * Arms a trigger for @percent of 1 s, or of 2 s for an ordinary user. Returns
+ * -1 if there is no such trigger.
+ */
 static int arm_for(double percent, bool user)
 {
 	int seconds = user ? 2 : 1;
@@ -152,7 +156,7 @@ static int arm_for(double percent, bool user)
 	return user ? trigger_arm_user(PSI_CPU, text) : trigger_arm(PSI_CPU, text);
 }
 
-/* Whether it is not there, or as it should be; disarms it. */
+/* Whether there is no trigger, or it fired as it should; closes it. */
 static bool fired_as(int fd, bool fired)
 {
 	bool right = fd < 0 || trigger_fired(fd, 0) == fired;
@@ -163,8 +167,8 @@ static bool fired_as(int fd, bool fired)
 }
 
 /*
- * The first window is one in which the load began: what it says is not looked at. Who
- * waits for less than there is gets events, who waits for more does not.
+ * The test skips the window in which the load began. Triggers below the
+ * pressure must fire, triggers above it must not.
  */
 TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 {
@@ -197,7 +201,7 @@ TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 	some = 100.0 * total / start;
 	ksft_print_msg("cpu some %.3f %%, by the CPUs' clocks %.3f to %.3f %%\n", some, least,
 		       most);
-	/* The load is what it is meant to be, whatever else waited. */
+	/* The load makes the intended pressure, whatever else waited. */
 	EXPECT_GE(5, fabs(least - variant->percent));
 	EXPECT_GE(5, fabs(some - variant->percent));
 	EXPECT_LE(least - TOLERANCE, some);
@@ -210,7 +214,7 @@ TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 
 /* ---- Bursts ---- */
 
-/* Busy in every other second, from @arg on. */
+/* Busy every other second, from @arg on. */
 static void burst(void *arg)
 {
 	__u64 next = *(__u64 *)arg;
@@ -235,11 +239,13 @@ static void read_at_50_hz(void *arg)
 #define PERIODS		8
 
 /**
- * struct bursts - what a stall next to bursts comes to, in percent of the time
- * @some: what the system says, at least and at most, as the stall begins and ends while its tasks
- *	are started and killed
- * @least: what it is when every window has a whole burst in it, and nobody else waits
- * @most: what it is when windows begin in the middle of a period, and all who wait do so one by one
+ * struct bursts - pressure of a stall beside bursts, in percent of the time
+ * @some: growth of the total, as a range: the stall begins and ends while its
+ *     tasks are started and killed
+ * @least: the pressure if every window has a whole burst, and no other task
+ *     waits
+ * @most: the pressure if windows begin in the middle of a period, and all waits
+ *     of others are one after the other
  */
 struct bursts {
 	double some[2];
@@ -248,17 +254,18 @@ struct bursts {
 };
 
 /*
- *     CPU 0   spinner, spinner   |stall|stall|stall|stall|
- *     CPU 1   bursts of 1 s      |busy |     |busy |     |
+ *      CPU 0   spinner, spinner   |stall|stall|stall|stall|
+ *      CPU 1   bursts of 1 s      |busy |     |busy |     |
  *
- * A window of 2 s has a whole burst in it, so the weights are 1 and what CPU 1 was busy,
- * reader included, and the value must not depend on who reads. Windows that end at each
- * reading would see 100 and 50 % in turn, 75 % in the mean.
+ * A window of 2 s has a whole burst. So the weights are 1 and the share of time
+ * in which CPU 1 was busy, reader included, and the result must not depend on
+ * readers. If each reading ended a window, 100 and 50 % would alternate: 75 %
+ * on average.
  *
- * What is read while a window is open is an estimate. It would be another one at the end than at
- * the beginning when a fold was late meanwhile, as on a busy host. So no window is open at either.
- * But the first one and the last one may have a part of a period each: for a second with the
- * burst and one without it that makes 1/6 s more, for other parts less.
+ * A reading in an open window is an estimate. On a busy host a fold may be
+ * late, which makes the estimates at begin and end differ. So no window is open
+ * at either. But the first and the last window may have part of a period each:
+ * a second with the burst and one without make 1/6 s more, other parts less.
  */
 static void stall_next_to_bursts(bool read, struct bursts *result)
 {
@@ -356,12 +363,13 @@ static __u64 cpu_some(const char *path)
 }
 
 /*
- *     CPU 0   spinner, spinner   |stall|     |           |
- *     CPU 1   spinner            |     |busy |           |
+ *      CPU 0   spinner, spinner   |stall|     |           |
+ *      CPU 1   spinner            |     |busy |           |
  *
- * When the window ends in the second after that, there were 250 ms of stall in it. Who
- * reads the leaf between the two saw 500 ms. The cgroup above it has the same stall, and is
- * read when all windows are over. Returns how much the leaf is ahead then.
+ * If the window ends in the second after that, it has 250 ms of stall. A read
+ * of the leaf between the two sees 500 ms. The cgroup above the leaf has the
+ * same stall, and is read when all windows have ended. Returns how far the leaf
+ * is ahead then.
  */
 static __u64 stall_then_be_busy(__u64 begin)
 {
@@ -387,8 +395,9 @@ static __u64 stall_then_be_busy(__u64 begin)
 }
 
 /*
- * Windows are 2 s long: of two rounds 5 s apart, one has its window end in the second
- * after the load. Folds of two cgroups are some us apart, hence the slack.
+ * Windows are 2 s long. So of two rounds 5 s apart, one has its window end in
+ * the second after the load. The folds of two cgroups are some us apart, hence
+ * the slack.
  */
 TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 {
@@ -407,7 +416,7 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 	EXPECT_LE(STALL / 3, ahead);
 	EXPECT_GE(STALL / 2 + STALL / 10, ahead);
 
-	/* More stall than that: both show all there was. */
+	/* After more stall than that, both show the same total. */
 	top = cpu_some(TOP);
 	stall.begin = now_ns() + 100 * NSEC_PER_MSEC;
 	stall.end = stall.begin + STALL;
@@ -424,7 +433,7 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 
 /* ---- A sleeper in iowait ---- */
 
-/* Shares of the time: io some, io full, and what the reader was asleep, in percent. */
+/* Shares of the time, in percent: io some, io full, and the reader's sleep. */
 struct io_shares {
 	double some;
 	double full;
@@ -432,8 +441,8 @@ struct io_shares {
 };
 
 /*
- * A reader that starts on CPU 0 and is moved to @cpu at once, while it is asleep. It
- * measures when the window in which that happened is over.
+ * Measures a reader that starts on CPU 0 and moves to @cpu at once, while it
+ * sleeps. The measurement begins after the window of the move.
  */
 static void measure_io(const char *node, int cpu, struct io_shares *shares)
 {
@@ -478,10 +487,10 @@ TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_here_and_a_spinner_there
 }
 
 /*
- *     CPU 0   idle
- *     CPU 1   spinner, reader that came asleep   some 100 %   full 0 %
+ *      CPU 0   idle
+ *      CPU 1   spinner, reader that came asleep   some 100 %   full 0 %
  *
- * A sleeper left behind on CPU 0 would be 50 % full.
+ * If the sleeper had stayed behind on CPU 0, full would be 50 %.
  */
 TEST_F_TIMEOUT(two_cpus, see_a_sleeper_in_iowait_where_it_was_woken_last, 60)
 {
