@@ -27,9 +27,7 @@
  * 2 s, or 2.5 points. This error decays in an average like any sample, and the
  * tolerance decays with it.
  */
-#include <fcntl.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_util.h"

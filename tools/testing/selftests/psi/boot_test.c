@@ -102,19 +102,16 @@ TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_
 
 TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
 {
-	const struct load load = { .cgroup = GROUP, .fn = spin };
 	__u64 before;
-	pid_t a, b;
+	pid_t pid[2];
 
 	if (!psi_on())
 		return;
 	before = psi_some_ns(PSI_CPU);
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
-	a = load_start(&load);
-	b = load_start(&load);
+	spin_pair_start(pid, GROUP);
 	sleep_for(NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(pid);
 	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
 	cgroup_remove(GROUP);
 }
@@ -122,23 +119,33 @@ TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
 TEST(cpu_pressure_is_measured_when_psi_is_on)
 {
 	__u64 before;
-	pid_t a, b;
+	pid_t pid[2];
 
 	if (!psi_on())
 		return;
 	before = psi_some_ns(PSI_CPU);
-	a = spin_on(0);
-	b = spin_on(0);
+	spin_pair_start(pid, NULL);
 	sleep_for(NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(pid);
 	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+}
+
+static void expect_irq(struct __test_metadata *_metadata, int fd)
+{
+	char buf[512];
+
+	if (!booted_with("tsc=noirqtime")) {
+		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	} else {
+		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+	}
 }
 
 TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
 {
-	bool accounted = !booted_with("tsc=noirqtime");
-	char buf[512];
 	int fd;
 
 	if (!psi_on()) {
@@ -148,21 +155,12 @@ TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
 	}
 	fd = open(PSI_IRQ, O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
-	if (accounted) {
-		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
-	} else {
-		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-	}
+	expect_irq(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 }
 
 TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
 {
-	bool accounted = !booted_with("tsc=noirqtime");
-	char buf[512];
 	int fd;
 
 	if (!psi_on() || booted_with("cgroup_disable=pressure"))
@@ -170,14 +168,7 @@ TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
 	fd = open(GROUP "/irq.pressure", O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
-	if (accounted) {
-		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
-	} else {
-		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-	}
+	expect_irq(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(0, rmdir(GROUP));
 }

@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -137,7 +136,7 @@ TEST_F(file, does_not_open_for_writing_without_privileges)
 	char buf[512];
 	int fd;
 
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(-1, open_in(CHILD, variant->name, O_RDWR));
 	EXPECT_EQ(EACCES, errno);
 	fd = open_in(CHILD, variant->name, O_RDONLY);
@@ -154,8 +153,8 @@ TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/%s", CHILD, variant->name);
-	ASSERT_EQ(0, chown(name, 65534, 65534));
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, chown(name, USER, USER));
+	ASSERT_EQ(0, seteuid(USER));
 	fd = open(name, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
@@ -290,12 +289,9 @@ FIXTURE(busy) {
 
 FIXTURE_SETUP(busy)
 {
-	const struct load load = { .cgroup = GRANDCHILD, .fn = spin };
-
 	make_tree();
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = load_start(&load);
-	self->spinner[1] = load_start(&load);
+	spin_pair_start(self->spinner, GRANDCHILD);
 }
 
 FIXTURE_TEARDOWN(busy)
@@ -308,39 +304,30 @@ FIXTURE_TEARDOWN(busy)
  * However one descriptor is read again, it returns a total between those that
  * fresh descriptors return before and after.
  */
-static void expect_fresh(struct __test_metadata *_metadata, const char *path, int fd, bool seek)
+static void expect_fresh(struct __test_metadata *_metadata, const char *dir, bool seek)
 {
-	struct psi before, again, after;
-	char buf[512];
-	ssize_t len;
+	char path[256];
+	struct psi psi;
+	int fd;
 
+	snprintf(path, sizeof(path), "%s/cpu.pressure", dir);
+	fd = open_file(path, O_RDONLY);
 	for (int i = 0; i < 5; i++) {
-		cgroup_psi_read(path, "cpu.pressure", &before);
-		if (seek)
-			ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
-		len = seek ? read(fd, buf, sizeof(buf)) : pread(fd, buf, sizeof(buf), 0);
-		ASSERT_LT(0, len);
-		cgroup_psi_read(path, "cpu.pressure", &after);
-		ASSERT_EQ(NULL, psi_parse(buf, len, &again));
-		EXPECT_LE(before.some.total, again.some.total);
-		EXPECT_LE(again.some.total, after.some.total);
+		EXPECT_TRUE(psi_reread(path, fd, seek, &psi));
 		if (i)
-			EXPECT_LT(0, again.some.total);
+			EXPECT_LT(0, psi.some.total);
 		sleep_for(20 * NSEC_PER_MSEC);
 	}
+	EXPECT_EQ(0, close(fd));
 }
 
 TEST_F(busy, file_is_fresh_at_each_read)
 {
 	for (const char * const *path = every_directory; *path; path++) {
-		int fd = open_in(*path, "cpu.pressure", O_RDONLY);
-
 		if (!strcmp(*path, SIBLING))
 			continue;
-		ASSERT_LE(0, fd);
-		expect_fresh(_metadata, *path, fd, true);
-		expect_fresh(_metadata, *path, fd, false);
-		EXPECT_EQ(0, close(fd));
+		expect_fresh(_metadata, *path, true);
+		expect_fresh(_metadata, *path, false);
 	}
 }
 
@@ -350,23 +337,7 @@ TEST_F(busy, file_is_fresh_at_each_read)
  */
 TEST_F(busy, file_is_not_torn_when_read_byte_by_byte)
 {
-	struct psi psi;
-	size_t len = 0;
-	char buf[512];
-	ssize_t got;
-	int fd;
-
-	fd = open_in(GRANDCHILD, "cpu.pressure", O_RDONLY);
-	ASSERT_LE(0, fd);
-	while ((got = read(fd, buf + len, 1)) == 1) {
-		ASSERT_LT(++len, sizeof(buf));
-		sleep_for(NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, got);
-	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
-		TH_LOG("torn text: %.*s", (int)len, buf);
-	}
+	EXPECT_EQ(NULL, psi_read_bytewise(GRANDCHILD "/cpu.pressure"));
 }
 
 TEST_F(busy, root_shows_the_system)
@@ -547,11 +518,11 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 /* The switch, like the files, works for a user who owns it. */
 TEST_F(tree, switch_works_for_the_user_it_was_given_to)
 {
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(EACCES, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
 	ASSERT_EQ(0, seteuid(0));
-	ASSERT_EQ(0, chown(CHILD "/cgroup.pressure", 65534, 65534));
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, chown(CHILD "/cgroup.pressure", USER, USER));
+	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(0, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
 	ASSERT_EQ(0, seteuid(0));
 	EXPECT_EQ(0, files_in(CHILD));
@@ -560,14 +531,12 @@ TEST_F(tree, switch_works_for_the_user_it_was_given_to)
 /* The files in /proc belong to no cgroup, so they stay when the root's go. */
 TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 {
-	const struct load load = { .cgroup = CHILD, .fn = spin };
-	pid_t a, b;
+	pid_t spinner[2];
 	__u64 some, off, below;
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	a = load_start(&load);
-	b = load_start(&load);
+	spin_pair_start(spinner, CHILD);
 	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "0");
 	EXPECT_EQ('0', switch_of(CGROUP_ROOT));
 	EXPECT_EQ(0, files_in(CGROUP_ROOT));
@@ -592,8 +561,7 @@ TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 	some = psi_some_ns(PSI_CPU) - some;
 	EXPECT_LE(4990 * NSEC_PER_MSEC, some);
 	EXPECT_GE(5010 * NSEC_PER_MSEC, some);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	cpus_use(cpus_possible());
 }
 
@@ -648,16 +616,11 @@ TEST_F(text, in_the_switch_is_taken_or_refused)
 /* Runs @fn in a child, which may change its namespaces. Returns its result. */
 static int in_a_child(int (*fn)(void))
 {
-	int status;
-	pid_t pid;
+	pid_t pid = fork_or_die();
 
-	fflush(stdout);
-	pid = fork();
 	if (!pid)
 		_exit(fn());
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("a child failed");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 static int mount_here(const char *type, const char *options)
@@ -690,11 +653,11 @@ static int look_from_a_namespace(void)
 
 TEST_F(tree, seen_from_a_cgroup_namespace_has_the_files_at_its_root)
 {
-	pid_t a = spin_on(0), b = spin_on(0);
+	pid_t spinner[2];
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(3 * NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_EQ(0, in_a_child(look_from_a_namespace));
 }
 

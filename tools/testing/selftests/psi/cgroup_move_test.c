@@ -24,18 +24,12 @@
  * times, its own clocks say how long it stalled: MOVE for each move.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
-#include "psi_util.h"
 
 #define IO_SLACK	(50 * MSEC)
 

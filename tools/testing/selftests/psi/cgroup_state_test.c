@@ -29,20 +29,14 @@
  * us of virtual time: RUN_SLACK. A sleep ends with an interrupt and a wake-up,
  * 30 us for each read of 10 ms: IO_SLACK.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define IO_SLACK	(50 * MSEC)
 
@@ -563,15 +557,6 @@ TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
 	EXPECT_GE(0.02, fabs(mean - oracle));
 }
 
-static __u64 context_switches(void)
-{
-	char buf[16384], *line;
-
-	read_text("/proc/stat", buf, sizeof(buf));
-	line = strstr(buf, "\nctxt ");
-	return line ? strtoull(line + 6, NULL, 10) : 0;
-}
-
 /*
  * Twenty cgroups had a stall, and each has a task that sleeps. Updating their
  * averages all the time would cost 600 wake-ups a minute. While nothing stalls,
@@ -593,9 +578,9 @@ TEST_F_TIMEOUT(tree, averages_of_idle_cgroups_cost_nothing_and_go_on, 4000)
 	}
 	timetable_begin(&self->t);
 	timetable_end(&self->t, span.end + 12 * SEC);
-	switches = context_switches();
+	switches = file_number("/proc/stat", "\nctxt");
 	sleep_for(60 * SEC);
-	switches = context_switches() - switches;
+	switches = file_number("/proc/stat", "\nctxt") - switches;
 	report_row("20 idle cgroups: context switches in 60 s", "%llu",
 		   (unsigned long long)switches);
 	EXPECT_GE(60, switches);

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +25,6 @@
 #include "../kselftest_harness.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
-#include "psi_util.h"
 
 #define TOP		CGROUP_ROOT "/psi_cgroups"
 #define LATENCY		(5 * NSEC_PER_MSEC)
@@ -449,7 +447,6 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	};
 	pid_t pid[ARRAY_SIZE(players)], threads;
 	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;
-	const char *found;
 
 	common->begin = now_ns();
 	common->end = common->begin + seconds * NSEC_PER_SEC;
@@ -484,10 +481,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	EXPECT_TRUE(load_is_seen(TOP "/b/x/1/deep"));
 	EXPECT_TRUE(load_is_seen(TOP "/threads"));
 	EXPECT_TRUE(all_stand_still());
-	found = find_leak(self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak(self->disk.node));
 }
 
 /* The checks can fail: a task that still exists looks like a wrong count. */

@@ -24,14 +24,12 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
-#include "psi_util.h"
 
 static void switch_off(enum group g)
 {
@@ -394,16 +392,6 @@ TEST_F(tree, cgroup_below_ones_that_are_off_counts)
 
 /* ---- A thousand times ---- */
 
-static void ping_pong(void *arg)
-{
-	int *fd = arg;
-	char byte;
-
-	while (read(fd[0], &byte, 1) == 1)
-		if (write(fd[1], &byte, 1) != 1)
-			break;
-}
-
 static void fork_forever(void *arg)
 {
 	for (;;) {
@@ -436,26 +424,21 @@ TEST_F_TIMEOUT(tree, thousand_switches_under_a_storm_leave_the_truth, 300)
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
 	struct span starve;
-	int there[2], back[2], ends[2][2];
+	struct ping_pong pp;
 	struct pressure p;
 	pid_t pid[5];
 	__u64 begin;
 
 	timetable_disk(t, 3 * MSEC);
-	ASSERT_EQ(0, pipe(there));
-	ASSERT_EQ(0, pipe(back));
-	ends[0][0] = there[0];
-	ends[0][1] = back[1];
-	ends[1][0] = back[0];
-	ends[1][1] = there[1];
+	ping_pong_create(&pp);
 	*sleeper = (struct sleeper){ .node = t->disk.node, .span.end = t->begin + 3600 * SEC };
 	begin = now_ns();
-	pid[0] = load_in(AXD, ping_pong, ends[0]);
-	pid[1] = load_in(AX, ping_pong, ends[1]);
+	pid[0] = load_in(AXD, ping_pong_forever, pp.ends[0]);
+	pid[1] = load_in(AX, ping_pong_forever, pp.ends[1]);
 	pid[2] = load_in(AXD, read_span, sleeper);
 	pid[3] = load_in(AX, fork_forever, NULL);
 	pid[4] = load_in(AY, fork_forever, NULL);
-	ASSERT_EQ(1, write(there[1], "", 1));
+	ping_pong_begin(&pp, 1);
 	for (int i = 0; i < 1000; i++)
 		switch_at(i);
 	ksft_print_msg("1000 switches took %.3f s\n", (now_ns() - begin) / 1e9);

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -192,7 +191,6 @@ static void storm_both(void (*beside)(struct storm *storm), const struct slow_di
 TEST_F_TIMEOUT(cores, leave_nothing_behind, STORM_TIMEOUT)
 {
 	char path[64], runtime[24] = "";
-	const char *found;
 
 	snprintf(path, sizeof(path), SERVER, 0);
 	if (variant->beside == storm_hotplug && read_file(path, runtime, sizeof(runtime)) > 0)
@@ -201,10 +199,7 @@ TEST_F_TIMEOUT(cores, leave_nothing_behind, STORM_TIMEOUT)
 	if (runtime[0])
 		servers_set(runtime);
 	EXPECT_LT(0, storm_events());
-	found = find_leak(self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak(self->disk.node));
 }
 
 /*

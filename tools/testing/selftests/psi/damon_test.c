@@ -25,9 +25,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,14 +67,6 @@ static void put_number(const char *file, unsigned long number)
 	put(file, text);
 }
 
-static unsigned long get_number(const char *path)
-{
-	char text[64];
-
-	read_text(path, text, sizeof(text));
-	return strtoul(text, NULL, 10);
-}
-
 /* A scheme without an action, for the memory of this task. */
 static void scheme_create(const char *metric)
 {
@@ -99,7 +88,7 @@ static void scheme_create(const char *metric)
 static unsigned long quota(void)
 {
 	put("state", "update_schemes_effective_quotas");
-	return get_number(ADMIN "0/" SCHEME "quotas/effective_bytes");
+	return file_number(ADMIN "0/" SCHEME "quotas/effective_bytes", "");
 }
 
 static __u64 stalled_us(void)
@@ -196,7 +185,7 @@ FIXTURE_TEARDOWN(damon)
 	if (access(ADMIN "0", F_OK))
 		return;
 	/* The write would fail if DAMON were off. */
-	if (get_number(ADMIN "0/pid") != (unsigned long)-1)
+	if (file_number(ADMIN "0/pid", "") != -1ULL)
 		put("state", "off");
 	write_file(ADMIN "nr_kdamonds", "0");
 }
@@ -304,13 +293,13 @@ TEST(reclaim_module_takes_a_goal)
 		SKIP(return, "no DAMON_RECLAIM in this kernel");
 	ASSERT_EQ(0, stat(RECLAIM "quota_mem_pressure_us", &st));
 	EXPECT_EQ(0600, st.st_mode & 07777);
-	EXPECT_EQ(0, get_number(RECLAIM "quota_mem_pressure_us"));
+	EXPECT_EQ(0, file_number(RECLAIM "quota_mem_pressure_us", ""));
 	write_file(RECLAIM "quota_mem_pressure_us", "10000");
-	EXPECT_EQ(10000, get_number(RECLAIM "quota_mem_pressure_us"));
+	EXPECT_EQ(10000, file_number(RECLAIM "quota_mem_pressure_us", ""));
 	write_file(RECLAIM "enabled", "Y");
-	EXPECT_NE((unsigned long)-1, get_number(RECLAIM "kdamond_pid"));
+	EXPECT_NE(-1ULL, file_number(RECLAIM "kdamond_pid", ""));
 	sleep_for(3 * NSEC_PER_SEC);
-	EXPECT_NE((unsigned long)-1, get_number(RECLAIM "kdamond_pid"));
+	EXPECT_NE(-1ULL, file_number(RECLAIM "kdamond_pid", ""));
 	write_file(RECLAIM "enabled", "N");
 	write_file(RECLAIM "quota_mem_pressure_us", "0");
 }

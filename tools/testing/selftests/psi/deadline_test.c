@@ -14,7 +14,6 @@
 #include <linux/sched.h>
 #include <linux/sched/types.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -290,15 +289,11 @@ FIXTURE_TEARDOWN(deadline)
 TEST_F_TIMEOUT(deadline, tasks_leave_nothing_behind, STORM_TIMEOUT)
 {
 	struct storm storm = { .time = storm_time(5 * NSEC_PER_SEC) };
-	const char *found;
 
 	pack_storm(self->pack, &storm, false);
 	EXPECT_LT(0, storm_events());
 	EXPECT_EQ(0, self->pack->lost);
-	found = find_leak(self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak(self->disk.node));
 }
 
 /*

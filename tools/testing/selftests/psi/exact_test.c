@@ -19,49 +19,13 @@
  *
  * The values are also printed as "row: ...", for ci/exactness.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_util.h"
 
 /* ---- Readers ---- */
-
-/**
- * struct polling - a reader of the cpu file
- * @period: ns between two reads
- * @end: when it stops
- * @reads: number of its reads
- */
-struct polling {
-	__u64 period;
-	__u64 end;
-	__u64 reads;
-};
-
-static void poll_cpu_file(void *arg)
-{
-	struct polling *polling = arg;
-	__u64 next = now_ns();
-	char buf[512];
-	int fd;
-
-	fd = open(PSI_CPU, O_RDONLY | O_CLOEXEC);
-	while (now_ns() < polling->end) {
-		if (pread(fd, buf, sizeof(buf), 0) <= 0)
-			psi_die("the reader cannot read");
-		polling->reads++;
-		next += polling->period;
-		if (next < now_ns())
-			next = now_ns();
-		sleep_until(next);
-	}
-}
 
 /*
  *     CPU 0   spinner, spinner: stalled all the time
@@ -70,7 +34,7 @@ static void poll_cpu_file(void *arg)
  * The recorded share of stall is 100 %, whatever the reader does.
  */
 FIXTURE(full_stall) {
-	struct polling *polling;
+	struct poller *poller;
 	pid_t spinner[2];
 };
 
@@ -107,7 +71,7 @@ FIXTURE_SETUP(full_stall)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	self->polling = shared_memory(sizeof(*self->polling));
+	self->poller = shared_memory(sizeof(*self->poller));
 	spin_pair_start(self->spinner, NULL);
 }
 
@@ -122,22 +86,23 @@ TEST_F(full_stall, is_recorded_in_full)
 	const struct load reader = {
 		.policy = SCHED_FIFO,
 		.prio = 40,
-		.fn = poll_cpu_file,
-		.arg = self->polling,
+		.fn = poll_file,
+		.arg = self->poller,
 	};
 	__u64 start, total;
 	double share;
 
 	start = now_ns();
 	total = psi_some_ns(PSI_CPU);
-	self->polling->period = variant->period;
-	self->polling->end = start + 3 * NSEC_PER_SEC;
+	self->poller->path = PSI_CPU;
+	self->poller->period = variant->period;
+	self->poller->end = start + 3 * NSEC_PER_SEC;
 	if (variant->period)
 		load_wait(load_start(&reader));
 	else
-		sleep_until(self->polling->end);
+		sleep_until(self->poller->end);
 	share = 100.0 * (psi_some_ns(PSI_CPU) - total) / (now_ns() - start);
-	ksft_print_msg("%llu reads in 3 s\n", (unsigned long long)self->polling->reads);
+	ksft_print_msg("%llu reads in 3 s\n", (unsigned long long)self->poller->reads);
 	report_row(variant->row, "%.2f", share);
 	EXPECT_LT(99.0, share);
 	EXPECT_GE(100.1, share);
@@ -339,11 +304,6 @@ TEST_F_TIMEOUT(steady, converges_to_averages_within_0_02_points, 1000)
 
 /* ---- Starvation ---- */
 
-static void hog(void *arg)
-{
-	spin_until(now_ns() + *(__u64 *)arg);
-}
-
 /*
  *     hog       FIFO   |runs for N seconds                |ends
  *     starved   OTHER  |waits                             |runs
@@ -393,7 +353,7 @@ FIXTURE_TEARDOWN(starvation)
 TEST_F_TIMEOUT(starvation, is_counted_to_the_end, 120)
 {
 	__u64 duration = variant->duration;
-	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = hog, .arg = &duration };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = spin_for, .arg = &duration };
 	__u64 wait, total;
 
 	sleep_for(100 * NSEC_PER_MSEC);
@@ -435,15 +395,15 @@ FIXTURE_TEARDOWN(idle_machine)
  */
 TEST_F_TIMEOUT(idle_machine, has_totals_that_stand_still_for_60_s, 120)
 {
-	struct idle_growth quiet;
+	struct idle_growth idle;
 
-	idle_growth_measure(&quiet, 60 * NSEC_PER_SEC);
+	idle_growth_measure(&idle, 60 * NSEC_PER_SEC);
 	report_row("idle for 60 s: cpu, io, memory totals grow by", "%.6f %.6f %.6f",
-		   quiet.cpu / 1e9, quiet.io / 1e9, quiet.memory / 1e9);
-	EXPECT_EQ(0, quiet.io);
-	EXPECT_EQ(0, quiet.memory);
-	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
-	EXPECT_GE(60 * NSEC_PER_SEC / 1000, quiet.cpu);
+		   idle.cpu / 1e9, idle.io / 1e9, idle.memory / 1e9);
+	EXPECT_EQ(0, idle.io);
+	EXPECT_EQ(0, idle.memory);
+	EXPECT_GE(idle.cpu_wait + NSEC_PER_MSEC, idle.cpu);
+	EXPECT_GE(60 * NSEC_PER_SEC / 1000, idle.cpu);
 }
 
 /*
@@ -453,18 +413,19 @@ TEST_F_TIMEOUT(idle_machine, has_totals_that_stand_still_for_60_s, 120)
  */
 TEST_F_TIMEOUT(idle_machine, comes_back_to_zero_after_a_load, 3000)
 {
-	pid_t spinner[2] = { spin_on(0), spin_on(0) };
-	struct idle_growth quiet;
+	struct idle_growth idle;
+	pid_t spinner[2];
 	struct psi psi;
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(4 * NSEC_PER_SEC);
 	spin_pair_stop(spinner);
 	sleep_for(2400 * NSEC_PER_SEC);
 	psi_read(PSI_CPU, &psi);
 	for (int i = 0; i < NR_AVGS; i++)
 		EXPECT_EQ(0, psi.some.avg[i]);
-	idle_growth_measure(&quiet, 5 * NSEC_PER_SEC);
-	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
+	idle_growth_measure(&idle, 5 * NSEC_PER_SEC);
+	EXPECT_GE(idle.cpu_wait + NSEC_PER_MSEC, idle.cpu);
 }
 
 TEST_HARNESS_MAIN

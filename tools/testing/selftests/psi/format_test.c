@@ -182,7 +182,7 @@ TEST_F(file, opens_for_a_user_without_privileges)
 	char buf[512];
 	int fd;
 
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, seteuid(USER));
 	fd = open(variant->path, O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
 	EXPECT_GT(read(fd, buf, sizeof(buf)), 0);
@@ -194,50 +194,26 @@ TEST_F(file, opens_for_a_user_without_privileges)
  * However one descriptor is read again, it returns totals between those that
  * fresh descriptors return before and after.
  */
-#define EXPECT_FRESH(len_expr) do {					\
-	struct psi before, again, after;				\
-									\
-	psi_read(variant->path, &before);				\
-	len = (len_expr);						\
-	ASSERT_GT(len, 0);						\
-	psi_read(variant->path, &after);				\
-	ASSERT_EQ(NULL, psi_parse(buf, len, &again));			\
-	EXPECT_LE(before.some.total, again.some.total);			\
-	EXPECT_LE(again.some.total, after.some.total);			\
-	EXPECT_LE(before.full.total, again.full.total);			\
-	EXPECT_LE(again.full.total, after.full.total);			\
-} while (0)
-
-TEST_F(file, is_fresh_after_a_seek_to_its_start)
+static void expect_fresh(struct __test_metadata *_metadata, const char *path, bool seek)
 {
-	char buf[512];
-	ssize_t len;
-	int fd;
+	int fd = open_file(path, O_RDONLY);
+	struct psi psi;
 
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	EXPECT_FRESH(read(fd, buf, sizeof(buf)));
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
+		EXPECT_TRUE(psi_reread(path, fd, seek, &psi));
 		sleep_for(20 * NSEC_PER_MSEC);
-		ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
-		EXPECT_FRESH(read(fd, buf, sizeof(buf)));
 	}
 	EXPECT_EQ(0, close(fd));
 }
 
+TEST_F(file, is_fresh_after_a_seek_to_its_start)
+{
+	expect_fresh(_metadata, variant->path, true);
+}
+
 TEST_F(file, is_fresh_at_each_pread)
 {
-	char buf[512];
-	ssize_t len;
-	int fd;
-
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	for (int i = 0; i < 5; i++) {
-		EXPECT_FRESH(pread(fd, buf, sizeof(buf), 0));
-		sleep_for(20 * NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, close(fd));
+	expect_fresh(_metadata, variant->path, false);
 }
 
 TEST_F(file, ends_after_its_last_line)
@@ -259,23 +235,7 @@ TEST_F(file, ends_after_its_last_line)
  */
 TEST_F(file, is_not_torn_when_read_byte_by_byte)
 {
-	struct psi psi;
-	size_t len = 0;
-	char buf[512];
-	ssize_t got;
-	int fd;
-
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	while ((got = read(fd, buf + len, 1)) == 1) {
-		ASSERT_LT(++len, sizeof(buf));
-		sleep_for(NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, got);
-	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
-		TH_LOG("torn text: %.*s", (int)len, buf);
-	}
+	EXPECT_EQ(NULL, psi_read_bytewise(variant->path));
 }
 
 TEST_F(file, never_goes_backwards)
@@ -329,14 +289,13 @@ TEST(directory_holds_the_pressure_files_and_nothing_else)
 /* The system always has a CPU that executes a runnable task. */
 TEST(cpu_full_is_undefined_for_the_system_and_stays_zero)
 {
-	pid_t a = spin_on(0);
-	pid_t b = spin_on(0);
+	pid_t spinner[2];
 	struct psi psi;
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(5 * NSEC_PER_SEC);
 	psi_read(PSI_CPU, &psi);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_LT(0, psi.some.avg[AVG10]);
 	EXPECT_EQ(0, psi.full.avg[AVG10]);
 	EXPECT_EQ(0, psi.full.avg[AVG60]);

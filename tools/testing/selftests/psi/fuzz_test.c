@@ -35,7 +35,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "psi_fuzz.h"
@@ -66,10 +65,10 @@ static int open_as(const char *path, int flags, bool privileged)
 	int fd;
 
 	if (!privileged)
-		be_privileged(false);
+		set_cap_sys_resource(false, true);
 	fd = open(path, flags | O_CLOEXEC);
 	if (!privileged)
-		be_privileged(true);
+		set_cap_sys_resource(true, true);
 	if (fd < 0)
 		psi_die("%s: %s", path, strerror(errno));
 	return fd;
@@ -150,7 +149,7 @@ static void try_text(char *mem, const struct fuzz_text *text)
 	/* Ask for more bytes than are mapped. */
 	if (mapped == len && !fuzz_below(8))
 		len += 1 + fuzz_below(100);
-	story_add("%s \"%s\"", path, text_quote(bytes, text->len));
+	oplog_add("%s \"%s\"", path, text_quote(bytes, text->len));
 	expect_write(&target, fd, bytes, len, mapped, path);
 	target.armed = write_expected(&target, bytes, len, mapped) == WRITE_ARMS;
 	expect_armed(&target, fd, path);
@@ -219,7 +218,7 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	    meaning.stall % LATENCY_US > LATENCY_US * 4 / 5 || steps > 20 ||
 	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
 		return false;
-	story_add("watch \"%s\"", text_quote(text->bytes, text->len));
+	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
 	fd = open_as(FUZZ_TOP "/io.pressure", O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
 		fuzz_fail("it is refused: %s", strerror(errno));
@@ -283,7 +282,7 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 	int status;
 	pid_t pid;
 
-	story_begin();
+	oplog_begin();
 	pid = fork_or_die();
 	if (!pid) {
 		fuzz_seed(seed);
@@ -299,14 +298,14 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 	}
 	status = reap(pid);
 	if (status) {
-		story_tell();
+		oplog_print();
 		ksft_print_msg("again: fuzz_test -s %u -n %u %s\n", seed, ops, part->name);
 		cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
 		if (!access(FUZZ_TOP, F_OK))
 			cgroup_remove(FUZZ_TOP);
 	}
 	ksft_test_result(!status, "%s, seed %u: %u operations in %.1f s\n", part->name, seed,
-			 story_length(), (now_ns() - start) / 1e9);
+			 oplog_length(), (now_ns() - start) / 1e9);
 }
 
 int main(int argc, char **argv)

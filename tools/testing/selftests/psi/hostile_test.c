@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_fuzz.h"
 #include "psi_leak.h"
 #include "psi_trigger.h"
 
@@ -44,10 +45,7 @@ static __u64 random_state = 88172645463325252ULL;
 
 static __u64 random_below(__u64 limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return random_u64(&random_state) % limit;
 }
 
 /* ---- Many ---- */
@@ -193,16 +191,9 @@ static void hoards_stop(struct hoard *hoards)
 /* Bytes of kernel memory charged to the hostile cgroup. */
 static long long charged(void)
 {
-	unsigned long long bytes;
-	char buf[8192], *at;
-
 	/* Charges are cached per CPU, and flushed every 2 s. */
 	sleep_for(5 * NSEC_PER_SEC);
-	read_text(HOSTILE "/memory.stat", buf, sizeof(buf));
-	at = strstr(buf, "\nkernel ");
-	if (!at || sscanf(at, "\nkernel %llu", &bytes) != 1)
-		psi_die("memory.stat has no line kernel");
-	return bytes;
+	return file_number(HOSTILE "/memory.stat", "\nkernel ");
 }
 
 /* ---- The victim ---- */
@@ -374,11 +365,12 @@ static void arm_and_close(void *arg)
 TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 {
 	const struct load load = { .cpu = 0, .fn = arm_and_close };
-	pid_t spinners[] = { spin_on(0), spin_on(0) };
+	pid_t spinners[2];
 	int fd = trigger_arm(PSI_CPU, "some 1999999 2000000");
 	__u64 begin, switches;
 	double looks;
 
+	spin_pair_start(spinners, NULL);
 	sleep_for(5 * NSEC_PER_SEC);
 	begin = now_ns();
 	switches = rt_monitor_switches();
@@ -391,8 +383,7 @@ TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 	EXPECT_LE(looks - 2, switches);
 	EXPECT_GE(looks + 2, switches);
 	close(fd);
-	for (int i = 0; i < 2; i++)
-		load_stop(spinners[i]);
+	spin_pair_stop(spinners);
 }
 
 #define CROWD		CGROUP_ROOT "/psi_crowd"
@@ -531,65 +522,6 @@ TEST_F_TIMEOUT(user, without_memory_who_cannot_be_killed_gets_enomem, 150)
 
 /* ---- Bytes at random ---- */
 
-/* The specification's verdict on a text: 1 good, 0 bad, -1 undefined. */
-static int judge_number(const char **pos, __u64 *value)
-{
-	const char *start = *pos;
-
-	*value = 0;
-	while (**pos >= '0' && **pos <= '9') {
-		if (*value <= 0xffffffff)
-			*value = *value * 10 + (**pos - '0');
-		++*pos;
-	}
-	if (*pos == start || *value > 0xffffffff)
-		return 0;
-	return *start == '0' && *pos - start > 1 ? -1 : 1;
-}
-
-static int judge_text(const char *bytes, size_t len)
-{
-	int number, sure = 1;
-	__u64 stall, window;
-	char text[256] = "";
-	const char *pos;
-
-	if (len >= sizeof(text))
-		return -1;
-	memcpy(text, bytes, len);
-	if (len && !text[len - 1])
-		len--;
-	if (len && text[len - 1] == '\n')
-		text[--len] = '\0';
-	if (strlen(text) != len)
-		return strcspn(text, "\n") == strlen(text) ? 0 : -1;
-	pos = text + strspn(text, " \t");
-	if (pos != text)
-		return 0;
-	if (strpbrk(text, "\v\f\r"))
-		sure = -1;
-	if (strncmp(pos, "some", 4) && strncmp(pos, "full", 4))
-		return 0;
-	pos += 4;
-	if (*pos != ' ' && *pos != '\t')
-		return sure == 1 ? 0 : -1;
-	pos += strspn(pos, " \t");
-	number = judge_number(&pos, &stall);
-	if (!number)
-		return sure == 1 ? 0 : -1;
-	sure = number < 0 ? -1 : sure;
-	if (*pos != ' ' && *pos != '\t')
-		return sure == 1 ? 0 : -1;
-	pos += strspn(pos, " \t");
-	number = judge_number(&pos, &window);
-	if (!number)
-		return sure == 1 ? 0 : -1;
-	sure = number < 0 ? -1 : sure;
-	if (*pos || !stall || stall > window || window < 500000 || window > 10000000)
-		return sure == 1 ? 0 : -1;
-	return sure;
-}
-
 /* @size leaves room for insertions. */
 static size_t random_text(char *text, size_t size)
 {
@@ -648,7 +580,8 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 
 	for (int i = 0; i < 20000; i++) {
 		size_t len = random_text(text, sizeof(text) - 10);
-		int verdict = judge_text(text, len);
+		struct meaning meaning;
+		bool good = text_means(text, len, &meaning);
 		int fd = trigger_open(paths[i % 2]);
 		ssize_t done = write(fd, text, len);
 		bool alive = !(poll_fd(fd, POLLPRI, 0) & POLLERR);
@@ -657,12 +590,9 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 			wrong++;
 		if (len && alive != !(done < 0))
 			wrong++;
-		if (len && verdict >= 0 && alive != verdict) {
-			if (++wrong < 10)
-				ksft_print_msg("%s \"%.*s\" (%zu bytes), must %sbe\n",
-					       alive ? "armed" : "refused", (int)len, text, len,
-					       verdict ? "" : "not ");
-		}
+		if (len && alive != good && ++wrong < 10)
+			ksft_print_msg("\"%s\" (%zu bytes) is %s\n", text_quote(text, len), len,
+				       alive ? "armed" : "refused");
 		if (alive)
 			armed++;
 		else
@@ -796,14 +726,11 @@ FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) { .path = HOSTILE "/cpu.pressur
 
 FIXTURE_SETUP(race)
 {
-	const struct load load = { .cpu = 0, .cgroup = HOSTILE, .fn = spin };
-
 	cpus_use(cpus_possible());
 	cgroup_create(HOSTILE, "+io");
 	/* The spinners stall, and the threads of the race have priority. */
 	set_policy(0, SCHED_FIFO, 40);
-	for (int i = 0; i < 2; i++)
-		self->spinner[i] = load_start(&load);
+	spin_pair_start(self->spinner, HOSTILE);
 }
 
 /* The checks need the stalls of the spinners. */
@@ -918,12 +845,8 @@ static void *arm_what_dies(void *arg)
 
 static void move_to(const char *cgroup, const pid_t *pid)
 {
-	char text[32];
-
-	for (int i = 0; i < 2; i++) {
-		snprintf(text, sizeof(text), "%d", pid[i]);
-		cgroup_write(cgroup, "cgroup.procs", text);
-	}
+	for (int i = 0; i < 2; i++)
+		cgroup_move(cgroup, pid[i]);
 }
 
 /*
@@ -959,7 +882,7 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	int rounds = 0;
 
 	if (!remove) {
-		cgroup_create(DYING, "+io");
+		cgroup_create(DYING, "");
 		move_to(DYING, pid);
 	}
 	for (int i = 0; i < 3; i++)

@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"

@@ -25,12 +25,10 @@
  * the task is awake, by its own clock.
  */
 #include <math.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define TICK		(10 * NSEC_PER_MSEC)
 

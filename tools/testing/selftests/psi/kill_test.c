@@ -21,7 +21,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -172,19 +171,6 @@ static void clean_up(struct __test_metadata *_metadata, __u64 ns)
 	cgroup_write(GROUP, "cgroup.pressure", "1");
 }
 
-/* Of /proc/meminfo, in KiB. */
-static long memory_of_kernel(const char *key)
-{
-	char buf[8192], *at;
-	long value;
-
-	read_text("/proc/meminfo", buf, sizeof(buf));
-	at = strstr(buf, key);
-	if (!at || sscanf(at + strlen(key), " %ld", &value) != 1)
-		psi_die("there is no %s", key);
-	return value;
-}
-
 /* How often PSI's threads check a trigger during a few stalls. */
 static __u64 stalls_served(const struct stalls *stalls)
 {
@@ -270,14 +256,14 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 	for (int round = 0; round < ROUNDS; round++) {
 		if (round == 1) {
 			sleep_for(3 * NSEC_PER_SEC);
-			slab = memory_of_kernel("SUnreclaim:");
-			percpu = memory_of_kernel("Percpu:");
+			slab = file_number("/proc/meminfo", "SUnreclaim:");
+			percpu = file_number("/proc/meminfo", "Percpu:");
 		}
 		killed += kill_all(_metadata, variant->fn, variant->steps, &alive, hits);
 	}
 	sleep_for(3 * NSEC_PER_SEC);
-	slab = memory_of_kernel("SUnreclaim:") - slab;
-	percpu = memory_of_kernel("Percpu:") - percpu;
+	slab = file_number("/proc/meminfo", "SUnreclaim:") - slab;
+	percpu = file_number("/proc/meminfo", "Percpu:") - percpu;
 	ksft_print_msg("%d kills; slabs grew by %ld KiB, percpu by %ld KiB\n", killed, slab,
 		       percpu);
 	for (int i = 0; i < variant->steps; i++) {

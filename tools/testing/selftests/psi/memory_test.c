@@ -33,7 +33,6 @@
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_memory"
 #define LIMIT		(8UL << 20)
@@ -378,14 +377,13 @@ static void expect_queue(struct __test_metadata *_metadata, struct slow_disk *di
 			 struct worker *w, void (*use)(void *arg))
 {
 	struct reader *other = shared_memory(sizeof(*other));
-	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = other };
 	pid_t pid;
 
 	slow_disk_queue(disk, 1);
 	other->node = disk->node;
 	other->flags = O_DIRECT;
 	other->end = now_ns() + 1000 * NSEC_PER_SEC;
-	pid = load_start(&load);
+	pid = reader_start(other, 0);
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use);
 	load_stop(pid);

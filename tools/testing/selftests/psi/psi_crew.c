@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "psi_crew.h"
@@ -275,42 +274,4 @@ pid_t storm_task(const char *cgroup, const char *disk)
 	};
 
 	return load_start(&load);
-}
-
-/* ---- Tasks that wake each other ---- */
-
-void ping_pong_create(struct ping_pong *pp)
-{
-	for (int i = 0; i < 2; i++)
-		if (pipe2(pp->pipes[i], O_CLOEXEC))
-			psi_die("pipe: %s", strerror(errno));
-	for (int i = 0; i < 2; i++) {
-		pp->ends[i][0] = pp->pipes[i][0];
-		pp->ends[i][1] = pp->pipes[!i][1];
-	}
-}
-
-void ping_pong_forever(void *arg)
-{
-	int *fd = arg;
-	char byte;
-
-	while (read(fd[0], &byte, 1) == 1)
-		if (write(fd[1], &byte, 1) != 1)
-			break;
-}
-
-void ping_pong_begin(struct ping_pong *pp, int nr)
-{
-	while (nr--)
-		if (write(pp->pipes[0][1], "", 1) != 1)
-			psi_die("pipe: %s", strerror(errno));
-}
-
-void ping_pong_remove(struct ping_pong *pp)
-{
-	for (int i = 0; i < 2; i++) {
-		close(pp->pipes[i][0]);
-		close(pp->pipes[i][1]);
-	}
 }

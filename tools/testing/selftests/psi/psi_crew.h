@@ -62,17 +62,4 @@ void fork_forever(void *arg);
 void thread_forever(void *arg);
 void thrash_forever(void *arg);
 
-/* Two tasks that wake each other through pipes. */
-struct ping_pong {
-	int pipes[2][2];
-	int ends[2][2];
-};
-
-void ping_pong_create(struct ping_pong *pp);
-/* The @fn of each: @arg is one of the ends. */
-void ping_pong_forever(void *arg);
-/* Sends @nr bytes round. */
-void ping_pong_begin(struct ping_pong *pp, int nr);
-void ping_pong_remove(struct ping_pong *pp);
-
 #endif

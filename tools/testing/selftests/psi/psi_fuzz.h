@@ -17,10 +17,10 @@ __u64 fuzz_below(__u64 limit);
 /* ---- A log of the latest operations ---- */
 
 /* The log is in shared memory: the parent prints it if the child fails. */
-void story_begin(void);
-void __printf(1, 2) story_add(const char *fmt, ...);
-unsigned int story_length(void);
-void story_tell(void);
+void oplog_begin(void);
+void __printf(1, 2) oplog_add(const char *fmt, ...);
+unsigned int oplog_length(void);
+void oplog_print(void);
 /* A result contradicts the specification. Ends the process. */
 void __noreturn __printf(1, 2) fuzz_fail(const char *fmt, ...);
 
@@ -107,8 +107,6 @@ unsigned int write_expected(const struct target *target, const char *bytes, size
 			    size_t mapped);
 /* The result that a write had. */
 unsigned int write_result(ssize_t ret, int error, size_t len);
-
-void be_privileged(bool privileged);
 
 /* ---- Coverage, for a kernel with CONFIG_KCOV ---- */
 

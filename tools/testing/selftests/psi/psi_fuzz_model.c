@@ -21,13 +21,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "psi_fuzz.h"
@@ -604,7 +602,7 @@ static bool op_call(void)
 		return false;
 	call_choose(desc);
 	call_prepare(desc->file);
-	story_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
+	oplog_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
 		  in_child ? "child: " : "", what_names[call->what], desc->fd,
 		  names[desc->file->target.resource],
 		  desc->file->target.cgroup ? groups[desc->file->group].path : PSI_DIR,
@@ -627,7 +625,7 @@ static bool op_kill_holder(void)
 
 	if (!holder)
 		return false;
-	story_add("kill child %d", holder->pid);
+	oplog_add("kill child %d", holder->pid);
 	holder_end(holder);
 	return true;
 }
@@ -664,11 +662,11 @@ static bool op_open(void)
 	if (!desc || !file)
 		return false;
 	file_path(&groups[group], cgroup, resource, path, sizeof(path));
-	story_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
+	oplog_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
 	if (!privileged)
-		be_privileged(false);
+		set_cap_sys_resource(false, true);
 	fd = open(path, mode | O_CLOEXEC | O_NONBLOCK);
-	be_privileged(true);
+	set_cap_sys_resource(true, true);
 	if (fd < 0 && (there || errno != ENOENT))
 		fuzz_fail("open: %s", strerror(errno));
 	if (fd >= 0 && !there)
@@ -698,7 +696,7 @@ static bool op_dup(void)
 	if (!old || !desc)
 		return false;
 	desc->fd = fcntl(old->fd, F_DUPFD_CLOEXEC, 3);
-	story_add("dup of fd %d is %d", old->fd, desc->fd);
+	oplog_add("dup of fd %d is %d", old->fd, desc->fd);
 	if (desc->fd < 0)
 		fuzz_fail("dup: %s", strerror(errno));
 	desc->file = old->file;
@@ -712,7 +710,7 @@ static bool op_close(void)
 
 	if (!desc)
 		return false;
-	story_add("close fd %d", desc->fd);
+	oplog_add("close fd %d", desc->fd);
 	if (close(desc->fd))
 		fuzz_fail("close: %s", strerror(errno));
 	file_put(desc->file);
@@ -742,7 +740,7 @@ static bool op_epoll_add(void)
 	if (!item || !desc)
 		return false;
 	event.events = masks[fuzz_below(ARRAY_SIZE(masks))];
-	story_add("epoll: add fd %d for %#x as %u", desc->fd, event.events, event.data.u32);
+	oplog_add("epoll: add fd %d for %#x as %u", desc->fd, event.events, event.data.u32);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, desc->fd, &event))
 		fuzz_fail("epoll_ctl: %s", strerror(errno));
 	*item = (struct item) {
@@ -758,7 +756,7 @@ static bool op_epoll_wait(void)
 	bool told[NR_DESCS] = {};
 	int nr;
 
-	story_add("epoll_wait");
+	oplog_add("epoll_wait");
 	nr = epoll_wait(epoll_fd, events, ARRAY_SIZE(events), 0);
 	if (nr < 0)
 		fuzz_fail("epoll_wait: %s", strerror(errno));
@@ -802,7 +800,7 @@ static bool op_mkdir(void)
 		group->off = false;
 		memset(group->seen, 0, sizeof(group->seen));
 	}
-	story_add("mkdir %s", group->path);
+	oplog_add("mkdir %s", group->path);
 	if (!mkdir(group->path, 0755) == group->there)
 		fuzz_fail("mkdir: %s", group->there ? "done" : strerror(errno));
 	if (group->there && errno != EEXIST)
@@ -823,7 +821,7 @@ static bool op_rmdir(void)
 		error = ENOENT;
 	else if (has_children(group) || has_tasks(group))
 		error = EBUSY;
-	story_add("rmdir %s", group->path);
+	oplog_add("rmdir %s", group->path);
 	if (rmdir(group->path) ? errno != error : error)
 		fuzz_fail("rmdir: %s, must be %s", strerror(errno), strerror(error));
 	if (error)
@@ -852,7 +850,7 @@ static bool op_switch(void)
 
 	if (!*group->path)
 		return false;
-	story_add("%s: cgroup.pressure \"%s\"", group->path,
+	oplog_add("%s: cgroup.pressure \"%s\"", group->path,
 		  text_quote(texts[nr].text, strlen(texts[nr].text)));
 	found = cgroup_try_write(group->path, "cgroup.pressure", texts[nr].text);
 	if (found != error)
@@ -870,7 +868,7 @@ static bool op_read_switch(void)
 	struct group *group = &groups[present_group()];
 	char path[200], buf[16];
 
-	story_add("%s: read cgroup.pressure", group->path);
+	oplog_add("%s: read cgroup.pressure", group->path);
 	snprintf(path, sizeof(path), "%s/cgroup.pressure", group->path);
 	if (read_file(path, buf, sizeof(buf)) != 2 || strcmp(buf, group->off ? "0\n" : "1\n"))
 		fuzz_fail("cgroup.pressure: \"%s\"", buf);
@@ -911,7 +909,7 @@ static bool op_task(void)
 	load.fn = fns[fuzz_below(ARRAY_SIZE(fns))];
 	holder_begin(&task->holder, load_start(&load));
 	task->group = group;
-	story_add("task %d in %s", task->holder.pid, groups[group].path);
+	oplog_add("task %d in %s", task->holder.pid, groups[group].path);
 	return true;
 }
 
@@ -923,7 +921,7 @@ static bool op_move(void)
 
 	if (!task || !*groups[group].path)
 		return false;
-	story_add("move %d to %s", task->holder.pid, groups[group].path);
+	oplog_add("move %d to %s", task->holder.pid, groups[group].path);
 	snprintf(text, sizeof(text), "%d", task->holder.pid);
 	error = cgroup_try_write(groups[group].path, "cgroup.procs", text);
 	if (error != (groups[group].there ? 0 : ENOENT))
@@ -939,7 +937,7 @@ static bool op_kill(void)
 
 	if (!task)
 		return false;
-	story_add("kill %d", task->holder.pid);
+	oplog_add("kill %d", task->holder.pid);
 	holder_end(&task->holder);
 	return true;
 }
@@ -950,7 +948,7 @@ static bool op_sleep(void)
 
 	if (!fuzz_below(100))
 		ms = 3000;
-	story_add("sleep %llu ms", ms);
+	oplog_add("sleep %llu ms", ms);
 	sleep_for(ms * NSEC_PER_MSEC);
 	return true;
 }
@@ -994,16 +992,9 @@ static void step(void)
 	}
 }
 
-static int stat_of_root(const char *key)
+static int dying_cgroups(void)
 {
-	char buf[1024], *at;
-	int nr;
-
-	read_text(CGROUP_ROOT "/cgroup.stat", buf, sizeof(buf));
-	at = strstr(buf, key);
-	if (!at || sscanf(at + strlen(key), " %d", &nr) != 1)
-		psi_die("cgroup.stat has no %s", key);
-	return nr;
+	return file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants");
 }
 
 /* In this order, as descriptors may outlive groups and tasks. */
@@ -1046,7 +1037,7 @@ void fuzz_sequence(unsigned int nr_ops)
 	disk_node = disk.node;
 	call = shared_memory(sizeof(*call));
 	irq_accounted = psi_irq_accounted();
-	dying = stat_of_root("nr_dying_descendants");
+	dying = dying_cgroups();
 	cgroup_moves_are_fast();
 	cgroup_create(FUZZ_TOP, "");
 	groups[ROOT] = (struct group) { .there = true, .path = CGROUP_ROOT };
@@ -1071,10 +1062,10 @@ void fuzz_sequence(unsigned int nr_ops)
 	if (served)
 		fuzz_fail("a trigger is still served: %llu switches", served);
 	give_up = now_ns() + 20 * NSEC_PER_SEC;
-	while (stat_of_root("nr_dying_descendants") > dying) {
+	while (dying_cgroups() > dying) {
 		if (now_ns() > give_up)
 			fuzz_fail("cgroups are left: %d, at first %d",
-				  stat_of_root("nr_dying_descendants"), dying);
+				  dying_cgroups(), dying);
 		sleep_for(NSEC_PER_SEC / 10);
 	}
 	slow_disk_remove(&disk);

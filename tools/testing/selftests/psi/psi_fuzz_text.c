@@ -12,30 +12,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "psi_fuzz.h"
 
 #define PAGE	4096
 
-/* ---- Chance ---- */
+/* ---- Random numbers ---- */
 
-static __u64 chance_state;
+static __u64 random_state;
 
 void fuzz_seed(unsigned int seed)
 {
-	chance_state = 88172645463325252ULL ^ (seed * 0x9e3779b97f4a7c15ULL);
+	random_state = 88172645463325252ULL ^ (seed * 0x9e3779b97f4a7c15ULL);
 	for (int i = 0; i < 10; i++)
 		fuzz_below(2);
 }
 
 __u64 fuzz_below(__u64 limit)
 {
-	chance_state ^= chance_state << 13;
-	chance_state ^= chance_state >> 7;
-	chance_state ^= chance_state << 17;
-	return (chance_state >> 11) % limit;
+	return (random_u64(&random_state) >> 11) % limit;
 }
 
 /* ---- The log ---- */
@@ -43,41 +39,41 @@ __u64 fuzz_below(__u64 limit)
 #define LINES		20
 #define LINE_SIZE	200
 
-struct story {
+struct oplog {
 	unsigned int nr;
 	char line[LINES][LINE_SIZE];
 };
 
-static struct story *story;
+static struct oplog *oplog;
 
-void story_begin(void)
+void oplog_begin(void)
 {
-	if (!story)
-		story = shared_memory(sizeof(*story));
-	story->nr = 0;
+	if (!oplog)
+		oplog = shared_memory(sizeof(*oplog));
+	oplog->nr = 0;
 }
 
-void story_add(const char *fmt, ...)
+void oplog_add(const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(story->line[story->nr % LINES], LINE_SIZE, fmt, args);
+	vsnprintf(oplog->line[oplog->nr % LINES], LINE_SIZE, fmt, args);
 	va_end(args);
-	story->nr++;
+	oplog->nr++;
 }
 
-unsigned int story_length(void)
+unsigned int oplog_length(void)
 {
-	return story->nr;
+	return oplog->nr;
 }
 
-void story_tell(void)
+void oplog_print(void)
 {
-	unsigned int i = story->nr > LINES ? story->nr - LINES : 0;
+	unsigned int i = oplog->nr > LINES ? oplog->nr - LINES : 0;
 
-	for (; i < story->nr; i++)
-		ksft_print_msg("%u: %s\n", i + 1, story->line[i % LINES]);
+	for (; i < oplog->nr; i++)
+		ksft_print_msg("%u: %s\n", i + 1, oplog->line[i % LINES]);
 }
 
 void fuzz_fail(const char *fmt, ...)
@@ -88,7 +84,7 @@ void fuzz_fail(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	ksft_print_msg("after %u operations: %s\n", story->nr, text);
+	ksft_print_msg("after %u operations: %s\n", oplog->nr, text);
 	_exit(KSFT_FAIL);
 }
 
@@ -463,19 +459,4 @@ unsigned int write_result(ssize_t ret, int error, size_t len)
 		return WRITE_EOPNOTSUPP;
 	}
 	return WRITE_OTHER;
-}
-
-void be_privileged(bool privileged)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, data))
-		psi_die("capget: %s", strerror(errno));
-	if (privileged)
-		data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective |= CAP_TO_MASK(CAP_SYS_RESOURCE);
-	else
-		data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
-	if (syscall(SYS_capset, &header, data))
-		psi_die("capset: %s", strerror(errno));
 }

@@ -33,6 +33,15 @@ int reap(pid_t pid)
 	return status;
 }
 
+int reap_exit(pid_t pid)
+{
+	int status = reap(pid);
+
+	if (!WIFEXITED(status))
+		psi_die("a child died: wait status %#x", status);
+	return WEXITSTATUS(status);
+}
+
 static void load_child(const struct load *load, int ready)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -119,6 +128,67 @@ void spin_pair_stop(const pid_t pid[2])
 {
 	for (int i = 0; i < 2; i++)
 		load_stop(pid[i]);
+}
+
+void spin_for(void *ns)
+{
+	spin_until(now_ns() + *(__u64 *)ns);
+}
+
+/* ---- Loads that read a file, or wake each other ---- */
+
+void poll_file(void *arg)
+{
+	struct poller *poller = arg;
+	int fd = open_file(poller->path, O_RDONLY);
+	__u64 next = now_ns();
+	char buf[512];
+
+	while (!poller->end || now_ns() < poller->end) {
+		if (pread(fd, buf, sizeof(buf), 0) <= 0)
+			psi_die("%s: %s", poller->path, strerror(errno));
+		poller->reads++;
+		next += poller->period;
+		if (next < now_ns())
+			next = now_ns();
+		sleep_until(next);
+	}
+}
+
+void ping_pong_create(struct ping_pong *pp)
+{
+	for (int i = 0; i < 2; i++)
+		if (pipe2(pp->pipes[i], O_CLOEXEC))
+			psi_die("pipe: %s", strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		pp->ends[i][0] = pp->pipes[i][0];
+		pp->ends[i][1] = pp->pipes[!i][1];
+	}
+}
+
+void ping_pong_forever(void *arg)
+{
+	int *fd = arg;
+	char byte;
+
+	while (read(fd[0], &byte, 1) == 1)
+		if (write(fd[1], &byte, 1) != 1)
+			break;
+}
+
+void ping_pong_begin(const struct ping_pong *pp, int nr)
+{
+	while (nr--)
+		if (write(pp->pipes[0][1], "", 1) != 1)
+			psi_die("pipe: %s", strerror(errno));
+}
+
+void ping_pong_remove(const struct ping_pong *pp)
+{
+	for (int i = 0; i < 2; i++) {
+		close(pp->pipes[i][0]);
+		close(pp->pipes[i][1]);
+	}
 }
 
 /* ---- A reader that measures itself ---- */

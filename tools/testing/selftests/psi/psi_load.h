@@ -38,8 +38,10 @@ void load_wait(pid_t pid);
 
 /* fork() that ends the test on an error, after it flushed stdout. */
 pid_t fork_or_die(void);
-/* Reaps a child of any end; returns its wait status. */
+/* Reaps a child, however it ended; returns its wait status. */
 int reap(pid_t pid);
+/* Reaps a child that must exit; returns its exit status. */
+int reap_exit(pid_t pid);
 
 /* ---- Spinners ---- */
 
@@ -50,6 +52,43 @@ pid_t spin_idle_on(int cpu);
 /* Two spinners that share CPU 0, in @cgroup or in the one of the test. */
 void spin_pair_start(pid_t pid[2], const char *cgroup);
 void spin_pair_stop(const pid_t pid[2]);
+
+/* Spins for *@ns, then exits: @ns is a __u64. */
+void spin_for(void *ns);
+
+/**
+ * struct poller - a load that reads a file again and again
+ * @path: the file
+ * @period: time between two reads, in ns
+ * @end: when it stops; 0: never
+ * @reads: number of its reads
+ */
+struct poller {
+	const char *path;
+	__u64 period;
+	__u64 end;
+	__u64 reads;
+};
+
+/* @arg is a struct poller, in shared memory if the test wants @reads. */
+void poll_file(void *arg);
+
+/**
+ * struct ping_pong - two loads that wake each other through pipes
+ * @pipes: from one to the other, and back
+ * @ends: of each load
+ */
+struct ping_pong {
+	int pipes[2][2];
+	int ends[2][2];
+};
+
+void ping_pong_create(struct ping_pong *pp);
+/* The @fn of each load: @arg is its ends. */
+void ping_pong_forever(void *arg);
+/* Sends @nr bytes round. */
+void ping_pong_begin(const struct ping_pong *pp, int nr);
+void ping_pong_remove(const struct ping_pong *pp);
 
 /* ---- A reader that measures itself ---- */
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Pressure files: see psi_pressure.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "psi_util.h"
 
@@ -152,6 +154,38 @@ double psi_avg(const char *path, enum psi_avg avg)
 
 	psi_read(path, &psi);
 	return psi.some.avg[avg] / 100.0;
+}
+
+bool psi_reread(const char *path, int fd, bool seek, struct psi *psi)
+{
+	struct psi before, after;
+	char buf[512];
+	ssize_t len;
+
+	psi_read(path, &before);
+	if (seek && lseek(fd, 0, SEEK_SET))
+		psi_die("%s: lseek: %s", path, strerror(errno));
+	len = seek ? read(fd, buf, sizeof(buf)) : pread(fd, buf, sizeof(buf), 0);
+	psi_read(path, &after);
+	return len > 0 && !psi_parse(buf, len, psi) &&
+	       before.some.total <= psi->some.total && psi->some.total <= after.some.total &&
+	       before.full.total <= psi->full.total && psi->full.total <= after.full.total;
+}
+
+const char *psi_read_bytewise(const char *path)
+{
+	int fd = open_file(path, O_RDONLY);
+	struct psi psi;
+	size_t len = 0;
+	char buf[512];
+	ssize_t got;
+
+	while (len < sizeof(buf) && (got = read(fd, buf + len, 1)) == 1) {
+		len++;
+		sleep_for(NSEC_PER_MSEC);
+	}
+	close(fd);
+	return len == sizeof(buf) || got ? "it does not end" : psi_parse(buf, len, &psi);
 }
 
 bool psi_irq_accounted(void)

@@ -44,6 +44,15 @@ __u64 psi_some_ns(const char *path);
 __u64 psi_full_ns(const char *path);
 double psi_avg(const char *path, enum psi_avg avg);
 
+/*
+ * Reads an open file again, after a seek or by pread(). Returns whether its
+ * totals are between those of fresh descriptors before and after.
+ */
+bool psi_reread(const char *path, int fd, bool seek, struct psi *psi);
+
+/* Reads a file byte by byte, 1 ms apart. Returns what is wrong, or NULL. */
+const char *psi_read_bytewise(const char *path);
+
 /* Whether this kernel accounts interrupt time, which the file irq needs. */
 bool psi_irq_accounted(void);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A tree of cgroups, a timetable, and checks: see psi_tree.h. */
-#include <stdio.h>
 #include <sys/wait.h>
 
 #include "psi_tree.h"

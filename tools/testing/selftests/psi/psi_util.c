@@ -99,12 +99,12 @@ void *private_memory(size_t size)
 	return map_memory(size, MAP_PRIVATE);
 }
 
-__u64 random_next(__u64 *state, __u64 limit)
+__u64 random_u64(__u64 *state)
 {
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
-	return *state % limit;
+	return *state;
 }
 
 /* ---- Files ---- */

@@ -74,8 +74,8 @@ void *shared_memory(size_t size);
 /* Memory of this process; the first write to a page allocates it. */
 void *private_memory(size_t size);
 
-/* The next number of a xorshift generator, below @limit. */
-__u64 random_next(__u64 *state, __u64 limit);
+/* The next number of a xorshift generator. */
+__u64 random_u64(__u64 *state);
 
 /* ---- Files ---- */
 

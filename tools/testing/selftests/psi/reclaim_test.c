@@ -29,7 +29,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -195,25 +194,10 @@ static void ask_for_blocks(void *arg)
 	worker_end(w);
 }
 
-static unsigned long mem_available(void)
-{
-	unsigned long kb = 0;
-	char line[128];
-	FILE *file;
-
-	file = fopen("/proc/meminfo", "re");
-	while (file && !kb && fgets(line, sizeof(line), file))
-		sscanf(line, "MemAvailable: %lu", &kb);
-	if (!kb)
-		psi_die("/proc/meminfo: no MemAvailable");
-	fclose(file);
-	return kb << 10;
-}
-
 /* Sets @arg when the memory is locked, and keeps it. */
 static void lock_memory(void *arg)
 {
-	unsigned long available = mem_available();
+	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
 	bool *locked = arg;
 
 	if (available > ROOM && mlock(take(available - ROOM), available - ROOM))

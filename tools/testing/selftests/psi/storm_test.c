@@ -13,16 +13,10 @@
  *
  * Only real time makes this a test: in virtual time the CPUs take turns.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
-#include "psi_util.h"
 
 #define LATENCY		(5 * NSEC_PER_MSEC)
 
@@ -99,7 +93,6 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 		.top = DEEP,
 	};
 	pid_t pid[MAX_JOBS];
-	const char *found;
 	int nr = 0;
 
 	storm_events_begin();
@@ -112,10 +105,7 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 	EXPECT_LT(0, storm_events());
 	cgroup_write(DEEP, "cgroup.subtree_control", "-cpu -memory");
 	cgroup_create(PROBE, "");
-	found = find_leak_in(PROBE, self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak_in(PROBE, self->disk.node));
 }
 
 TEST_HARNESS_MAIN

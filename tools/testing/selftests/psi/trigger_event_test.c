@@ -45,7 +45,6 @@
 #define LATE_MS		100
 /* Removing a cgroup takes 25 ms if an instruction takes 64 ns. */
 #define AT_ONCE		(50 * NSEC_PER_MSEC)
-#define NO_TRIGGER	(POLLERR | POLLPRI)
 /* What poll() reports for a file without a poll function. */
 #define DEFAULT_MASK	(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
 
@@ -332,13 +331,14 @@ TEST_F(event, is_no_data_and_no_room_for_select)
 
 /* ---- epoll ---- */
 
-TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
+static void expect_one_report(struct __test_metadata *_metadata, const struct stalls *stalls, int fd,
+			      __u32 events)
 {
-	int epoll = epoll_on(self->fd, EPOLLPRI);
+	int epoll = epoll_on(fd, events);
 
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(0, epoll_events(epoll, 0));
-		make_event(&self->stalls);
+		make_event(stalls);
 		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
 		EXPECT_EQ(0, epoll_events(epoll, 0));
 		quiet_time();
@@ -346,18 +346,14 @@ TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
 	EXPECT_EQ(0, close(epoll));
 }
 
+TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
+{
+	expect_one_report(_metadata, &self->stalls, self->fd, EPOLLPRI);
+}
+
 TEST_F(event, is_reported_once_by_an_edge_triggered_epoll)
 {
-	int epoll = epoll_on(self->fd, EPOLLPRI | EPOLLET);
-
-	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ(0, epoll_events(epoll, 0));
-		make_event(&self->stalls);
-		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
-		EXPECT_EQ(0, epoll_events(epoll, 0));
-		quiet_time();
-	}
-	EXPECT_EQ(0, close(epoll));
+	expect_one_report(_metadata, &self->stalls, self->fd, EPOLLPRI | EPOLLET);
 }
 
 TEST_F(event, is_reported_by_a_oneshot_epoll_until_it_is_asked_for_again)
@@ -558,7 +554,6 @@ static int poll_in_a_child(int fd, bool exec)
 	static char * const argv[] = { "psi", NULL };
 	char variable[64];
 	char * const env[] = { variable, NULL };
-	int status;
 	pid_t pid;
 
 	snprintf(variable, sizeof(variable), POLL_VARIABLE "=%d", fd);
@@ -570,9 +565,7 @@ static int poll_in_a_child(int fd, bool exec)
 		execve("/proc/self/exe", argv, env);
 		psi_die("exec: %s", strerror(errno));
 	}
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("the child died");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 TEST_F(event, is_shared_by_a_child)
@@ -886,13 +879,12 @@ TEST_F(death, is_for_good)
 
 TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
 {
-	const struct load load = { .cgroup = GROUP, .fn = spin };
-	pid_t pid[2] = { load_start(&load), load_start(&load) };
 	int fd = trigger_arm(GROUP "/cpu.pressure", "some 10000 500000");
+	pid_t spinner[2];
 
+	spin_pair_start(spinner, GROUP);
 	EXPECT_TRUE(trigger_fired(fd, 1000));
-	load_stop(pid[0]);
-	load_stop(pid[1]);
+	spin_pair_stop(spinner);
 	variant->end();
 	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
 	for (int i = 0; i < 3; i++)
@@ -910,7 +902,7 @@ TEST(switch_of_a_parent_leaves_its_children_alone)
 	cpus_use(1);
 	stalls_create(&stalls, "psi_event", 100 * NSEC_PER_MSEC);
 	cgroup_create(GROUP, "+io");
-	cgroup_create(child, "+io");
+	cgroup_create(child, "");
 	cgroup_write(child, "cgroup.procs", "0");
 	fd = trigger_arm(GROUP "/child/io.pressure", TRIGGER);
 	cgroup_write(GROUP, "cgroup.pressure", "0");

@@ -18,13 +18,7 @@
  *
  * The values are also printed as "row: ...", for ci/exactness.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,11 +94,8 @@ FIXTURE_TEARDOWN(trigger)
 
 static int arm(const char *path, bool user, __u64 threshold, __u64 window)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "some %llu %llu", threshold / NSEC_PER_USEC,
-		 window / NSEC_PER_USEC);
-	return user ? trigger_arm_user(path, text) : trigger_arm(path, text);
+	return trigger_arm_as(user, path, "some %llu %llu", threshold / NSEC_PER_USEC,
+			      window / NSEC_PER_USEC);
 }
 
 /* How long an event for earlier stall may still come, in ms. */
@@ -487,23 +478,6 @@ TEST_F_TIMEOUT(trigger, in_a_crowd_counts_all_of_the_first_stall, 120)
 	stalls_remove(&slow);
 }
 
-static void read_file_at_10_khz(void *arg)
-{
-	int fd = open(arg, O_RDONLY | O_CLOEXEC);
-	__u64 next = now_ns();
-	char buf[512];
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	for (;;) {
-		if (pread(fd, buf, sizeof(buf), 0) <= 0)
-			psi_die("the reader cannot read");
-		next += 100 * NSEC_PER_USEC;
-		if (next < now_ns())
-			next = now_ns();
-		sleep_until(next);
-	}
-}
-
 /*
  * 0.2 s of stall every second. The threshold of 0.3 s in 3 s is reached after
  * 1.2 s, then again in every quiet time: 7 events in 20 s.
@@ -547,8 +521,9 @@ FIXTURE_VARIANT_ADD(neighbour, a_reader_at_10_khz) {
 
 FIXTURE_SETUP(neighbour)
 {
-	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
-				   .arg = PSI_IO };
+	struct poller poller = { .path = PSI_IO, .period = 100 * NSEC_PER_USEC };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = poll_file,
+				   .arg = &poller };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -571,8 +546,7 @@ TEST_F_TIMEOUT(neighbour, changes_nothing, 120)
 	__u64 next;
 
 	if (variant->text)
-		other = variant->other_user ? trigger_arm_user(PSI_IO, variant->text) :
-			trigger_arm(PSI_IO, variant->text);
+		other = trigger_arm_as(variant->other_user, PSI_IO, "%s", variant->text);
 	sleep_for(5 * NSEC_PER_SEC);
 	fd = trigger_arm(PSI_IO, "some 300000 3000000");
 	next = now_ns();
@@ -617,8 +591,9 @@ FIXTURE_VARIANT_ADD(reader, at_10_khz) {
 
 FIXTURE_SETUP(reader)
 {
-	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
-				   .arg = PSI_CPU };
+	struct poller poller = { .path = PSI_CPU, .period = 100 * NSEC_PER_USEC };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = poll_file,
+				   .arg = &poller };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -678,11 +653,6 @@ FIXTURE_TEARDOWN(hog)
 	cpus_use(cpus_possible());
 }
 
-static void hog_cpu(void *arg)
-{
-	spin_until(now_ns() + *(__u64 *)arg);
-}
-
 /*
  *      hog       FIFO   |runs for N seconds                |ends
  *      starved   OTHER  |waits                             |runs
@@ -693,7 +663,7 @@ static void hog_cpu(void *arg)
 TEST_F_TIMEOUT(hog, does_not_hide_the_stall_that_it_made, 120)
 {
 	__u64 duration = variant->duration;
-	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = hog_cpu,
+	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = spin_for,
 				   .arg = &duration };
 	int fd = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
 	int calm = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
@@ -739,21 +709,6 @@ static const struct armed on_cpu[] = {
 	{ GROUP "/cpu.pressure", "full 50000 2000000", true },
 };
 
-/* Interrupts of the local timers so far. */
-static __u64 timer_interrupts(void)
-{
-	char buf[16384], *at;
-	ssize_t len;
-
-	len = read_file("/proc/interrupts", buf, sizeof(buf));
-	if (len < 0)
-		psi_die("/proc/interrupts: %s", strerror(errno));
-	at = strstr(buf, "LOC:");
-	if (!at)
-		psi_die("/proc/interrupts has no line LOC");
-	return strtoull(at + 4, NULL, 10);
-}
-
 /**
  * struct cost - work of the kernel
  * @switches: to its threads
@@ -769,9 +724,9 @@ static struct cost cost_of_idling(__u64 ns)
 	struct cost cost;
 
 	cost.switches = kthread_switches();
-	cost.interrupts = timer_interrupts();
+	cost.interrupts = file_number("/proc/interrupts", "LOC:");
 	sleep_for(ns);
-	cost.interrupts = timer_interrupts() - cost.interrupts;
+	cost.interrupts = file_number("/proc/interrupts", "LOC:") - cost.interrupts;
 	cost.switches = kthread_switches() - cost.switches;
 	return cost;
 }
@@ -810,8 +765,7 @@ FIXTURE_TEARDOWN(cost)
 static void arm_all(int *fd, const struct armed *armed, int nr)
 {
 	for (int i = 0; i < nr; i++)
-		fd[i] = armed[i].user ? trigger_arm_user(armed[i].path, armed[i].text) :
-			trigger_arm(armed[i].path, armed[i].text);
+		fd[i] = trigger_arm_as(armed[i].user, armed[i].path, "%s", armed[i].text);
 }
 
 static void expect_cost(struct __test_metadata *_metadata, const char *when,

@@ -42,13 +42,11 @@
  * PSI_SEED=N in the environment makes other plans.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -85,10 +83,7 @@ static void random_start(__u64 more)
 
 static __u64 random_below(__u64 limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return random_u64(&random_state) % limit;
 }
 
 static __u64 random_between(__u64 low, __u64 high)
@@ -801,8 +796,7 @@ static void trigger_start(struct trigger *trigger, int epoll)
 
 	snprintf(text, sizeof(text), "%s %llu %llu", trigger->full ? "full" : "some",
 		 trigger->threshold / NSEC_PER_USEC, trigger->window / NSEC_PER_USEC);
-	trigger->fd = trigger->user ? trigger_open_user(trigger->path) :
-		      trigger_open(trigger->path);
+	trigger->fd = trigger_open_as(trigger->user, trigger->path);
 	trigger->arm_begin = now_ns();
 	if (trigger_write(trigger->fd, text, strlen(text) + 1))
 		psi_die("%s: cannot arm \"%s\"", trigger->path, text);

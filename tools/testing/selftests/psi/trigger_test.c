@@ -16,14 +16,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -32,7 +28,6 @@
 #define GROUP		CGROUP_ROOT "/psi_trigger"
 #define GROUP_FILE(x)	GROUP "/" x ".pressure"
 #define GOOD		"some 50000 1000000"
-#define NO_TRIGGER	(POLLERR | POLLPRI)
 
 /* ---- The text ---- */
 
@@ -356,85 +351,49 @@ static const char * const window_paths[] = { PSI_IO, PSI_MEMORY, GROUP_FILE("io"
 	for (size_t __i = 0; __i < ARRAY_SIZE(window_paths) &&		\
 	     (path = window_paths[__i]); __i++)
 
-static void drop_capability(int cap)
+/* Opens and writes each file as root or as an ordinary user. */
+static void check_window(struct __test_metadata *_metadata, const char *text, bool user_opens,
+			 bool user_writes, int error)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	const char *path;
 
-	if (syscall(SYS_capget, &header, data))
-		psi_die("capget: %s", strerror(errno));
-	data[CAP_TO_INDEX(cap)].effective &= ~CAP_TO_MASK(cap);
-	data[CAP_TO_INDEX(cap)].permitted &= ~CAP_TO_MASK(cap);
-	if (syscall(SYS_capset, &header, data))
-		psi_die("capset: %s", strerror(errno));
+	for_each_path(path) {
+		int fd = trigger_open_as(user_opens, path);
+
+		ASSERT_EQ(0, seteuid(user_writes ? USER : 0));
+		EXPECT_EQ(error, trigger_set(fd, text)) {
+			TH_LOG("%s", path);
+		}
+		EXPECT_EQ(error ? 0 : EBUSY, trigger_set(fd, WINDOW("2000000")));
+		ASSERT_EQ(0, seteuid(0));
+		EXPECT_EQ(0, close(fd));
+	}
 }
 
 TEST_F(window, is_for_whoever_opens_with_the_capability)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open(path);
-		EXPECT_EQ(0, trigger_set(fd, variant->text));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, false, false, 0);
 }
 
 TEST_F(window, is_limited_for_an_ordinary_user)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open_user(path);
-		ASSERT_EQ(0, seteuid(USER));
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text)) {
-			TH_LOG("%s", path);
-		}
-		EXPECT_EQ(variant->user ? 0 : EBUSY, trigger_set(fd, WINDOW("2000000")));
-		ASSERT_EQ(0, seteuid(0));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, true, true, variant->user);
 }
 
 TEST_F(window, is_limited_for_root_without_the_capability)
 {
-	const char *path;
-	int fd;
-
-	drop_capability(CAP_SYS_RESOURCE);
-	for_each_path(path) {
-		fd = trigger_open(path);
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
-		EXPECT_EQ(0, close(fd));
-	}
+	set_cap_sys_resource(false, false);
+	check_window(_metadata, variant->text, false, false, variant->user);
 }
 
 TEST_F(window, is_that_of_the_opener_when_root_writes)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open_user(path);
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, true, false, variant->user);
 }
 
 TEST_F(window, is_that_of_the_opener_when_a_user_writes)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open(path);
-		ASSERT_EQ(0, seteuid(USER));
-		EXPECT_EQ(0, trigger_set(fd, variant->text));
-		ASSERT_EQ(0, seteuid(0));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, false, true, 0);
 }
 
 /*
@@ -443,10 +402,8 @@ TEST_F(window, is_that_of_the_opener_when_a_user_writes)
  */
 static int write_in_a_namespace(const char *path, const char *text)
 {
-	int status;
-	pid_t pid;
+	pid_t pid = fork_or_die();
 
-	pid = fork_or_die();
 	if (!pid) {
 		if (setresuid(USER, USER, USER))
 			psi_die("setresuid: %s", strerror(errno));
@@ -454,9 +411,7 @@ static int write_in_a_namespace(const char *path, const char *text)
 			psi_die("unshare: %s", strerror(errno));
 		_exit(trigger_set(trigger_open(path), text));
 	}
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("the writer died");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 TEST_F(window, is_limited_for_root_of_a_child_user_namespace)

@@ -9,9 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -36,9 +34,7 @@ static void watch_start(struct watch *watch, const char *path, const char *trigg
 
 	if (pipe(out))
 		psi_die("pipe: %s", strerror(errno));
-	watch->pid = fork();
-	if (watch->pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	watch->pid = fork_or_die();
 	if (!watch->pid) {
 		dup2(out[1], STDOUT_FILENO);
 		dup2(out[1], STDERR_FILENO);
@@ -72,19 +68,15 @@ static bool said_something(struct watch *watch)
 /* Returns the exit status. */
 static int watch_end(struct watch *watch)
 {
-	int status;
-
 	fclose(watch->out);
-	if (waitpid(watch->pid, &status, 0) != watch->pid || !WIFEXITED(status))
-		psi_die("psi_watch did not exit");
-	return WEXITSTATUS(status);
+	return reap_exit(watch->pid);
 }
 
 TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
 {
 	struct watch watch;
 	struct psi psi;
-	pid_t a, b;
+	pid_t spinner[2];
 
 	cpus_use(1);
 	watch_start(&watch, PSI_CPU, "some 500000 2000000", "2");
@@ -93,8 +85,7 @@ TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
 	sleep_for(10 * NSEC_PER_SEC);
 	EXPECT_FALSE(said_something(&watch));
 
-	a = spin_on(0);
-	b = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	for (int i = 0; i < 2; i++) {
 		char text[512];
 		size_t len;
@@ -104,8 +95,7 @@ TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
 		len += snprintf(text + len, 256, "%s", next_line(&watch));
 		EXPECT_EQ(NULL, psi_parse(text, len, &psi));
 	}
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_EQ(0, watch_end(&watch));
 	cpus_use(cpus_possible());
 }

@@ -28,7 +28,6 @@
  * includes their waits. The rest is for begin and end of the measurement on a
  * busy host.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/mman.h>
@@ -36,7 +35,6 @@
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	1.0
@@ -147,13 +145,11 @@ static double weigh(const struct cpu_shares *shares, double stalled0, double sta
 static int arm_for(double percent, bool user)
 {
 	int seconds = user ? 2 : 1;
-	char text[64];
 
 	if (percent <= 0 || percent >= 100)
 		return -1;
-	snprintf(text, sizeof(text), "some %d %d", (int)(percent * 10000 * seconds),
-		 1000000 * seconds);
-	return user ? trigger_arm_user(PSI_CPU, text) : trigger_arm(PSI_CPU, text);
+	return trigger_arm_as(user, PSI_CPU, "some %d %d", (int)(percent * 10000 * seconds),
+			      1000000 * seconds);
 }
 
 /* Whether there is no trigger, or it fired as it should; closes it. */
@@ -225,16 +221,6 @@ static void burst(void *arg)
 	}
 }
 
-static void read_at_50_hz(void *arg)
-{
-	struct psi psi;
-
-	for (__u64 next = now_ns();; next += 20 * NSEC_PER_MSEC) {
-		sleep_until(next);
-		psi_read(PSI_CPU, &psi);
-	}
-}
-
 #define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
 #define PERIODS		8
 
@@ -269,11 +255,13 @@ struct bursts {
  */
 static void stall_next_to_bursts(bool read, struct bursts *result)
 {
+	struct poller poller = { .path = PSI_CPU, .period = 20 * NSEC_PER_MSEC };
 	const struct load reader = {
 		.cpu = 1,
 		.policy = SCHED_FIFO,
 		.prio = 40,
-		.fn = read_at_50_hz,
+		.fn = poll_file,
+		.arg = &poller,
 	};
 	__u64 phase, total, start[2], end[2];
 	const struct load bursts = { .cpu = 1, .fn = burst, .arg = &phase };
@@ -447,8 +435,6 @@ struct io_shares {
 static void measure_io(const char *node, int cpu, struct io_shares *shares)
 {
 	struct reader *reader = shared_memory(sizeof(*reader));
-	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = reader };
-	cpu_set_t set;
 	pid_t pid;
 
 	*reader = (struct reader){
@@ -457,11 +443,9 @@ static void measure_io(const char *node, int cpu, struct io_shares *shares)
 		.begin = now_ns() + 5 * NSEC_PER_SEC / 2,
 		.end = now_ns() + 7 * NSEC_PER_SEC,
 	};
-	pid = load_start(&load);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
-		psi_die("sched_setaffinity: %s", strerror(errno));
+	pid = reader_start(reader, 0);
+	if (try_pin(pid, cpu))
+		psi_die("CPU %d takes no task", cpu);
 	load_wait(pid);
 	shares->some = 100.0 * reader->some / reader->elapsed;
 	shares->full = 100.0 * reader->full / reader->elapsed;
