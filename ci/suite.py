@@ -30,7 +30,7 @@ VIRTUAL = (
     ("cgroup-state", "cgroup_state_test"),
     ("cgroup-move", "cgroup_move_test"),
     ("cgroup-toggle", "cgroup_toggle_test"),
-    ("exact-fast", "exact_test -f full_stall -f idle_machine", "--shift", "2"),
+    ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
     ("exact-steady", "exact_test -f steady", "--shift", "4"),
     ("exact", "exact_test -f starvation"),
     ("trigger", "trigger_test"),

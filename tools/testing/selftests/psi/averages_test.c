@@ -202,7 +202,7 @@ TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
  * No task reads for two minutes, and the missed periods decay all the same. The
  * end of the load is in the first of them.
  */
-TEST_F_TIMEOUT(response, to_silence_is_the_same_whether_read_or_not, 400)
+TEST_F_TIMEOUT(response, to_idleness_is_the_same_without_readers, 400)
 {
 	double rest;
 
@@ -219,7 +219,7 @@ TEST_F_TIMEOUT(response, to_silence_is_the_same_whether_read_or_not, 400)
 }
 
 /* The second stall is sampled on the same grid of periods as the first. */
-TEST_F_TIMEOUT(response, to_a_second_step_starts_from_what_is_left, 400)
+TEST_F_TIMEOUT(response, to_a_second_step_starts_from_the_decayed_average, 400)
 {
 	double rest;
 

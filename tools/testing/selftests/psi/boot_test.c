@@ -65,7 +65,7 @@ static bool booted_with(const char *parameter)
 
 TEST(proc_pressure_exists_exactly_when_psi_is_on)
 {
-	ksft_print_msg("psi is meant to be %s\n", psi_on() ? "on" : "off");
+	ksft_print_msg("psi must be %s\n", psi_on() ? "on" : "off");
 	EXPECT_EQ(psi_on(), access(PSI_DIR, F_OK) == 0);
 	EXPECT_EQ(psi_on(), access(PSI_CPU, F_OK) == 0);
 	EXPECT_EQ(psi_on(), access(PSI_MEMORY, F_OK) == 0);
@@ -144,7 +144,7 @@ static void expect_irq(struct __test_metadata *_metadata, int fd)
 	}
 }
 
-TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
+TEST(irq_has_text_exactly_when_interrupt_time_is_accounted)
 {
 	int fd;
 
@@ -159,7 +159,7 @@ TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
+TEST(irq_of_a_cgroup_has_text_exactly_when_interrupt_time_is_accounted)
 {
 	int fd;
 

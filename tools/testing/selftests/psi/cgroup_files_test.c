@@ -147,7 +147,7 @@ TEST_F(file, does_not_open_for_writing_without_privileges)
 }
 
 /* A service manager gives the file to the user of the service. */
-TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
+TEST_F(file, opens_for_writing_for_its_owner)
 {
 	char name[256], buf[512];
 	int fd;
@@ -189,7 +189,7 @@ TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
 }
 
 /* Kernfs completes an empty write before PSI sees it. */
-TEST_F(file, takes_an_empty_write_for_done)
+TEST_F(file, accepts_an_empty_write)
 {
 	int fd;
 
@@ -213,7 +213,7 @@ static void expect_dead(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(POLLERR | POLLPRI, pollfd.revents);
 }
 
-TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
+TEST_F(file, open_when_switched_off_never_works_again)
 {
 	char buf[512];
 	int fd, new;
@@ -236,7 +236,7 @@ TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
 	EXPECT_EQ(0, close(new));
 }
 
-TEST_F(file, open_when_the_cgroup_is_removed_is_dead)
+TEST_F(file, open_when_the_cgroup_is_removed_never_works_again)
 {
 	char buf[512];
 	int fd;
@@ -252,7 +252,7 @@ TEST_F(file, open_when_the_cgroup_is_removed_is_dead)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(file, open_when_the_cgroup_is_removed_while_switched_off_is_dead)
+TEST_F(file, open_when_a_switched_off_cgroup_is_removed_never_works_again)
 {
 	int fd;
 
@@ -399,7 +399,7 @@ TEST_F(tree, has_the_files_whatever_controllers_are_on)
 }
 
 /* Nothing stalls, so the two texts must be equal. */
-TEST_F(tree, root_has_the_very_text_of_the_system)
+TEST_F(tree, root_has_the_same_text_as_the_system)
 {
 	static const char * const names[] = { "cpu", "memory", "io" };
 	char path[256], a[512], b[512];
@@ -465,7 +465,7 @@ TEST_F(tree, switch_that_is_off_does_not_reach_new_children)
 	EXPECT_EQ(nr_files(), files_in(CHILD "/new"));
 }
 
-TEST_F(tree, switch_that_is_off_takes_new_controllers)
+TEST_F(tree, switch_that_is_off_allows_new_controllers)
 {
 	cgroup_write(CHILD, "cgroup.pressure", "0");
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory");
@@ -516,7 +516,7 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 }
 
 /* The switch, like the files, works for a user who owns it. */
-TEST_F(tree, switch_works_for_the_user_it_was_given_to)
+TEST_F(tree, switch_works_for_its_owner)
 {
 	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(EACCES, cgroup_try_write(CHILD, "cgroup.pressure", "0"));

@@ -31,8 +31,6 @@
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
 
-#define IO_SLACK	(50 * MSEC)
-
 FIXTURE(tree) {
 	struct timetable t;
 };
@@ -227,7 +225,7 @@ TEST_F(tree, task_that_moves_in_a_memory_stall_takes_it_along)
 	timetable_end(&self->t, task->stall_begin + 4 * SEC);
 	ASSERT_LT(moved, task->stall_end);
 	second = task->stall_end - moved;
-	ksft_print_msg("moved after %.6f s, held back for another %.6f s\n",
+	ksft_print_msg("moved after %.6f s, throttled for another %.6f s\n",
 		       (moved - self->t.begin) / 1e9, second / 1e9);
 	EXPECT_TRUE(throttled_is(view, AX, moved - self->t.begin, awake));
 	EXPECT_TRUE(stall_is(view, B, RES_MEMORY, second, second, SLACK));
@@ -362,39 +360,39 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
  * @into: the cgroup of the child
  * @span: when the child runs
  */
-struct mother {
+struct forker {
 	__u64 at;
 	const char *into;
 	struct span span;
 };
 
-static void give_birth(void *arg)
+static void fork_into(void *arg)
 {
-	const struct mother *mother = arg;
+	const struct forker *forker = arg;
 
 	pid_t pid;
 
-	sleep_until(mother->at);
-	pid = cgroup_fork(mother->into);
+	sleep_until(forker->at);
+	pid = cgroup_fork(forker->into);
 	if (pid < 0)
 		psi_die("clone3: %s", strerror(errno));
 	if (!pid)
-		spin_span((void *)&mother->span);
+		spin_span((void *)&forker->span);
 	sleep_forever();
 }
 
-TEST_F(tree, task_born_in_another_cgroup_is_none_of_its_parents)
+TEST_F(tree, task_forked_into_another_cgroup_counts_there_only)
 {
 	struct span starve = { self->t.begin + 100 * MSEC, self->t.begin + 900 * MSEC };
 	const struct view *view = &self->t.view;
-	struct mother mother = {
+	struct forker forker = {
 		.at = self->t.begin,
 		.into = tree_path[B],
 		.span = { self->t.begin + 50 * MSEC, self->t.begin + 901 * MSEC },
 	};
 
 	start_hog(&starve);
-	load_in(AXD, give_birth, &mother);
+	load_in(AXD, fork_into, &forker);
 	timetable_begin(&self->t);
 	timetable_end(&self->t, starve.end);
 	EXPECT_TRUE(stall_is(view, B, RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
@@ -461,7 +459,7 @@ FIXTURE_TEARDOWN(wanderer)
 	cpus_use(cpus_possible());
 }
 
-static void nap(void *arg)
+static void run_and_nap(void *arg)
 {
 	const struct span *span = arg;
 
@@ -483,7 +481,7 @@ static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r, 
 	if (r == RES_MEMORY)
 		return load_in(AX, thrash, &self->thrasher);
 	load_start(&stranger);
-	return load_in(AX, naps ? nap : spin_span, &self->span);
+	return load_in(AX, naps ? run_and_nap : spin_span, &self->span);
 }
 
 /*

@@ -38,8 +38,6 @@
 #include "psi_tree.h"
 #include "psi_trigger.h"
 
-#define IO_SLACK	(50 * MSEC)
-
 FIXTURE(tree) {
 	struct timetable t;
 };
@@ -155,7 +153,7 @@ TEST_F(tree, task_that_waits_for_a_stranger_fires_a_trigger_of_its_cgroup)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, siblings_that_wait_for_each_other_are_some_of_their_parent)
+TEST_F(tree, siblings_that_wait_for_each_other_are_a_some_stall_of_their_parent)
 {
 	struct worker w[] = { { .group = AX }, { .group = AY } };
 	const struct view *view = &self->t.view;
@@ -170,7 +168,7 @@ TEST_F(tree, siblings_that_wait_for_each_other_are_some_of_their_parent)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, task_of_a_cgroup_and_one_below_it_are_of_one_domain)
+TEST_F(tree, waits_of_a_cgroup_and_of_one_below_add_up_in_the_upper)
 {
 	struct worker w[] = { { .group = A }, { .group = AXD } };
 	const struct view *view = &self->t.view;
@@ -185,7 +183,7 @@ TEST_F(tree, task_of_a_cgroup_and_one_below_it_are_of_one_domain)
 /*
  * Of the two tasks in x one always waits; both wait while the task in y runs.
  */
-TEST_F(tree, two_tasks_next_to_a_stranger_are_full_while_it_runs)
+TEST_F(tree, two_tasks_beside_a_stranger_are_a_full_stall_while_it_runs)
 {
 	struct worker w[] = { { .group = AX }, { .group = AX }, { .group = AY } };
 	const struct view *view = &self->t.view;
@@ -199,7 +197,7 @@ TEST_F(tree, two_tasks_next_to_a_stranger_are_full_while_it_runs)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, tasks_that_sleep_and_meet_now_and_then)
+TEST_F(tree, waits_of_siblings_that_sometimes_compete_add_up_in_their_parent)
 {
 	struct worker w[] = {
 		{ .group = AX, .run = 85 * MSEC, .sleep = 65 * MSEC },
@@ -217,7 +215,7 @@ TEST_F(tree, tasks_that_sleep_and_meet_now_and_then)
 
 /* ---- io ---- */
 
-TEST_F(tree, io_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+TEST_F(tree, io_beside_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct span *span = &sleeper->span;
@@ -287,7 +285,7 @@ TEST_F(tree, io_of_siblings_is_counted_once_by_their_parent)
 
 /* ---- memory ---- */
 
-TEST_F(tree, task_held_back_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+TEST_F(tree, task_throttled_beside_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
 {
 	const struct view *view = &self->t.view;
 	struct span span = { self->t.begin, self->t.begin + 8 * SEC };
@@ -302,7 +300,7 @@ TEST_F(tree, task_held_back_next_to_a_sibling_that_runs_is_full_of_its_own_cgrou
 	ASSERT_LT(0, task->stall_end);
 	elapsed = task->stall_end - self->t.begin;
 	awake = task_awake_ns(pid);
-	ksft_print_msg("held back for %.6f s, of which awake %.6f s\n", elapsed / 1e9, awake / 1e9);
+	ksft_print_msg("throttled for %.6f s, of which awake %.6f s\n", elapsed / 1e9, awake / 1e9);
 	EXPECT_TRUE(throttled_is(view, AX, elapsed, awake));
 	for (enum group g = TOP; g <= A; g++) {
 		EXPECT_TRUE(value_is("some", g, RES_MEMORY, elapsed - awake - SLACK,
@@ -423,7 +421,7 @@ static void expect_fresh(struct __test_metadata *_metadata, const char *path)
 	}
 }
 
-TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
+TEST_F(tree, new_cgroup_starts_from_zero_beside_a_load)
 {
 	struct span span = { self->t.begin, self->t.begin + 6 * SEC };
 	char path[64];
@@ -447,7 +445,7 @@ TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
  * A stall after a minute of idleness: at no moment does the total exceed the
  * stall so far, and no average contains more than one sample of it.
  */
-TEST_F_TIMEOUT(tree, cgroup_that_slept_for_long_starts_where_its_first_stall_does, 120)
+TEST_F_TIMEOUT(tree, total_of_an_idle_cgroup_starts_to_grow_with_its_first_stall, 120)
 {
 	struct span starve, victim;
 	double sample, total;
@@ -506,29 +504,29 @@ TEST_F(tree, stall_of_a_cgroup_that_is_removed_stays_in_its_parent)
  * stalls, so the mean of seven readings is the pressure. After 480 s, 0.0003 of
  * the distance from the start value are left.
  */
-#define BEAT		(2800 * MSEC)
+#define STALL_PERIOD		(2800 * MSEC)
 #define STALL		(10 * MSEC)
 
-static void beat(void *arg)
+static void stall_periodically(void *arg)
 {
 	prctl(PR_SET_TIMERSLACK, 1);
-	for (__u64 next = *(__u64 *)arg;; next += BEAT) {
+	for (__u64 next = *(__u64 *)arg;; next += STALL_PERIOD) {
 		sleep_until(next);
 		spin_until(next + STALL);
 	}
 }
 
-TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
+TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_an_exact_average, 1000)
 {
 	__u64 begin = self->t.begin + SEC;
 	const struct load stranger = { .policy = SCHED_FIFO, .prio = 20, .cgroup = STRANGER,
-				       .fn = beat, .arg = &begin };
+				       .fn = stall_periodically, .arg = &begin };
 	const struct view *view = &self->t.view;
 	double mean = 0, total, oracle;
 	struct psi psi;
 	pid_t pid;
 
-	pid = load_in(AXD, beat, &begin);
+	pid = load_in(AXD, stall_periodically, &begin);
 	load_start(&stranger);
 	timetable_begin(&self->t);
 	oracle = task_wait_ns(pid);

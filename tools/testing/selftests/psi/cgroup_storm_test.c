@@ -56,9 +56,9 @@ static const char * const files[] = { "cpu.pressure", "memory.pressure", "io.pre
  * @task: tasks that workers move and kill
  * @thread: threads that workers move
  * @moves: number of moves, about, as no lock protects the counters
- * @births: of forks into another cgroup
- * @switches: of writes to cgroup.pressure
- * @removals: of removed cgroups
+ * @forks: number of forks into another cgroup
+ * @switches: number of writes to cgroup.pressure
+ * @removals: number of removed cgroups
  */
 struct common {
 	__u64 begin;
@@ -67,24 +67,24 @@ struct common {
 	pid_t task[NR_TASKS];
 	pid_t thread[NR_THREADS];
 	unsigned long moves;
-	unsigned long births;
+	unsigned long forks;
 	unsigned long switches;
 	unsigned long removals;
 };
 
 static struct common *common;
 
-static bool over(void)
+static bool storm_ended(void)
 {
 	return now_ns() >= common->end;
 }
 
-static const char *some_slot(void)
+static const char *random_slot(void)
 {
 	return slots[storm_chance(ARRAY_SIZE(slots))];
 }
 
-static bool try_write(const char *cgroup, const char *file, const char *text)
+static bool group_try_write(const char *cgroup, const char *file, const char *text)
 {
 	int error = cgroup_try_write(cgroup, file, text);
 
@@ -104,13 +104,13 @@ static void empty(const char *path)
 	if (read_file(name, list, sizeof(list)) < 0)
 		return;
 	for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
-		common->moves += try_write(some_slot(), "cgroup.procs", pid);
+		common->moves += group_try_write(random_slot(), "cgroup.procs", pid);
 }
 
 static void make_and_remove(void *arg)
 {
-	while (!over()) {
-		const char *path = some_slot();
+	while (!storm_ended()) {
+		const char *path = random_slot();
 
 		if (storm_chance(2)) {
 			if (mkdir(path, 0755) && errno != EEXIST && !storm_is_gone(errno))
@@ -131,9 +131,9 @@ static void move_tasks(void *arg)
 {
 	char text[16];
 
-	while (!over()) {
+	while (!storm_ended()) {
 		snprintf(text, sizeof(text), "%d", common->task[storm_chance(NR_TASKS)]);
-		common->moves += try_write(some_slot(), "cgroup.procs", text);
+		common->moves += group_try_write(random_slot(), "cgroup.procs", text);
 		sleep_for(storm_chance(1000) * NSEC_PER_USEC);
 	}
 }
@@ -142,9 +142,9 @@ static void move_threads(void *arg)
 {
 	char text[16];
 
-	while (!over()) {
+	while (!storm_ended()) {
 		snprintf(text, sizeof(text), "%d", common->thread[storm_chance(NR_THREADS)]);
-		common->moves += try_write(threaded[storm_chance(ARRAY_SIZE(threaded))],
+		common->moves += group_try_write(threaded[storm_chance(ARRAY_SIZE(threaded))],
 					   "cgroup.threads", text);
 		sleep_for(storm_chance(1000) * NSEC_PER_USEC);
 	}
@@ -153,19 +153,19 @@ static void move_threads(void *arg)
 /* Moves itself while it is on the CPU, then sleeps or not. */
 static void move_self(void *arg)
 {
-	while (!over()) {
-		common->moves += try_write(some_slot(), "cgroup.procs", "0");
+	while (!storm_ended()) {
+		common->moves += group_try_write(random_slot(), "cgroup.procs", "0");
 		if (storm_chance(4))
 			sleep_for(storm_chance(5) * NSEC_PER_MSEC);
 	}
 }
 
 /* Moves children while they exit. */
-static void move_who_exits(void *arg)
+static void move_exiting(void *arg)
 {
 	char text[16];
 
-	while (!over()) {
+	while (!storm_ended()) {
 		pid_t pid = fork_or_die();
 
 		if (!pid) {
@@ -173,17 +173,17 @@ static void move_who_exits(void *arg)
 			_exit(0);
 		}
 		snprintf(text, sizeof(text), "%d", pid);
-		common->moves += try_write(some_slot(), "cgroup.procs", text);
+		common->moves += group_try_write(random_slot(), "cgroup.procs", text);
 		reap(pid);
 		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
 	}
 }
 
 /* Forks into a cgroup that may be off, or being removed. */
-static void give_birth(void *arg)
+static void fork_into_slots(void *arg)
 {
-	while (!over()) {
-		pid_t pid = cgroup_fork(some_slot());
+	while (!storm_ended()) {
+		pid_t pid = cgroup_fork(random_slot());
 
 		if (!pid) {
 			spin_until(now_ns() + storm_chance(300) * NSEC_PER_USEC);
@@ -193,7 +193,7 @@ static void give_birth(void *arg)
 			psi_die("waitpid: %s", strerror(errno));
 		if (pid < 0 && errno != EBUSY && !storm_is_gone(errno))
 			psi_die("clone3: %s", strerror(errno));
-		common->births += pid > 0;
+		common->forks += pid > 0;
 		sleep_for(storm_chance(5) * NSEC_PER_MSEC);
 	}
 }
@@ -202,7 +202,7 @@ static void keep_tasks(void *arg)
 {
 	for (int i = 0; i < NR_TASKS; i++)
 		common->task[i] = storm_task(NULL, common->disk);
-	while (!over()) {
+	while (!storm_ended()) {
 		pid_t *pid = &common->task[storm_chance(NR_TASKS)];
 
 		load_stop(*pid);
@@ -215,13 +215,13 @@ static void keep_tasks(void *arg)
 
 static void toggle(void *arg)
 {
-	while (!over()) {
-		const char *path = storm_chance(4) ? some_slot() : TOP;
+	while (!storm_ended()) {
+		const char *path = storm_chance(4) ? random_slot() : TOP;
 
-		common->switches += try_write(path, "cgroup.pressure",
+		common->switches += group_try_write(path, "cgroup.pressure",
 					      storm_chance(2) ? "1" : "0");
 		if (!storm_chance(20))
-			try_write(threaded[storm_chance(ARRAY_SIZE(threaded))], "cgroup.pressure",
+			group_try_write(threaded[storm_chance(ARRAY_SIZE(threaded))], "cgroup.pressure",
 				  storm_chance(2) ? "1" : "0");
 		sleep_for(storm_chance(500) * NSEC_PER_USEC);
 	}
@@ -232,19 +232,19 @@ static void limit(void *arg)
 {
 	static const char * const high[] = { "1048576", "4194304", "max" };
 
-	while (!over()) {
+	while (!storm_ended()) {
 		/* Only the children of the top have the controller. */
-		try_write(slots[storm_chance(3)], "memory.high", high[storm_chance(3)]);
+		group_try_write(slots[storm_chance(3)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(20) * NSEC_PER_MSEC);
 	}
 }
 
 static void read_all(void *arg)
 {
-	while (!over()) {
+	while (!storm_ended()) {
 		char path[256];
 
-		snprintf(path, sizeof(path), "%s/%s", storm_chance(8) ? some_slot() : CGROUP_ROOT,
+		snprintf(path, sizeof(path), "%s/%s", storm_chance(8) ? random_slot() : CGROUP_ROOT,
 			 files[storm_chance(ARRAY_SIZE(files))]);
 		storm_read_file(path);
 	}
@@ -273,7 +273,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static void be_threads(void *arg)
+static void run_threads(void *arg)
 {
 	pthread_t thread;
 
@@ -285,7 +285,7 @@ static void be_threads(void *arg)
 
 static pid_t start_threads(void)
 {
-	const struct load load = { .cpu = -1, .cgroup = threaded[0], .fn = be_threads };
+	const struct load load = { .cpu = -1, .cgroup = threaded[0], .fn = run_threads };
 	pid_t pid;
 
 	for (size_t i = 0; i < ARRAY_SIZE(threaded); i++)
@@ -319,7 +319,7 @@ static bool is_below(const char *path, const char *ancestor)
 }
 
 /* Brings back all cgroups, switched on and without limits. */
-static void calm_down(void)
+static void restore_all(void)
 {
 	for (size_t i = 0; i < NR_GROUPS; i++) {
 		if (mkdir(group(i), 0755) && errno != EEXIST)
@@ -433,48 +433,48 @@ FIXTURE_TEARDOWN(storm)
 }
 
 /* An idle host does several times as much. */
-static bool it_was_a_storm(__u64 seconds)
+static bool did_enough(__u64 seconds)
 {
-	return common->moves > 5 * seconds && common->births > 0 &&
+	return common->moves > 5 * seconds && common->forks > 0 &&
 	       common->switches > seconds && common->removals > 0;
 }
 
 TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 {
-	static void (* const players[])(void *arg) = {
+	static void (* const workers[])(void *arg) = {
 		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
-		move_who_exits, give_birth, toggle, limit, read_all, read_all,
+		move_exiting, fork_into_slots, toggle, limit, read_all, read_all,
 	};
-	pid_t pid[ARRAY_SIZE(players)], threads;
+	pid_t pid[ARRAY_SIZE(workers)], threads;
 	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;
 
 	common->begin = now_ns();
 	common->end = common->begin + seconds * NSEC_PER_SEC;
 	threads = start_threads();
-	for (size_t i = 0; i < ARRAY_SIZE(players); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(workers); i++) {
 		/*
 		 * Nice -15 puts the workers before the tasks, but lets the
 		 * tasks run: a move waits for tasks that fork or exit at that
 		 * moment.
 		 */
-		const struct load load = { .cpu = -1, .prio = -15, .fn = players[i] };
+		const struct load load = { .cpu = -1, .prio = -15, .fn = workers[i] };
 
 		pid[i] = load_start(&load);
 	}
 	sleep_until(common->end - NSEC_PER_SEC);
 	/* A busy host needs more time for as many operations. */
 	last = common->end + PATIENCE * NSEC_PER_SEC;
-	while (!it_was_a_storm(seconds) && now_ns() < last) {
+	while (!did_enough(seconds) && now_ns() < last) {
 		common->end += NSEC_PER_SEC;
 		sleep_for(NSEC_PER_SEC);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(players); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(workers); i++)
 		load_wait(pid[i]);
 	load_stop(threads);
-	ksft_print_msg("%lu moves, %lu births, %lu switches, %lu cgroups removed\n",
-		       common->moves, common->births, common->switches, common->removals);
-	EXPECT_TRUE(it_was_a_storm(seconds));
-	calm_down();
+	ksft_print_msg("%lu moves, %lu forks, %lu switches, %lu cgroups removed\n",
+		       common->moves, common->forks, common->switches, common->removals);
+	EXPECT_TRUE(did_enough(seconds));
+	restore_all();
 
 	EXPECT_TRUE(all_stand_still());
 	EXPECT_TRUE(load_is_seen(TOP "/a/x/1/deep"));
@@ -485,11 +485,11 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 }
 
 /* The checks can fail: a task that still exists looks like a wrong count. */
-TEST_F(storm, is_not_over_while_a_task_reads)
+TEST_F(storm, check_finds_a_task_that_is_left)
 {
-	const struct load load = { .cpu = -1, .cgroup = slots[0], .fn = be_threads };
+	const struct load load = { .cpu = -1, .cgroup = slots[0], .fn = run_threads };
 
-	calm_down();
+	restore_all();
 	EXPECT_TRUE(all_stand_still());
 	load_start(&load);
 	EXPECT_FALSE(all_stand_still());

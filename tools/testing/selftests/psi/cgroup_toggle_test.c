@@ -42,11 +42,11 @@ static void switch_on(enum group g)
 }
 
 /* How long a group was off, give or take: a switch takes some ms with KASAN. */
-struct pause {
+struct off_time {
 	double length, slack;
 };
 
-static struct pause pause_group(enum group g, __u64 from, __u64 to)
+static struct off_time switch_off_between(enum group g, __u64 from, __u64 to)
 {
 	double before, off, on, after;
 
@@ -58,7 +58,7 @@ static struct pause pause_group(enum group g, __u64 from, __u64 to)
 	on = now_ns();
 	switch_on(g);
 	after = now_ns();
-	return (struct pause){
+	return (struct off_time){
 		.length = (on - off + after - before) / 2,
 		.slack = (after - before - (on - off)) / 2,
 	};
@@ -111,15 +111,15 @@ TEST_F(chain, switched_off_while_a_task_waits_loses_that_time_and_no_other)
 {
 	const struct timetable *t = &self->t;
 	struct span starve = { t->begin, t->begin + 700 * MSEC };
-	struct pause pause;
+	struct off_time off_time;
 
 	start_hog(&starve);
 	load_in(AXD, spin_span, &starve);
 	timetable_begin(&self->t);
-	pause = pause_group(variant->off, t->begin + 200 * MSEC, t->begin + 600 * MSEC);
+	off_time = switch_off_between(variant->off, t->begin + 200 * MSEC, t->begin + 600 * MSEC);
 	timetable_end(&self->t, starve.end);
 	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
-		struct pause lost = chain[i] == variant->off ? pause : (struct pause){ };
+		struct off_time lost = chain[i] == variant->off ? off_time : (struct off_time){ };
 		double true_wait = 700 * MSEC - lost.length;
 
 		EXPECT_TRUE(stall_is(&t->view, chain[i], RES_CPU, true_wait, true_wait,
@@ -138,7 +138,7 @@ TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_othe
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	const struct timetable *t = &self->t;
-	struct pause pause;
+	struct off_time off_time;
 	struct span span;
 
 	timetable_disk(&self->t, 500 * MSEC);
@@ -148,10 +148,10 @@ TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_othe
 	load_in(AXD, read_span, sleeper);
 	load_in(AY, spin_span, &span);
 	timetable_begin(&self->t);
-	pause = pause_group(variant->off, t->begin + 100 * MSEC, t->begin + 300 * MSEC);
+	off_time = switch_off_between(variant->off, t->begin + 100 * MSEC, t->begin + 300 * MSEC);
 	timetable_end(&self->t, span.end);
 	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
-		struct pause lost = chain[i] == variant->off ? pause : (struct pause){ };
+		struct off_time lost = chain[i] == variant->off ? off_time : (struct off_time){ };
 		double io = 500 * MSEC - lost.length;
 		bool alone = chain[i] == AX || chain[i] == AXD;
 
@@ -167,7 +167,7 @@ TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_othe
  * Two spinners in d. After the switch on, the total grows by 100 % from the
  * first of several steps of 100 ms.
  */
-TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
+TEST_F(chain, switched_on_under_load_counts_from_the_first_moment)
 {
 	const struct timetable *t = &self->t;
 	struct span span = { t->begin, t->begin + 12 * SEC };
@@ -207,7 +207,7 @@ TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
  *     sleeper   |  in io for 500 ms    |
  *     x            ^ off                  ^ on
  */
-TEST_F(tree, sleeper_in_io_that_woke_up_while_off_is_forgotten)
+TEST_F(tree, sleeper_in_io_that_woke_up_while_off_does_not_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -229,7 +229,7 @@ TEST_F(tree, sleeper_in_io_that_woke_up_while_off_is_forgotten)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, sleeper_in_io_that_began_while_off_is_known)
+TEST_F(tree, sleeper_in_io_that_began_while_off_counts)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -253,7 +253,7 @@ TEST_F(tree, sleeper_in_io_that_began_while_off_is_known)
 }
 
 /* The group is off and on again while memory.high throttles its task. */
-TEST_F(tree, task_in_a_memory_stall_at_the_switch_is_known)
+TEST_F(tree, task_in_a_memory_stall_at_the_switch_counts)
 {
 	struct timetable *t = &self->t;
 	struct throttled *task;
@@ -294,7 +294,7 @@ TEST_F(tree, task_in_a_memory_stall_at_the_switch_is_known)
  * All tasks leave x while it is off: by a move, by death, by sleep. Counts that
  * stopped with the switch would stay.
  */
-TEST_F(tree, tasks_that_left_while_off_leave_nothing_behind)
+TEST_F(tree, tasks_that_left_while_off_do_not_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -325,7 +325,7 @@ TEST_F(tree, tasks_that_left_while_off_leave_nothing_behind)
 }
 
 /* The reverse: all tasks come to x while it is off. */
-TEST_F(tree, tasks_that_came_while_off_are_known)
+TEST_F(tree, tasks_that_came_while_off_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -419,7 +419,7 @@ static void switch_at(unsigned long i)
  * After the storm no count is left, and a load with a known answer shows in
  * every group. A count that is too low would hide that load.
  */
-TEST_F_TIMEOUT(tree, thousand_switches_under_a_storm_leave_the_truth, 300)
+TEST_F_TIMEOUT(tree, thousand_switches_under_load_leave_the_counts_right, 300)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;

@@ -206,10 +206,10 @@ TEST_F_TIMEOUT(cores, leave_nothing_behind, STORM_TIMEOUT)
  * Without PSI, 6.12 fails the variant with hotplug after minutes, with the
  * warning above.
  */
-TEST_F_TIMEOUT(cores, make_no_kernel_warn, STORM_TIMEOUT)
+TEST_F_TIMEOUT(cores, make_no_kernel_warn_without_psi, STORM_TIMEOUT)
 {
 	if (!access(PSI_CPU, F_OK))
-		SKIP(return, "this is about kernels without PSI");
+		SKIP(return, "tests a kernel without PSI");
 	storm_both(variant->beside, &self->disk);
 	EXPECT_LT(0, storm_events());
 }

@@ -60,10 +60,10 @@ FIXTURE_VARIANT(spinners) {
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, none_do_not_wait) { .nr = 0, .percent = 0 };
-FIXTURE_VARIANT_ADD(spinners, one_alone_does_not_wait) { .nr = 1, .percent = 0 };
-FIXTURE_VARIANT_ADD(spinners, two_are_a_full_stall) { .nr = 2, .percent = 100 };
-FIXTURE_VARIANT_ADD(spinners, five_are_no_more_than_two) { .nr = 5, .percent = 100 };
+FIXTURE_VARIANT_ADD(spinners, none_make_no_pressure) { .nr = 0, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, one_alone_makes_no_pressure) { .nr = 1, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, two_make_100_percent) { .nr = 2, .percent = 100 };
+FIXTURE_VARIANT_ADD(spinners, five_make_no_more_than_two) { .nr = 5, .percent = 100 };
 
 FIXTURE_SETUP(spinners)
 {
@@ -84,7 +84,7 @@ FIXTURE_TEARDOWN(spinners)
  * A lone spinner waits whenever a kernel thread runs. So its own wait is how
  * far the pressure may be above zero.
  */
-TEST_F(spinners, add_up_to_the_known_total)
+TEST_F(spinners, have_the_known_pressure)
 {
 	struct share share = measure(10 * NSEC_PER_SEC);
 	double waits = variant->nr < 2 ? share.waits : 0;
@@ -99,27 +99,27 @@ TEST_F(spinners, add_up_to_the_known_total)
 /* ---- Two tasks that run and sleep ---- */
 
 /**
- * struct rhythm - a load that runs, then sleeps, again and again
+ * struct cycle - a load that runs, then sleeps, again and again
  * @run: how long it runs, by the clock, in ns
  * @sleep: how long it sleeps, in ns
  */
-struct rhythm {
+struct cycle {
 	__u64 run;
 	__u64 sleep;
 };
 
-static void dance(void *arg)
+static void run_and_sleep(void *arg)
 {
-	struct rhythm *rhythm = arg;
+	struct cycle *cycle = arg;
 
 	for (;;) {
-		spin_until(now_ns() + rhythm->run);
-		sleep_for(rhythm->sleep);
+		spin_until(now_ns() + cycle->run);
+		sleep_for(cycle->sleep);
 	}
 }
 
 /* Changes the nice value of another task, every 2 ms. */
-static void nag(void *arg)
+static void renice_other(void *arg)
 {
 	pid_t *pid = arg;
 
@@ -131,13 +131,13 @@ static void nag(void *arg)
 }
 
 FIXTURE(pair) {
-	struct rhythm rhythm[2];
+	struct cycle cycle[2];
 	pid_t pid[2];
 };
 
 FIXTURE_VARIANT(pair) {
-	struct rhythm rhythm[2];
-	bool nag;
+	struct cycle cycle[2];
+	bool renice_other;
 };
 
 /*
@@ -145,29 +145,29 @@ FIXTURE_VARIANT(pair) {
  * delays its dequeue.
  */
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_sleeps_now_and_then) {
-	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+	.cycle = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
 };
 
 /*
  * The same. The spinner changes the task's nice value, which dequeues and
  * enqueues the task while its dequeue is delayed.
  */
-FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_is_changed_while_it_sleeps) {
-	.rhythm = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
-	.nag = true,
+FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_it_renices_while_that_sleeps) {
+	.cycle = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+	.renice_other = true,
 };
 
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_runs_in_short_bursts) {
-	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { NSEC_PER_MSEC, 9 * NSEC_PER_MSEC } },
+	.cycle = { { 1000 * NSEC_PER_MSEC, 0 }, { NSEC_PER_MSEC, 9 * NSEC_PER_MSEC } },
 };
 
-FIXTURE_VARIANT_ADD(pair, of_sleepers_that_sometimes_meet) {
-	.rhythm = { { 7 * NSEC_PER_MSEC, 23 * NSEC_PER_MSEC },
+FIXTURE_VARIANT_ADD(pair, of_tasks_that_sometimes_compete) {
+	.cycle = { { 7 * NSEC_PER_MSEC, 23 * NSEC_PER_MSEC },
 		    { 11 * NSEC_PER_MSEC, 37 * NSEC_PER_MSEC } },
 };
 
-FIXTURE_VARIANT_ADD(pair, of_sleepers_that_meet_most_of_the_time) {
-	.rhythm = { { 30 * NSEC_PER_MSEC, 7 * NSEC_PER_MSEC },
+FIXTURE_VARIANT_ADD(pair, of_tasks_that_mostly_compete) {
+	.cycle = { { 30 * NSEC_PER_MSEC, 7 * NSEC_PER_MSEC },
 		    { 50 * NSEC_PER_MSEC, 3 * NSEC_PER_MSEC } },
 };
 
@@ -176,13 +176,13 @@ FIXTURE_SETUP(pair)
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	for (int i = 1; i >= 0; i--) {
-		struct load load = { .fn = dance, .arg = &self->rhythm[i] };
+		struct load load = { .fn = run_and_sleep, .arg = &self->cycle[i] };
 
-		if (!i && variant->nag) {
-			load.fn = nag;
+		if (!i && variant->renice_other) {
+			load.fn = renice_other;
 			load.arg = &self->pid[1];
 		}
-		self->rhythm[i] = variant->rhythm[i];
+		self->cycle[i] = variant->cycle[i];
 		self->pid[i] = load_start(&load);
 	}
 }
@@ -226,12 +226,12 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 
 /* ---- A task that is taken off the queue and put back while it runs ---- */
 
-FIXTURE(changing) {
+FIXTURE(requeued) {
 	pid_t pid;
 };
 
 /* Changes its own nice value every 20 ms. */
-static void change_nice(void *arg)
+static void renice_self(void *arg)
 {
 	for (int i = 0;; i++) {
 		if (setpriority(PRIO_PROCESS, 0, i % 2))
@@ -240,22 +240,22 @@ static void change_nice(void *arg)
 	}
 }
 
-FIXTURE_SETUP(changing)
+FIXTURE_SETUP(requeued)
 {
-	struct load load = { .cpu = 0, .fn = change_nice };
+	struct load load = { .cpu = 0, .fn = renice_self };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	self->pid = load_start(&load);
 }
 
-FIXTURE_TEARDOWN(changing)
+FIXTURE_TEARDOWN(requeued)
 {
 	load_stop(self->pid);
 	cpus_use(cpus_possible());
 }
 
-TEST_F(changing, goes_on_running)
+TEST_F(requeued, task_does_not_wait)
 {
 	struct share share = measure(10 * NSEC_PER_SEC);
 

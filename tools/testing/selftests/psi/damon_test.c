@@ -97,22 +97,22 @@ static __u64 stalled_us(void)
 }
 
 /**
- * struct look - DAMON has read the pressure and set a new quota
+ * struct adjustment - DAMON has read the pressure and set a new quota
  * @bytes: the quota
  * @least: the total that it read was at least this, in us
  * @most: and at most this
  */
-struct look {
+struct adjustment {
 	unsigned long bytes;
 	__u64 least;
 	__u64 most;
 };
 
 /* False if DAMON does not change the quota for too long. */
-static bool next_look(struct look *look, const char *command)
+static bool next_adjustment(struct adjustment *adjustment, const char *command)
 {
 	__u64 give_up = now_ns() + 5 * RESET_MS * NSEC_PER_MSEC;
-	unsigned long old = look->bytes;
+	unsigned long old = adjustment->bytes;
 	__u64 before;
 
 	while (now_ns() < give_up) {
@@ -120,17 +120,17 @@ static bool next_look(struct look *look, const char *command)
 		if (command)
 			put("state", command);
 		before = stalled_us();
-		look->bytes = quota();
-		look->most = stalled_us();
-		if (look->bytes != old)
+		adjustment->bytes = quota();
+		adjustment->most = stalled_us();
+		if (adjustment->bytes != old)
 			return true;
-		look->least = before;
+		adjustment->least = before;
 	}
 	return false;
 }
 
 /* memory.high throttles this load most of the time. */
-static void stall_at_times(void *arg)
+static void stall_often(void *arg)
 {
 	size_t size = 16 * HIGH;
 	char *mem;
@@ -146,7 +146,7 @@ static void stall_at_times(void *arg)
 
 static pid_t stall_start(void)
 {
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = stall_at_times };
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = stall_often };
 	char text[32];
 
 	cgroup_create(GROUP, "+memory");
@@ -194,12 +194,12 @@ FIXTURE_VARIANT(damon) {
 	const char *command;
 };
 
-FIXTURE_VARIANT_ADD(damon, left_alone) { };
-FIXTURE_VARIANT_ADD(damon, committed_all_the_time) { .command = "commit_schemes_quota_goals" };
+FIXTURE_VARIANT_ADD(damon, without_commits) { };
+FIXTURE_VARIANT_ADD(damon, with_permanent_commits) { .command = "commit_schemes_quota_goals" };
 
 TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 {
-	struct look first, before, now = { };
+	struct adjustment first, before, now = { };
 	double value, sum = 0;
 	pid_t pid;
 
@@ -208,7 +208,7 @@ TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 	/* Without pressure the quota doubles. */
 	do {
 		before = now;
-		ASSERT_TRUE(next_look(&now, variant->command));
+		ASSERT_TRUE(next_adjustment(&now, variant->command));
 		EXPECT_EQ(before.bytes ? 2 * before.bytes : 2, now.bytes);
 	} while (now.bytes < EXACT_QUOTA);
 
@@ -216,7 +216,7 @@ TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 	first = now;
 	for (int i = 0; i < INTERVALS; i++) {
 		before = now;
-		ASSERT_TRUE(next_look(&now, variant->command));
+		ASSERT_TRUE(next_adjustment(&now, variant->command));
 		value = (2 - (double)now.bytes / before.bytes) * TARGET_US;
 		ksft_print_msg("DAMON saw %.0f us, the file grew by %llu to %llu us\n", value,
 			       now.least - before.most, now.most - before.least);
@@ -236,13 +236,13 @@ TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
  */
 TEST_F_TIMEOUT(damon, stalls_before_the_goal_do_not_count, 200)
 {
-	struct look look = { };
+	struct adjustment adjustment = { };
 
 	stall_for(3 * TARGET_US);
 	scheme_create("some_mem_psi_us");
 	put("state", "on");
-	ASSERT_TRUE(next_look(&look, variant->command));
-	EXPECT_EQ(2, look.bytes);
+	ASSERT_TRUE(next_adjustment(&adjustment, variant->command));
+	EXPECT_EQ(2, adjustment.bytes);
 }
 
 /*
@@ -251,13 +251,13 @@ TEST_F_TIMEOUT(damon, stalls_before_the_goal_do_not_count, 200)
  */
 TEST_F_TIMEOUT(damon, stalls_before_a_change_of_metric_do_not_count, 200)
 {
-	struct look look = { };
+	struct adjustment adjustment = { };
 	unsigned long bytes;
 
 	scheme_create("user_input");
 	put("state", "on");
-	while (look.bytes < 8)
-		ASSERT_TRUE(next_look(&look, NULL));
+	while (adjustment.bytes < 8)
+		ASSERT_TRUE(next_adjustment(&adjustment, NULL));
 	put_number(GOAL "current_value", TARGET_US);
 	put("state", "commit_schemes_quota_goals");
 	bytes = quota();
@@ -265,8 +265,8 @@ TEST_F_TIMEOUT(damon, stalls_before_a_change_of_metric_do_not_count, 200)
 	ASSERT_EQ(bytes, quota());
 	put(GOAL "target_metric", "some_mem_psi_us");
 	put("state", "commit_schemes_quota_goals");
-	ASSERT_TRUE(next_look(&look, variant->command));
-	EXPECT_EQ(2 * bytes, look.bytes);
+	ASSERT_TRUE(next_adjustment(&adjustment, variant->command));
+	EXPECT_EQ(2 * bytes, adjustment.bytes);
 }
 
 TEST_F(damon, metric_is_read_back_and_a_wrong_one_refused)

@@ -57,7 +57,7 @@ static void run_everywhere(void)
  * Publishes the CPU it runs on. A deadline task must be allowed on all CPUs,
  * but does not migrate by itself.
  */
-static void tell_cpu(void *arg)
+static void publish_cpu(void *arg)
 {
 	int *cpu = arg, error;
 
@@ -79,14 +79,14 @@ FIXTURE_VARIANT(offline) {
 };
 
 /* The budget lasts for 50 ms, and is full again 4 s after it began. */
-FIXTURE_VARIANT_ADD(offline, and_is_killed_after_its_move) { .lives = 5 * NSEC_PER_SEC };
-FIXTURE_VARIANT_ADD(offline, and_is_killed_before_its_move) { .lives = NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(offline, killed_after_its_move) { .lives = 5 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(offline, killed_before_its_move) { .lives = NSEC_PER_SEC };
 
 FIXTURE_SETUP(offline)
 {
 	const struct load load = {
 		.cpu = 1,
-		.fn = tell_cpu,
+		.fn = publish_cpu,
 		.arg = self->cpu = shared_memory(sizeof(*self->cpu)),
 	};
 
@@ -114,7 +114,7 @@ static bool cpu_stands_still(void)
 	return q.cpu < 50 * NSEC_PER_MSEC;
 }
 
-TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
+TEST_F_TIMEOUT(offline, throttled_task_leaves_nothing_behind, 120)
 {
 	__u64 some;
 
@@ -197,7 +197,7 @@ static void pack_start(struct pack *pack, int nr)
 	pack->pid[nr] = load_start(&load);
 }
 
-static void find_again(struct pack *pack, int nr)
+static void rescue(struct pack *pack, int nr)
 {
 	pack->lost++;
 	set_policy(pack->pid[nr], SCHED_OTHER, 0);
@@ -225,7 +225,7 @@ static void pack_stop(struct pack *pack, int nr)
 	while (!(pid = waitpid(pack->pid[nr], NULL, WNOHANG)) && now_ns() < end)
 		sleep_for(NSEC_PER_MSEC);
 	if (!pid) {
-		find_again(pack, nr);
+		rescue(pack, nr);
 		pid = waitpid(pack->pid[nr], NULL, 0);
 	}
 	if (pid != pack->pid[nr])
@@ -257,7 +257,7 @@ static void pack_storm(struct pack *pack, struct storm *storm, bool change)
 	}
 	for (int i = 0; i < CREW; i++) {
 		if (!makes_progress(pack, i))
-			find_again(pack, i);
+			rescue(pack, i);
 		/* A task is lost to throttling, or the test is wrong. */
 		if (!makes_progress(pack, i))
 			psi_die("a task does not run, whatever its policy");
@@ -308,7 +308,7 @@ TEST_F_TIMEOUT(deadline, no_task_is_lost, STORM_TIMEOUT)
 	EXPECT_EQ(0, self->pack->lost);
 }
 
-TEST_F_TIMEOUT(deadline, no_task_is_lost_on_its_way_out_of_the_class, STORM_TIMEOUT)
+TEST_F_TIMEOUT(deadline, no_task_is_lost_when_it_changes_its_class, STORM_TIMEOUT)
 {
 	struct storm storm = { .time = storm_time(5 * NSEC_PER_SEC) };
 

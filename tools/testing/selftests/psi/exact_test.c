@@ -33,41 +33,41 @@
  *
  * The recorded share of stall is 100 %, whatever the reader does.
  */
-FIXTURE(full_stall) {
+FIXTURE(permanent_stall) {
 	struct poller *poller;
 	pid_t spinner[2];
 };
 
-FIXTURE_VARIANT(full_stall) {
+FIXTURE_VARIANT(permanent_stall) {
 	const char *row;
 	__u64 period;
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_nobody_reads) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_not_read) {
 	.row = "100 % cpu stall, not read: recorded share",
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_2_ms) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_2_ms) {
 	.row = "100 % cpu stall, read every 2 ms: recorded share",
 	.period = 2 * NSEC_PER_MSEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_1_ms) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_1_ms) {
 	.row = "100 % cpu stall, read every 1 ms: recorded share",
 	.period = NSEC_PER_MSEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_200_us) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_200_us) {
 	.row = "100 % cpu stall, read every 0.2 ms: recorded share",
 	.period = 200 * NSEC_PER_USEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_100_us) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_100_us) {
 	.row = "100 % cpu stall, read every 0.1 ms: recorded share",
 	.period = 100 * NSEC_PER_USEC,
 };
 
-FIXTURE_SETUP(full_stall)
+FIXTURE_SETUP(permanent_stall)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -75,13 +75,13 @@ FIXTURE_SETUP(full_stall)
 	spin_pair_start(self->spinner, NULL);
 }
 
-FIXTURE_TEARDOWN(full_stall)
+FIXTURE_TEARDOWN(permanent_stall)
 {
 	spin_pair_stop(self->spinner);
 	cpus_use(cpus_possible());
 }
 
-TEST_F(full_stall, is_recorded_in_full)
+TEST_F(permanent_stall, is_recorded_in_full)
 {
 	const struct load reader = {
 		.policy = SCHED_FIFO,

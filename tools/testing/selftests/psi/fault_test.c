@@ -463,25 +463,25 @@ TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
 	}
 	ksft_print_msg("%u cgroups refused\n", refused);
 	EXPECT_TRUE(found) {
-		TH_LOG("psi_cgroup_alloc() got all it asked for");
+		TH_LOG("no allocation of psi_cgroup_alloc() failed");
 	}
 }
 
 /* ---- Nothing is lost ---- */
 
-FIXTURE(lost) {
+FIXTURE(kmemleak) {
 };
 
-FIXTURE_SETUP(lost)
+FIXTURE_SETUP(kmemleak)
 {
 }
 
-FIXTURE_TEARDOWN(lost)
+FIXTURE_TEARDOWN(kmemleak)
 {
 }
 
 /* This must be the last test. */
-TEST_F_TIMEOUT(lost, memory_is_not_found, 600)
+TEST_F_TIMEOUT(kmemleak, finds_nothing, 600)
 {
 	char buf[8192];
 

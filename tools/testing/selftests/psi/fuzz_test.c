@@ -221,16 +221,16 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
 	fd = open_as(FUZZ_TOP "/io.pressure", O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
-		fuzz_fail("it is refused: %s", strerror(errno));
+		fuzz_fail("the text is refused: %s", strerror(errno));
 	if (!fuzz_below(4))
 		spinner = load_start(&load);
 	for (int i = 0; i < steps; i++)
 		stall(stalls);
 	if (trigger_fired(fd, 0))
-		fuzz_fail("it fired after %d stalls of 50 ms", steps);
+		fuzz_fail("the trigger fired after %d stalls of 50 ms", steps);
 	stall(stalls);
 	if (trigger_fired(fd, meaning.window / 8000) != !(meaning.full && spinner))
-		fuzz_fail("it is wrong after %d stalls of 50 ms, %s beside somebody who runs",
+		fuzz_fail("wrong events after %d stalls of 50 ms, %s beside a spinner",
 			  steps + 1, spinner ? "" : "not");
 	if (spinner)
 		load_stop(spinner);

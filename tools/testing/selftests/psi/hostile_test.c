@@ -53,14 +53,14 @@ static __u64 random_below(__u64 limit)
 enum step { OPEN, ARM, COUNT, CLOSE };
 
 /**
- * struct hoard - a process with many descriptors
+ * struct owner - a process with many descriptors
  * @text: that it arms them with, NULL: random texts
  * @nr: number of descriptors
  * @todo: a pipe: each byte is a step to do
  * @done: a pipe: a byte for each step that is done
  * @count: of the last step: descriptors armed, or descriptors with an event
  */
-struct hoard {
+struct owner {
 	const char *text;
 	int nr;
 	int todo[2];
@@ -71,121 +71,121 @@ struct hoard {
 
 static const char * const system_files[] = { PSI_IO, PSI_MEMORY, PSI_CPU };
 
-static void hoard_open(const struct hoard *hoard, int *fds)
+static void owner_open(const struct owner *owner, int *fds)
 {
-	for (int i = 0; i < hoard->nr; i++) {
-		fds[i] = open(system_files[hoard->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < owner->nr; i++) {
+		fds[i] = open(system_files[owner->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
 		if (fds[i] < 0)
 			psi_die("descriptor %d: %s", i, strerror(errno));
 	}
 }
 
-static int hoard_arm(const struct hoard *hoard, const int *fds)
+static int owner_arm(const struct owner *owner, const int *fds)
 {
 	char text[64];
 	int nr = 0;
 
-	for (int i = 0; i < hoard->nr; i++) {
+	for (int i = 0; i < owner->nr; i++) {
 		__u64 window = (1 + random_below(5)) * 2000000;
 
 		snprintf(text, sizeof(text), "%s %llu %llu", random_below(2) ? "some" : "full",
 			 1 + random_below(window), window);
-		nr += !trigger_write(fds[i], hoard->text ?: text,
-				     strlen(hoard->text ?: text) + 1);
+		nr += !trigger_write(fds[i], owner->text ?: text,
+				     strlen(owner->text ?: text) + 1);
 	}
 	return nr;
 }
 
-static int hoard_events(const struct hoard *hoard, const int *fds)
+static int owner_events(const struct owner *owner, const int *fds)
 {
 	int nr = 0;
 
-	for (int i = 0; i < hoard->nr; i++)
+	for (int i = 0; i < owner->nr; i++)
 		nr += poll_fd(fds[i], POLLPRI, 0) == POLLPRI;
 	return nr;
 }
 
-static void hoard_run(void *arg)
+static void owner_run(void *arg)
 {
-	struct hoard *hoard = arg;
-	const struct rlimit limit = { hoard->nr + 100, hoard->nr + 100 };
-	int *fds = calloc(hoard->nr, sizeof(*fds));
+	struct owner *owner = arg;
+	const struct rlimit limit = { owner->nr + 100, owner->nr + 100 };
+	int *fds = calloc(owner->nr, sizeof(*fds));
 	char step;
 
 	if (!fds || setrlimit(RLIMIT_NOFILE, &limit) || setresuid(USER, USER, USER))
-		psi_die("hoard: %s", strerror(errno));
-	while (read(hoard->todo[0], &step, 1) == 1) {
+		psi_die("owner: %s", strerror(errno));
+	while (read(owner->todo[0], &step, 1) == 1) {
 		switch (step) {
 		case OPEN:
-			hoard_open(hoard, fds);
+			owner_open(owner, fds);
 			break;
 		case ARM:
-			hoard->count = hoard_arm(hoard, fds);
+			owner->count = owner_arm(owner, fds);
 			break;
 		case COUNT:
-			hoard->count = hoard_events(hoard, fds);
+			owner->count = owner_events(owner, fds);
 			break;
 		case CLOSE:
-			for (int i = 0; i < hoard->nr; i++)
+			for (int i = 0; i < owner->nr; i++)
 				close(fds[i]);
 			break;
 		}
-		if (write(hoard->done[1], &step, 1) != 1)
-			psi_die("hoard: %s", strerror(errno));
+		if (write(owner->done[1], &step, 1) != 1)
+			psi_die("owner: %s", strerror(errno));
 	}
 }
 
 #define PROCESSES	10
 
 /* Starts all processes. They share the structs with the test. */
-static struct hoard *hoards_start(int nr, const char *text)
+static struct owner *owners_start(int nr, const char *text)
 {
-	struct hoard *hoards = shared_memory(PROCESSES * sizeof(*hoards));
-	struct load load = { .cpu = -1, .cgroup = HOSTILE, .fn = hoard_run };
+	struct owner *owners = shared_memory(PROCESSES * sizeof(*owners));
+	struct load load = { .cpu = -1, .cgroup = HOSTILE, .fn = owner_run };
 	char max[32];
 
 	snprintf(max, sizeof(max), "%d", nr + 10000);
 	write_file("/proc/sys/fs/file-max", max);
 	for (int i = 0; i < PROCESSES; i++) {
-		struct hoard *hoard = &hoards[i];
+		struct owner *owner = &owners[i];
 
-		hoard->text = text;
-		hoard->nr = nr / PROCESSES;
-		if (pipe(hoard->todo) || pipe(hoard->done))
+		owner->text = text;
+		owner->nr = nr / PROCESSES;
+		if (pipe(owner->todo) || pipe(owner->done))
 			psi_die("pipe: %s", strerror(errno));
-		load.arg = hoard;
-		hoard->pid = load_start(&load);
+		load.arg = owner;
+		owner->pid = load_start(&load);
 	}
-	return hoards;
+	return owners;
 }
 
 /* Makes all processes do one step. Returns the sum of their counts. */
-static int hoards_do(struct hoard *hoards, enum step step)
+static int owners_do(struct owner *owners, enum step step)
 {
 	char byte = step;
 	int sum = 0;
 
 	for (int i = 0; i < PROCESSES; i++)
-		if (write(hoards[i].todo[1], &byte, 1) != 1)
-			psi_die("hoard %d: %s", i, strerror(errno));
+		if (write(owners[i].todo[1], &byte, 1) != 1)
+			psi_die("owner %d: %s", i, strerror(errno));
 	for (int i = 0; i < PROCESSES; i++) {
-		if (read(hoards[i].done[0], &byte, 1) != 1)
-			psi_die("hoard %d is dead", i);
-		sum += hoards[i].count;
+		if (read(owners[i].done[0], &byte, 1) != 1)
+			psi_die("owner %d is dead", i);
+		sum += owners[i].count;
 	}
 	return sum;
 }
 
-static void hoards_stop(struct hoard *hoards)
+static void owners_stop(struct owner *owners)
 {
 	for (int i = 0; i < PROCESSES; i++) {
-		load_stop(hoards[i].pid);
-		close(hoards[i].todo[0]);
-		close(hoards[i].todo[1]);
-		close(hoards[i].done[0]);
-		close(hoards[i].done[1]);
+		load_stop(owners[i].pid);
+		close(owners[i].todo[0]);
+		close(owners[i].todo[1]);
+		close(owners[i].done[0]);
+		close(owners[i].done[1]);
 	}
-	munmap(hoards, PROCESSES * sizeof(*hoards));
+	munmap(owners, PROCESSES * sizeof(*owners));
 }
 
 /* Bytes of kernel memory charged to the hostile cgroup. */
@@ -292,15 +292,15 @@ static void expect_unharmed(struct __test_metadata *_metadata, const struct vict
 
 TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
 {
-	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+	struct owner *owners = owners_start(MANY, "some 50000 2000000");
 	long long empty, open, armed, closed;
 
 	empty = charged();
-	hoards_do(hoards, OPEN);
+	owners_do(owners, OPEN);
 	open = charged();
-	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
+	EXPECT_EQ(MANY, owners_do(owners, ARM));
 	armed = charged();
-	hoards_do(hoards, CLOSE);
+	owners_do(owners, CLOSE);
 	closed = charged();
 	ksft_print_msg("kernel memory: %lld empty, %lld open, %lld armed, %lld closed\n", empty,
 		       open, armed, closed);
@@ -312,37 +312,37 @@ TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
 	 * tables.
 	 */
 	EXPECT_GE(empty + (armed - empty) / 4, closed);
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 TEST_F_TIMEOUT(user, with_10_000_triggers_gets_all_events, 600)
 {
-	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+	struct owner *owners = owners_start(MANY, "some 50000 2000000");
 
-	hoards_do(hoards, OPEN);
-	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
-	EXPECT_EQ(0, hoards_do(hoards, COUNT));
+	owners_do(owners, OPEN);
+	EXPECT_EQ(MANY, owners_do(owners, ARM));
+	EXPECT_EQ(0, owners_do(owners, COUNT));
 	for (int i = 0; i < 3; i++) {
 		stall(&self->stalls);
 		sleep_for(3 * NSEC_PER_SEC);
-		EXPECT_EQ(MANY, hoards_do(hoards, COUNT));
-		EXPECT_EQ(0, hoards_do(hoards, COUNT));
+		EXPECT_EQ(MANY, owners_do(owners, COUNT));
+		EXPECT_EQ(0, owners_do(owners, COUNT));
 	}
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 TEST_F_TIMEOUT(user, with_100_000_triggers_harms_nobody, 150)
 {
-	struct hoard *hoards = hoards_start(MOST, NULL);
+	struct owner *owners = owners_start(MOST, NULL);
 	struct victim victim;
 	int armed;
 
-	hoards_do(hoards, OPEN);
-	armed = hoards_do(hoards, ARM);
+	owners_do(owners, OPEN);
+	armed = owners_do(owners, ARM);
 	EXPECT_EQ(MOST, armed);
 	victim = victim_watch(&self->stalls);
 	expect_unharmed(_metadata, &self->alone, &victim);
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 /* ---- Again and again ---- */
@@ -362,7 +362,7 @@ static void arm_and_close(void *arg)
  * The stall never ends, and the monitor checks the privileged trigger every 200
  * ms.
  */
-TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
+TEST_F_TIMEOUT(user, who_arms_and_closes_does_not_wake_the_real_time_monitor, 150)
 {
 	const struct load load = { .cpu = 0, .fn = arm_and_close };
 	pid_t spinners[2];
@@ -389,7 +389,7 @@ TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 #define CROWD		CGROUP_ROOT "/psi_crowd"
 
 /* The end of the cgroup wakes each waiter once, not once for each trigger. */
-TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
+TEST_F_TIMEOUT(user, cgroup_with_10_000_waiters_is_removed_at_once, 150)
 {
 	const struct rlimit limit = { MANY + 100, MANY + 100 };
 	struct epoll_event event = { .events = EPOLLPRI };
@@ -411,7 +411,7 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
 	gone = now_ns() - gone;
 	for (; epoll_wait(epoll, &event, 1, 0) == 1 && nr < MANY; nr++)
 		EXPECT_EQ(EPOLLERR | EPOLLPRI, event.events);
-	ksft_print_msg("removed in %.6f s, %d were told\n", gone / 1e9, nr);
+	ksft_print_msg("removed in %.6f s, epoll reported %d descriptors\n", gone / 1e9, nr);
 	EXPECT_EQ(MANY, nr);
 	EXPECT_GE(NSEC_PER_SEC / 2, gone);
 	for (int i = 0; i < MANY; i++)
@@ -432,7 +432,7 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
  * @other: another error
  * @later: of the refused ones, how many succeeded once there was memory
  */
-struct poor {
+struct oom_writer {
 	bool killable;
 	int armed;
 	int refused;
@@ -445,13 +445,13 @@ static void arm_without_memory(void *arg)
 	const struct rlimit limit = { WITHOUT_MEMORY + 100, WITHOUT_MEMORY + 100 };
 	static bool refused[WITHOUT_MEMORY];
 	static int fds[WITHOUT_MEMORY];
-	struct poor *poor = arg;
+	struct oom_writer *writer = arg;
 	char now[32];
 	int limit_fd;
 
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		psi_die("setrlimit: %s", strerror(errno));
-	if (!poor->killable)
+	if (!writer->killable)
 		write_file("/proc/self/oom_score_adj", "-1000");
 	for (int i = 0; i < WITHOUT_MEMORY; i++)
 		fds[i] = trigger_open(PSI_IO);
@@ -466,24 +466,24 @@ static void arm_without_memory(void *arg)
 		int error = trigger_set(fds[i], "some 50000 2000000\n");
 
 		refused[i] = error == ENOMEM;
-		poor->armed += !error;
-		poor->refused += error == ENOMEM;
+		writer->armed += !error;
+		writer->refused += error == ENOMEM;
 		if (error && error != ENOMEM)
-			poor->other = error;
-		if (refused[i] && poor->refused == 20)
+			writer->other = error;
+		if (refused[i] && writer->refused == 20)
 			break;
 	}
 	if (write(limit_fd, "max", 3) != 3)
 		psi_die("memory.max: %s", strerror(errno));
-	for (int i = 0; i < poor->armed + poor->refused; i++)
+	for (int i = 0; i < writer->armed + writer->refused; i++)
 		if (refused[i])
-			poor->later += !trigger_set(fds[i], "some 50000 2000000\n");
+			writer->later += !trigger_set(fds[i], "some 50000 2000000\n");
 }
 
-static void check_poor(struct __test_metadata *_metadata, const struct stalls *stalls,
-		       const struct victim *alone, struct poor *poor)
+static void check_writer(struct __test_metadata *_metadata, const struct stalls *stalls,
+		       const struct victim *alone, struct oom_writer *writer)
 {
-	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = poor };
+	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = writer };
 	struct victim victim;
 	int status;
 	pid_t pid;
@@ -491,33 +491,33 @@ static void check_poor(struct __test_metadata *_metadata, const struct stalls *s
 	pid = load_start(&load);
 	victim = victim_watch(stalls);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ksft_print_msg("%d armed, %d refused, %d armed later; wait status %#x\n", poor->armed,
-		       poor->refused, poor->later, status);
-	if (!poor->killable || !WIFSIGNALED(status)) {
+	ksft_print_msg("%d armed, %d refused, %d armed later; wait status %#x\n", writer->armed,
+		       writer->refused, writer->later, status);
+	if (!writer->killable || !WIFSIGNALED(status)) {
 		EXPECT_EQ(0, status);
-		EXPECT_LT(0, poor->refused);
-		EXPECT_EQ(poor->refused, poor->later);
+		EXPECT_LT(0, writer->refused);
+		EXPECT_EQ(writer->refused, writer->later);
 	} else {
 		EXPECT_EQ(SIGKILL, WTERMSIG(status));
 	}
-	EXPECT_EQ(0, poor->other);
+	EXPECT_EQ(0, writer->other);
 	expect_unharmed(_metadata, alone, &victim);
 }
 
 /* A writer without memory gets ENOMEM, or its cgroup's OOM killer. */
 TEST_F_TIMEOUT(user, without_memory_is_refused_or_killed, 150)
 {
-	struct poor *poor = shared_memory(sizeof(*poor));
+	struct oom_writer *writer = shared_memory(sizeof(*writer));
 
-	poor->killable = true;
-	check_poor(_metadata, &self->stalls, &self->alone, poor);
+	writer->killable = true;
+	check_writer(_metadata, &self->stalls, &self->alone, writer);
 }
 
-TEST_F_TIMEOUT(user, without_memory_who_cannot_be_killed_gets_enomem, 150)
+TEST_F_TIMEOUT(user, without_memory_gets_enomem_if_it_cannot_be_killed, 150)
 {
-	struct poor *poor = shared_memory(sizeof(*poor));
+	struct oom_writer *writer = shared_memory(sizeof(*writer));
 
-	check_poor(_metadata, &self->stalls, &self->alone, poor);
+	check_writer(_metadata, &self->stalls, &self->alone, writer);
 }
 
 /* ---- Bytes at random ---- */
@@ -753,7 +753,7 @@ static bool one_won(struct race *race)
 	       (race->result[1] == 0 && race->result[0] == EBUSY);
 }
 
-TEST_F_TIMEOUT(race, of_two_who_arm_has_one_winner, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, of_two_writers_has_one_winner, STORM_TIMEOUT)
 {
 	struct race race = { .fn = race_arm, .path = variant->path };
 
@@ -780,7 +780,7 @@ static bool both_won(struct race *race)
 	return !race->result[0] && !race->result[1];
 }
 
-TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, of_a_writer_and_a_poller_breaks_nothing, STORM_TIMEOUT)
 {
 	struct race race = { .fn = race_arm_and_poll, .path = variant->path };
 
@@ -804,7 +804,7 @@ struct arming {
 	int armed;
 };
 
-static void *arm_what_dies(void *arg)
+static void *arm_while_it_ends(void *arg)
 {
 	struct arming *arming = arg;
 	char buf[512];
@@ -852,7 +852,7 @@ static void move_to(const char *cgroup, const pid_t *pid)
 /*
  * Creates and removes the cgroup, or switches it off and on, while it stalls.
  */
-static void come_and_go(bool remove, const pid_t *pid)
+static void end_and_renew(bool remove, const pid_t *pid)
 {
 	if (remove) {
 		if (mkdir(DYING, 0755))
@@ -886,9 +886,9 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 		move_to(DYING, pid);
 	}
 	for (int i = 0; i < 3; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_what_dies, &arming));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_while_it_ends, &arming));
 	for (; now_ns() < end; rounds++)
-		come_and_go(remove, pid);
+		end_and_renew(remove, pid);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
@@ -902,12 +902,12 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	EXPECT_LT(10, arming.armed);
 }
 
-TEST_F_TIMEOUT(race, with_the_end_of_the_cgroup_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, with_the_removal_of_the_cgroup_breaks_nothing, STORM_TIMEOUT)
 {
 	check_dying(_metadata, true, self->spinner);
 }
 
-TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_breaks_nothing, STORM_TIMEOUT)
 {
 	check_dying(_metadata, false, self->spinner);
 }

@@ -105,7 +105,7 @@ TEST_F(device, read_through_the_page_cache_is_io)
 	expect_full(_metadata, reader);
 }
 
-TEST_F(device, cpu_with_something_to_run_is_not_full)
+TEST_F(device, cpu_with_a_task_to_run_is_not_full)
 {
 	struct reader *reader = self->reader;
 	pid_t spinner = spin_on(0);

@@ -56,7 +56,7 @@ struct victim {
 
 static struct victim *victim;
 
-static void done(bool well, const char *what)
+static void step_done(bool well, const char *what)
 {
 	if (!well)
 		psi_die("%s: %s", what, strerror(errno));
@@ -69,11 +69,11 @@ static void arm_and_close(const char *path, int ms)
 	char buf[512];
 
 	pfd.fd = open(path, O_RDWR | O_CLOEXEC);
-	done(pfd.fd >= 0, "open");
-	done(write(pfd.fd, TEXT, strlen(TEXT)) == (ssize_t)strlen(TEXT), "write");
-	done(!poll(&pfd, 1, ms), "poll");
-	done(read(pfd.fd, buf, sizeof(buf)) > 0, "read");
-	done(!close(pfd.fd), "close");
+	step_done(pfd.fd >= 0, "open");
+	step_done(write(pfd.fd, TEXT, strlen(TEXT)) == (ssize_t)strlen(TEXT), "write");
+	step_done(!poll(&pfd, 1, ms), "poll");
+	step_done(read(pfd.fd, buf, sizeof(buf)) > 0, "read");
+	step_done(!close(pfd.fd), "close");
 }
 
 static void arm_the_system(void)
@@ -93,28 +93,28 @@ static void arm_a_cgroup(void)
 
 static void make_arm_and_remove(void)
 {
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	arm_and_close(CHILD "/io.pressure", 0);
-	done(!rmdir(CHILD), "rmdir");
+	step_done(!rmdir(CHILD), "rmdir");
 }
 
 static void wait_in_a_new_cgroup(void)
 {
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	arm_and_close(CHILD "/io.pressure", 5);
-	done(!rmdir(CHILD), "rmdir");
+	step_done(!rmdir(CHILD), "rmdir");
 }
 
 static void make_and_remove_armed(void)
 {
 	int fd;
 
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	fd = open(CHILD "/io.pressure", O_RDWR | O_CLOEXEC);
-	done(fd >= 0, "open");
-	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
-	done(!rmdir(CHILD), "rmdir");
-	done(!close(fd), "close");
+	step_done(fd >= 0, "open");
+	step_done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	step_done(!rmdir(CHILD), "rmdir");
+	step_done(!close(fd), "close");
 }
 
 static void switch_armed(void)
@@ -122,11 +122,11 @@ static void switch_armed(void)
 	int fd = open(GROUP "/io.pressure", O_RDWR | O_CLOEXEC);
 	int control = open(GROUP "/cgroup.pressure", O_WRONLY | O_CLOEXEC);
 
-	done(fd >= 0 && control >= 0, "open");
-	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
-	done(write(control, "0", 1) == 1, "off");
-	done(write(control, "1", 1) == 1, "on");
-	done(!close(fd) && !close(control), "close");
+	step_done(fd >= 0 && control >= 0, "open");
+	step_done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	step_done(write(control, "0", 1) == 1, "off");
+	step_done(write(control, "1", 1) == 1, "on");
+	step_done(!close(fd) && !close(control), "close");
 }
 
 /* ---- The killer ---- */

@@ -279,7 +279,7 @@ static double delays(const struct worker *w)
 	return w->clock.reclaim + w->clock.thrash;
 }
 
-static void say(const struct worker *w)
+static void print_worker(const struct worker *w)
 {
 	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others runnable %.3f s\n",
 		       w->some / 1e9, w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
@@ -322,7 +322,7 @@ TEST_F_TIMEOUT(limit, anonymous_memory_that_does_not_fit_stalls_in_reclaim_and_s
 	swap_on(self->disk.node, DISK_MB);
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use_anon);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.reclaim);
 	expect_some(_metadata, w, 0);
@@ -346,7 +346,7 @@ TEST_F_TIMEOUT(limit, stall_fires_the_triggers_that_wait_for_it, 200)
 		EXPECT_FALSE(trigger_fired(fds[i / 2][i & 1], 0));
 	}
 	run_worker(w, use_anon);
-	say(w);
+	print_worker(w);
 	/* So in some second a fifth was stalled. */
 	ASSERT_LT(w->elapsed / 5, w->full);
 	for (int i = 0; i < 4; i++) {
@@ -363,7 +363,7 @@ TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)
 
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use_file);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	expect_some(_metadata, w, w->clock.run);
 	expect_full(_metadata, w);
@@ -387,7 +387,7 @@ static void expect_queue(struct __test_metadata *_metadata, struct slow_disk *di
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use);
 	load_stop(pid);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	/* One latency for the request of each. */
 	EXPECT_LE(w->clock.reclaim + 1.8 * w->clock.thrash, w->some);
@@ -407,7 +407,7 @@ TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_page_fault, 20
  * The spinner is productive while the worker sleeps in its stall. It is not
  * while the worker reclaims on the CPU.
  */
-TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
+TEST_F_TIMEOUT(limit, stall_beside_a_productive_task_is_not_full, 200)
 {
 	struct worker *w = self->worker;
 	pid_t spinner;
@@ -417,7 +417,7 @@ TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
 	spinner = spin_on(0);
 	run_worker(w, use_anon);
 	load_stop(spinner);
-	say(w);
+	print_worker(w);
 	expect_some(_metadata, w, 0);
 	EXPECT_GE(w->clock.run * (1 + TOLERANCE), w->full);
 	EXPECT_LT(w->full, w->some);
@@ -433,7 +433,7 @@ TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
 	set_limit("memory.high", LIMIT / 2);
 	w->size = LIMIT;
 	run_worker(w, read_once);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_MSEC, w->least);
 	EXPECT_EQ(0, w->clock.thrash);
 	expect_some(_metadata, w, w->clock.run);
@@ -444,7 +444,7 @@ TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
  * With nothing to reclaim, the kernel puts a task above memory.high to sleep
  * for up to 2 s at each step.
  */
-TEST_F_TIMEOUT(limit, task_held_back_above_memory_high_is_stalled, 200)
+TEST_F_TIMEOUT(limit, task_throttled_above_memory_high_is_stalled, 200)
 {
 	struct worker *w = self->worker;
 	double asleep;
@@ -452,7 +452,7 @@ TEST_F_TIMEOUT(limit, task_held_back_above_memory_high_is_stalled, 200)
 	set_limit("memory.high", LIMIT / 2);
 	w->size = LIMIT / 2 + LIMIT / 32;
 	run_worker(w, build_up);
-	say(w);
+	print_worker(w);
 	asleep = w->elapsed - w->clock.run - w->clock.wait;
 	ASSERT_LT(NSEC_PER_SEC, asleep);
 	EXPECT_LE(asleep * (1 - TOLERANCE), w->some);

@@ -119,7 +119,7 @@ void storm_toggles(struct storm *storm)
 #define NR_TRIGGERS	32
 
 /* Opens a random file and arms it; -1 if the file is gone. */
-static int arm_some_file(void)
+static int arm_random_file(void)
 {
 	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO };
 	int windows = 500 + storm_chance(1500), fd, error;
@@ -157,7 +157,7 @@ void storm_triggers(struct storm *storm)
 			psi_die("poll: %s", strerror(errno));
 		if (pfd[i].fd >= 0)
 			close(pfd[i].fd);
-		pfd[i].fd = storm_chance(4) ? arm_some_file() : -1;
+		pfd[i].fd = storm_chance(4) ? arm_random_file() : -1;
 		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
 	for (int i = 0; i < NR_TRIGGERS; i++)

@@ -70,7 +70,7 @@ struct seen {
  * @seen: last readings of its files
  */
 struct group {
-	bool there;
+	bool exists;
 	bool off;
 	int parent;
 	int depth;
@@ -170,7 +170,7 @@ static bool has_tasks(const struct group *group)
 static bool has_children(const struct group *group)
 {
 	for (int i = TOP + 1; i < NR_GROUPS; i++)
-		if (groups[i].there && &groups[groups[i].parent] == group)
+		if (groups[i].exists && &groups[groups[i].parent] == group)
 			return true;
 	return false;
 }
@@ -187,7 +187,7 @@ static void file_path(const struct group *group, bool cgroup, enum fuzz_resource
 }
 
 /* Checks a reading of a file against the reading before. */
-static void look_at(struct group *group, enum fuzz_resource resource, const struct psi *psi,
+static void check_reading(struct group *group, enum fuzz_resource resource, const struct psi *psi,
 		    __u64 start, const char *how)
 {
 	struct seen *seen = &group->seen[resource];
@@ -218,7 +218,7 @@ static void look_at(struct group *group, enum fuzz_resource resource, const stru
 	seen->full = psi->full.total;
 }
 
-static void look_at_text(struct group *group, enum fuzz_resource resource, const char *text,
+static void check_text(struct group *group, enum fuzz_resource resource, const char *text,
 			 size_t len, __u64 start, const char *how)
 {
 	struct psi psi;
@@ -227,7 +227,7 @@ static void look_at_text(struct group *group, enum fuzz_resource resource, const
 	if (error)
 		fuzz_fail("%s: %s.pressure of %s: %s: %s", how, names[resource], group->path,
 			  error, text_quote(text, len));
-	look_at(group, resource, &psi, start, how);
+	check_reading(group, resource, &psi, start, how);
 }
 
 /* The total of a trigger's line, in us; false if the file cannot be read. */
@@ -242,7 +242,7 @@ static bool total_now(const struct file *file, __u64 *total)
 	if ((file->target.cgroup && group->off) || file->target.dead)
 		return false;
 	psi_read(path, &psi);
-	look_at(group, file->target.resource, &psi, start, "total");
+	check_reading(group, file->target.resource, &psi, start, "total");
 	*total = file->text.full ? psi.full.total : psi.some.total;
 	return true;
 }
@@ -402,7 +402,7 @@ static void judge_read(struct file *file)
 	 * first one.
 	 */
 	if (!file->pos && (size_t)call->ret < call->len)
-		look_at_text(group, file->target.resource, file->stream, call->ret, call->start,
+		check_text(group, file->target.resource, file->stream, call->ret, call->start,
 			     "read");
 	else if (!call->ret && psi_parse(file->stream, file->pos, &psi))
 		fuzz_fail("read: torn text: %s", text_quote(file->stream, file->pos));
@@ -416,7 +416,7 @@ static void judge_pread(struct file *file)
 	if (judge_no_read(file))
 		return;
 	expect(call->ret > 0, "some bytes");
-	look_at_text(&groups[file->group], file->target.resource, call->buf, call->ret,
+	check_text(&groups[file->group], file->target.resource, call->buf, call->ret,
 		     call->start, "pread");
 }
 
@@ -640,7 +640,7 @@ static int any_group(void)
 
 static int present_group(void)
 {
-	struct group *group = choose(groups, it->there);
+	struct group *group = choose(groups, it->exists);
 
 	return group - groups;
 }
@@ -653,7 +653,7 @@ static bool op_open(void)
 	int mode = modes[fuzz_below(ARRAY_SIZE(modes))];
 	bool cgroup = fuzz_below(4);
 	int group = !cgroup ? ROOT : fuzz_below(4) ? present_group() : any_group();
-	bool there = !cgroup || (groups[group].there && !groups[group].off);
+	bool exists = !cgroup || (groups[group].exists && !groups[group].off);
 	enum fuzz_resource resource = fuzz_below(NR_FUZZ_RESOURCES);
 	bool privileged = fuzz_below(3);
 	char path[200];
@@ -667,10 +667,10 @@ static bool op_open(void)
 		set_cap_sys_resource(false, true);
 	fd = open(path, mode | O_CLOEXEC | O_NONBLOCK);
 	set_cap_sys_resource(true, true);
-	if (fd < 0 && (there || errno != ENOENT))
+	if (fd < 0 && (exists || errno != ENOENT))
 		fuzz_fail("open: %s", strerror(errno));
-	if (fd >= 0 && !there)
-		fuzz_fail("open: it is there");
+	if (fd >= 0 && !exists)
+		fuzz_fail("open succeeds, but the file must not exist");
 	if (fd < 0)
 		return true;
 	*file = (struct file) {
@@ -775,7 +775,7 @@ static bool op_epoll_wait(void)
 		bool must = item->file && item->file->target.dead;
 
 		if (must && (item->owed || !(item->events & EPOLLET)) && !told[i])
-			fuzz_fail("epoll: item %d is dead, and nobody is told", i);
+			fuzz_fail("epoll does not report item %d, which is dead", i);
 		item->owed = false;
 	}
 	return true;
@@ -789,8 +789,8 @@ static bool op_mkdir(void)
 	struct group *group = &groups[i];
 	char path[PATH_SIZE];
 
-	if (!group->there) {
-		struct group *parent = choose(groups, it != &groups[ROOT] && it->there &&
+	if (!group->exists) {
+		struct group *parent = choose(groups, it != &groups[ROOT] && it->exists &&
 					      it->depth < DEPTH);
 
 		group->parent = parent - groups;
@@ -801,11 +801,11 @@ static bool op_mkdir(void)
 		memset(group->seen, 0, sizeof(group->seen));
 	}
 	oplog_add("mkdir %s", group->path);
-	if (!mkdir(group->path, 0755) == group->there)
-		fuzz_fail("mkdir: %s", group->there ? "done" : strerror(errno));
-	if (group->there && errno != EEXIST)
+	if (!mkdir(group->path, 0755) == group->exists)
+		fuzz_fail("mkdir: %s", group->exists ? "done" : strerror(errno));
+	if (group->exists && errno != EEXIST)
 		fuzz_fail("mkdir: %s", strerror(errno));
-	group->there = true;
+	group->exists = true;
 	return true;
 }
 
@@ -817,7 +817,7 @@ static bool op_rmdir(void)
 
 	if (!*group->path)
 		return false;
-	if (!group->there)
+	if (!group->exists)
 		error = ENOENT;
 	else if (has_children(group) || has_tasks(group))
 		error = EBUSY;
@@ -826,7 +826,7 @@ static bool op_rmdir(void)
 		fuzz_fail("rmdir: %s, must be %s", strerror(errno), strerror(error));
 	if (error)
 		return true;
-	group->there = false;
+	group->exists = false;
 	files_die(i);
 	return true;
 }
@@ -845,7 +845,7 @@ static bool op_switch(void)
 	int i = fuzz_below(20) ? 1 + fuzz_below(NR_GROUPS - 1) : ROOT;
 	int nr = fuzz_below(fuzz_below(3) ? 4 : ARRAY_SIZE(texts));
 	struct group *group = &groups[i];
-	int error = group->there ? texts[nr].error : ENOENT;
+	int error = group->exists ? texts[nr].error : ENOENT;
 	int found;
 
 	if (!*group->path)
@@ -875,7 +875,7 @@ static bool op_read_switch(void)
 	for (int r = 0; r < NR_FUZZ_RESOURCES; r++) {
 		file_path(group, true, r, path, sizeof(path));
 		if (!access(path, F_OK) == group->off)
-			fuzz_fail("%s is %sthere", path, group->off ? "" : "not ");
+			fuzz_fail("%s %s", path, group->off ? "exists" : "does not exist");
 	}
 	return true;
 }
@@ -924,7 +924,7 @@ static bool op_move(void)
 	oplog_add("move %d to %s", task->holder.pid, groups[group].path);
 	snprintf(text, sizeof(text), "%d", task->holder.pid);
 	error = cgroup_try_write(groups[group].path, "cgroup.procs", text);
-	if (error != (groups[group].there ? 0 : ENOENT))
+	if (error != (groups[group].exists ? 0 : ENOENT))
 		fuzz_fail("move: %s", strerror(error));
 	if (!error)
 		task->group = group;
@@ -976,7 +976,7 @@ static const struct op {
 	{ 6, op_sleep },
 };
 
-static void step(void)
+static void run_one(void)
 {
 	unsigned int sum = 0, at;
 
@@ -1006,11 +1006,11 @@ static void end_all(void)
 		for (int i = TOP + 1; i < NR_GROUPS; i++) {
 			struct group *group = &groups[i];
 
-			if (!group->there || group->depth != depth)
+			if (!group->exists || group->depth != depth)
 				continue;
 			if (rmdir(group->path))
 				fuzz_fail("end: rmdir %s: %s", group->path, strerror(errno));
-			group->there = false;
+			group->exists = false;
 			files_die(i);
 		}
 	}
@@ -1040,14 +1040,14 @@ void fuzz_sequence(unsigned int nr_ops)
 	dying = dying_cgroups();
 	cgroup_moves_are_fast();
 	cgroup_create(FUZZ_TOP, "");
-	groups[ROOT] = (struct group) { .there = true, .path = CGROUP_ROOT };
-	groups[TOP] = (struct group) { .there = true, .path = FUZZ_TOP };
+	groups[ROOT] = (struct group) { .exists = true, .path = CGROUP_ROOT };
+	groups[TOP] = (struct group) { .exists = true, .path = FUZZ_TOP };
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0)
 		psi_die("epoll_create1: %s", strerror(errno));
 
 	for (unsigned int i = 0; i < nr_ops; i++)
-		step();
+		run_one();
 
 	end_all();
 	cgroup_remove(FUZZ_TOP);
@@ -1060,7 +1060,7 @@ void fuzz_sequence(unsigned int nr_ops)
 		fuzz_fail("%s", found);
 	served = monitor_switches() - served;
 	if (served)
-		fuzz_fail("a trigger is still served: %llu switches", served);
+		fuzz_fail("a trigger is left: %llu switches of the monitor", served);
 	give_up = now_ns() + 20 * NSEC_PER_SEC;
 	while (dying_cgroups() > dying) {
 		if (now_ns() > give_up)

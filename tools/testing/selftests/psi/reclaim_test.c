@@ -319,7 +319,7 @@ static void expect_threads(struct __test_metadata *_metadata, const struct worke
 	expect_no_more(_metadata, made);
 }
 
-TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_not_who_it_works_for, 200)
+TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_the_allocating_task_is_not, 200)
 {
 	struct worker *w = self->worker;
 

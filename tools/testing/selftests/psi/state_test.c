@@ -98,7 +98,7 @@ FIXTURE_VARIANT_ADD(tasks, moved_between_cpus_while_asleep_in_iowait) {
 
 FIXTURE_VARIANT_ADD(tasks, changing_class_policy_and_nice_value) { .storm = storm_policy };
 FIXTURE_VARIANT_ADD(tasks, stopped_and_continued) { .storm = storm_stop };
-FIXTURE_VARIANT_ADD(tasks, traced_and_moved_while_they_are) { .storm = storm_ptrace };
+FIXTURE_VARIANT_ADD(tasks, moved_while_traced) { .storm = storm_ptrace };
 FIXTURE_VARIANT_ADD(tasks, frozen_and_thawed) { .storm = storm_freeze };
 FIXTURE_VARIANT_ADD(tasks, killed_while_running_waiting_and_in_iowait) { .storm = storm_kill };
 FIXTURE_VARIANT_ADD(tasks, that_fork_and_vfork) { .storm = storm_fork };
@@ -112,7 +112,7 @@ FIXTURE_VARIANT_ADD(tasks, moved_and_killed_in_memory_stalls) { .storm = storm_r
 FIXTURE_VARIANT_ADD(tasks, that_pass_on_bytes_between_cgroups) { .storm = storm_pipes };
 FIXTURE_VARIANT_ADD(tasks, moved_and_killed_while_their_io_fails) { .storm = storm_errors };
 FIXTURE_VARIANT_ADD(tasks, that_swap_at_the_limit_of_their_cgroup) { .storm = storm_swap };
-FIXTURE_VARIANT_ADD(tasks, held_back_above_memory_high) { .storm = storm_high };
+FIXTURE_VARIANT_ADD(tasks, throttled_above_memory_high) { .storm = storm_high };
 FIXTURE_VARIANT_ADD(tasks, killed_for_the_memory_of_their_cgroup) { .storm = storm_oom };
 FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) { .storm = storm_hotplug };
 

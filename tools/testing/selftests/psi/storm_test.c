@@ -64,7 +64,7 @@ FIXTURE_VARIANT_ADD(storms, of_limits_swap_and_errors) {
 	.fn = { storm_readers, storm_swap, storm_oom, storm_errors, storm_pipes },
 };
 
-FIXTURE_VARIANT_ADD(storms, of_everything_by_chance) {
+FIXTURE_VARIANT_ADD(storms, chosen_at_random) {
 	.fn = { storm_readers, storm_readers, storm_toggles, storm_triggers, storm_chaos },
 };
 

@@ -111,7 +111,7 @@ static void quiet_time(void)
 
 /* ---- Pending ---- */
 
-TEST_F(event, is_not_there_without_a_stall)
+TEST_F(event, needs_a_stall)
 {
 	EXPECT_EQ(0, poll_fd(self->fd, POLLPRI, 3000));
 }
@@ -131,7 +131,7 @@ TEST_F_TIMEOUT(event, is_pending_until_it_is_collected, 120)
 	EXPECT_FALSE(trigger_fired(self->fd, 2000));
 }
 
-TEST_F(event, is_one_however_many_there_were)
+TEST_F(event, is_one_after_several_stalls)
 {
 	for (int i = 0; i < 5; i++) {
 		make_event(&self->stalls);
@@ -141,7 +141,7 @@ TEST_F(event, is_one_however_many_there_were)
 	EXPECT_FALSE(trigger_fired(self->fd, 2000));
 }
 
-TEST_F(event, comes_again)
+TEST_F(event, repeats_with_each_stall)
 {
 	for (int i = 0; i < 5; i++) {
 		make_event(&self->stalls);
@@ -316,7 +316,7 @@ TEST_F(event, wakes_an_epoll)
 	check_waiter(_metadata, &self->stalls, self->fd, wait_epoll);
 }
 
-TEST_F(event, is_no_data_and_no_room_for_select)
+TEST_F(event, is_collected_by_a_select_for_exceptions)
 {
 	struct timeval time = {};
 	fd_set set;
@@ -584,16 +584,16 @@ TEST_F(event, is_shared_by_a_program_that_is_executed)
 	EXPECT_EQ(0, poll_in_a_child(self->fd, true));
 }
 
-static void wait_and_tell(void *arg)
+static void wait_or_die(void *arg)
 {
 	if (!wait_poll(*(int *)arg))
 		psi_die("no event");
 }
 
 /* The trigger lives as long as any copy of the descriptor. */
-TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
+TEST_F(event, reaches_a_child_after_all_others_closed_the_file)
 {
-	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	const struct load load = { .fn = wait_or_die, .arg = &self->fd };
 	pid_t pid = load_start(&load);
 
 	EXPECT_EQ(0, close(self->fd));
@@ -604,7 +604,7 @@ TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
 
 TEST_F(event, outlives_a_waiter_that_is_killed)
 {
-	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	const struct load load = { .fn = wait_or_die, .arg = &self->fd };
 	pid_t pid = load_start(&load);
 
 	sleep_for(20 * NSEC_PER_MSEC);
@@ -647,13 +647,13 @@ TEST_F(event, does_not_come_from_a_file_that_was_closed_under_an_epoll)
 	self->fd = -1;
 }
 
-static void do_nothing(int sig)
+static void ignore_signal(int sig)
 {
 }
 
 TEST_F(event, outlives_a_signal)
 {
-	const struct sigaction action = { .sa_handler = do_nothing };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 	struct pollfd pfd = { .fd = self->fd, .events = POLLPRI };
 	struct itimerval timer = { .it_value.tv_usec = 30000 };
 
@@ -667,38 +667,38 @@ TEST_F(event, outlives_a_signal)
 
 /* ---- No trigger ---- */
 
-FIXTURE(untriggered) {
+FIXTURE(unarmed) {
 };
 
-FIXTURE_VARIANT(untriggered) {
+FIXTURE_VARIANT(unarmed) {
 	const char *path;
 	const char *text;
 };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_the_system) { .path = PSI_IO };
-FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup) { .path = GROUP_IO };
+FIXTURE_VARIANT_ADD(unarmed, file_of_the_system) { .path = PSI_IO };
+FIXTURE_VARIANT_ADD(unarmed, file_of_a_cgroup) { .path = GROUP_IO };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_the_system_after_a_write_that_was_rejected) {
+FIXTURE_VARIANT_ADD(unarmed, file_of_the_system_after_a_write_that_was_rejected) {
 	.path = PSI_IO,
 	.text = "some 50000 1\n",
 };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup_after_a_write_that_was_rejected) {
+FIXTURE_VARIANT_ADD(unarmed, file_of_a_cgroup_after_a_write_that_was_rejected) {
 	.path = GROUP_IO,
 	.text = "junk",
 };
 
-FIXTURE_SETUP(untriggered)
+FIXTURE_SETUP(unarmed)
 {
 	cgroup_create(GROUP, "+io");
 }
 
-FIXTURE_TEARDOWN(untriggered)
+FIXTURE_TEARDOWN(unarmed)
 {
 	cgroup_remove(GROUP);
 }
 
-TEST_F(untriggered, has_nothing_to_wait_for)
+TEST_F(unarmed, reports_an_error_to_every_waiter)
 {
 	int epoll, fd = trigger_open(variant->path);
 	struct timeval time = { .tv_sec = 10 };
@@ -752,17 +752,17 @@ static bool wait_epoll_exclusive(int fd)
 	return got;
 }
 
-#define MOURNERS	5
+#define NR_ENDING	5
 
 /* @end: ends the triggers of the cgroup; @removed: by removing the cgroup */
-FIXTURE(death) {
+FIXTURE(ending) {
 	struct stalls stalls;
-	struct waiter waiter[MOURNERS];
-	int fd[MOURNERS];
+	struct waiter waiter[NR_ENDING];
+	int fd[NR_ENDING];
 	int other;
 };
 
-FIXTURE_VARIANT(death) {
+FIXTURE_VARIANT(ending) {
 	void (*end)(void);
 	bool removed;
 };
@@ -779,12 +779,12 @@ static void end_by_switch(void)
 	cgroup_write(GROUP, "cgroup.pressure", "0");
 }
 
-FIXTURE_VARIANT_ADD(death, of_the_cgroup) { .end = end_by_removal, .removed = true };
-FIXTURE_VARIANT_ADD(death, of_its_accounting) { .end = end_by_switch };
+FIXTURE_VARIANT_ADD(ending, by_removal_of_the_cgroup) { .end = end_by_removal, .removed = true };
+FIXTURE_VARIANT_ADD(ending, by_the_switch_of_the_cgroup) { .end = end_by_switch };
 
-FIXTURE_SETUP(death)
+FIXTURE_SETUP(ending)
 {
-	bool (*wait[MOURNERS])(int fd) = {
+	bool (*wait[NR_ENDING])(int fd) = {
 		wait_poll_error, wait_select, wait_epoll_error,
 		wait_epoll_exclusive, wait_epoll_exclusive
 	};
@@ -800,16 +800,16 @@ FIXTURE_SETUP(death)
 	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
 	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
 	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
-	for (int i = 3; i < MOURNERS; i++)
+	for (int i = 3; i < NR_ENDING; i++)
 		self->fd[i] = trigger_arm(GROUP_IO, TRIGGER);
 	self->other = trigger_arm(PSI_IO, TRIGGER);
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		self->waiter[i] = (struct waiter){ .wait = wait[i], .fd = self->fd[i] };
 		waiter_start(&self->waiter[i]);
 	}
 }
 
-FIXTURE_TEARDOWN(death)
+FIXTURE_TEARDOWN(ending)
 {
 	stalls_remove(&self->stalls);
 	group_leave();
@@ -818,13 +818,13 @@ FIXTURE_TEARDOWN(death)
 	cpus_use(cpus_possible());
 }
 
-TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
+TEST_F(ending, wakes_present_and_later_waiters)
 {
 	__u64 start = now_ns();
 	char buf[512];
 
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 		EXPECT_GT(start + AT_ONCE, self->waiter[i].woken) {
 			TH_LOG("waiter %d woke up after %.3f s", i,
@@ -843,22 +843,22 @@ TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
 }
 
 /* A trigger of the system goes on. */
-TEST_F(death, leaves_other_triggers_alone)
+TEST_F(ending, leaves_other_triggers_alone)
 {
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++)
+	for (int i = 0; i < NR_ENDING; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	EXPECT_FALSE(trigger_fired(self->other, 0));
 	make_event(&self->stalls);
 	EXPECT_TRUE(trigger_fired(self->other, 0));
 }
 
-TEST_F(death, is_for_good)
+TEST_F(ending, is_final)
 {
 	int fresh;
 
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++)
+	for (int i = 0; i < NR_ENDING; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	if (variant->removed) {
 		group_enter(GROUP);
@@ -870,14 +870,14 @@ TEST_F(death, is_for_good)
 	fresh = trigger_arm(GROUP_IO, TRIGGER);
 	make_event(&self->stalls);
 	EXPECT_TRUE(trigger_fired(fresh, 0));
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		EXPECT_EQ(NO_TRIGGER, poll_fd(self->fd[i], POLLPRI, 0));
 		EXPECT_EQ(ENODEV, trigger_set(self->fd[i], TRIGGER));
 	}
 	EXPECT_EQ(0, close(fresh));
 }
 
-TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
+TEST_F(ending, does_not_wait_for_the_end_of_a_stall)
 {
 	int fd = trigger_arm(GROUP "/cpu.pressure", "some 10000 500000");
 	pid_t spinner[2];

@@ -104,7 +104,7 @@ static int too_late(__u64 window)
 	return (3 * window) / NSEC_PER_MSEC;
 }
 
-TEST_F(trigger, reports_at_the_end_of_the_quiet_time_what_was_in_it)
+TEST_F(trigger, reports_stall_of_its_quiet_time_when_that_ends)
 {
 	__u64 window = variant->window, first, second;
 	int fd = arm(variant->path, variant->user, UNIT * 8 / 10, window);
@@ -135,7 +135,7 @@ TEST_F(trigger, counts_a_stall_once)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
+TEST_F(trigger, does_not_count_stall_before_it_was_armed)
 {
 	int fd;
 
@@ -153,7 +153,7 @@ TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
  * The two triggers have the same window, so they share checks. But there are no
  * checks while no resource that a trigger waits for stalls.
  */
-TEST_F_TIMEOUT(trigger, does_not_count_what_was_before_when_another_waits_elsewhere, 120)
+TEST_F_TIMEOUT(trigger, does_not_count_earlier_stall_beside_a_trigger_on_another_resource, 120)
 {
 	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/memory.pressure" : PSI_MEMORY;
 	int other = arm(path, variant->user, UNIT * 15 / 10, variant->window), fd;
@@ -208,7 +208,7 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
  * second is armed while only the first has stall. It must get checks when its
  * own resource begins to stall, long after the first has come to rest.
  */
-TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
+TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_fires, 120)
 {
 	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/cpu.pressure" : PSI_CPU;
 	__u64 latency = variant->window / 2;
@@ -282,7 +282,7 @@ TEST_F_TIMEOUT(trigger, counts_all_of_its_first_stall_when_another_is_being_chec
 	stalls_remove(&slow);
 }
 
-TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence, 120)
+TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_idle_time, 120)
 {
 	__u64 window = variant->window, latency = window * 37 / 100;
 	struct stalls slow;
@@ -299,7 +299,7 @@ TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence, 120)
 }
 
 /* The idle time is longer than one window, and shorter than the other. */
-TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence_in_which_another_is_checked, 300)
+TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_idle_time_in_which_another_is_checked, 300)
 {
 	__u64 window = variant->window, latency = window * 37 / 100;
 	int other = arm(variant->path, variant->user, 5 * NSEC_PER_SEC, 10 * NSEC_PER_SEC);
@@ -345,7 +345,7 @@ TEST_F_TIMEOUT(trigger, has_one_event_after_the_stall_at_most, 120)
  *      stall    ##   ...   idle for some time   ...   ##
  *      window                                     |------->|
  */
-TEST_F_TIMEOUT(trigger, has_silence_in_its_window, 12000)
+TEST_F_TIMEOUT(trigger, counts_idle_time_as_part_of_its_window, 12000)
 {
 	/* In windows: the last one is an hour or more. */
 	static const __u64 silences[] = { 1, 2, 3, 5, 9, 15, 60, 300, 1800 };
@@ -363,7 +363,7 @@ TEST_F_TIMEOUT(trigger, has_silence_in_its_window, 12000)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F_TIMEOUT(trigger, does_not_take_past_load_for_present_load, 300)
+TEST_F_TIMEOUT(trigger, does_not_extrapolate_past_stall, 300)
 {
 	int fd;
 
@@ -580,7 +580,7 @@ FIXTURE_VARIANT(reader) {
 	bool reads;
 };
 
-FIXTURE_VARIANT_ADD(reader, that_is_not_there) {
+FIXTURE_VARIANT_ADD(reader, that_is_absent) {
 	.row = "24 s of full stall, 1 s in 2 s of a user, not read: events",
 };
 
@@ -660,7 +660,7 @@ FIXTURE_TEARDOWN(hog)
  * No thread of the kernel runs meanwhile. Whichever windows the monitor checks
  * afterwards, some were stalled from begin to end.
  */
-TEST_F_TIMEOUT(hog, does_not_hide_the_stall_that_it_made, 120)
+TEST_F_TIMEOUT(hog, does_not_hide_its_own_stall, 120)
 {
 	__u64 duration = variant->duration;
 	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = spin_for,
@@ -799,7 +799,7 @@ TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 400)
  * Each wake-up stalls, so a window of checks may follow it. These checks must
  * not cause further ones.
  */
-TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_feed_itself, 400)
+TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_cause_more_checks, 400)
 {
 	struct cost cost;
 

@@ -645,7 +645,7 @@ FIXTURE_VARIANT_ADD(model, that_checks_too_rarely) {
 	.fault = MISSED_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_forgets_what_was_in_the_quiet_time) {
+FIXTURE_VARIANT_ADD(model, that_forgets_stall_of_the_quiet_time) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .loses_quiet = true },
 	.fault = MISSED_EVENT,
 };
@@ -660,12 +660,12 @@ FIXTURE_VARIANT_ADD(model, that_reports_a_stall_twice) {
 	.fault = FALSE_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_counts_what_was_before_it_was_armed) {
+FIXTURE_VARIANT_ADD(model, that_counts_stall_before_it_was_armed) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .looks_back = true },
 	.fault = FALSE_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_takes_a_silence_for_nothing) {
+FIXTURE_VARIANT_ADD(model, that_leaves_idle_time_out_of_its_window) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .stops_in_silence = true },
 	.fault = FALSE_EVENT,
 };
@@ -681,7 +681,7 @@ FIXTURE_TEARDOWN(model)
 {
 }
 
-TEST_F(model, is_judged_as_it_is)
+TEST_F(model, gets_the_right_verdict)
 {
 	struct judge judge = { .log = self->log, .silent = !variant->right };
 
@@ -725,8 +725,8 @@ FIXTURE_VARIANT(plan) {
 FIXTURE_VARIANT_ADD(plan, of_single_stalls) { .style = 0 };
 FIXTURE_VARIANT_ADD(plan, of_bursts) { .style = 1 };
 FIXTURE_VARIANT_ADD(plan, of_stalls_most_of_the_time) { .style = 2 };
-FIXTURE_VARIANT_ADD(plan, of_the_same_again_and_again) { .style = 3 };
-FIXTURE_VARIANT_ADD(plan, of_stalls_with_long_silences) { .style = 4 };
+FIXTURE_VARIANT_ADD(plan, of_equal_stalls) { .style = 3 };
+FIXTURE_VARIANT_ADD(plan, of_rare_stalls) { .style = 4 };
 
 struct reading {
 	struct plan *plan;

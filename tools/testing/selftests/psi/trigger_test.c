@@ -300,7 +300,7 @@ TEST_F(file, refuses_a_text_of_many_pages)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(file, takes_the_offset_for_nothing)
+TEST_F(file, ignores_the_offset_of_a_write)
 {
 	static const char text[] = "full 50000 1000000\n";
 	int fd = trigger_open(variant->path);
@@ -370,7 +370,7 @@ static void check_window(struct __test_metadata *_metadata, const char *text, bo
 	}
 }
 
-TEST_F(window, is_for_whoever_opens_with_the_capability)
+TEST_F(window, is_allowed_if_the_opener_has_the_capability)
 {
 	check_window(_metadata, variant->text, false, false, 0);
 }
@@ -386,12 +386,12 @@ TEST_F(window, is_limited_for_root_without_the_capability)
 	check_window(_metadata, variant->text, false, false, variant->user);
 }
 
-TEST_F(window, is_that_of_the_opener_when_root_writes)
+TEST_F(window, is_decided_by_the_opener_when_root_writes)
 {
 	check_window(_metadata, variant->text, true, false, variant->user);
 }
 
-TEST_F(window, is_that_of_the_opener_when_a_user_writes)
+TEST_F(window, is_decided_by_the_opener_when_a_user_writes)
 {
 	check_window(_metadata, variant->text, false, true, 0);
 }
@@ -469,7 +469,7 @@ TEST_F(descriptor, keeps_its_first_trigger)
 	check_first_stays(_metadata, &self->stalls, GROUP_FILE("io"));
 }
 
-TEST_F(descriptor, with_a_trigger_says_busy_whatever_is_written)
+TEST_F(descriptor, with_a_trigger_answers_busy_to_every_write)
 {
 	int fd = trigger_arm(PSI_IO, GOOD);
 
@@ -479,7 +479,7 @@ TEST_F(descriptor, with_a_trigger_says_busy_whatever_is_written)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(descriptor, of_a_removed_cgroup_is_dead)
+TEST_F(descriptor, of_a_removed_cgroup_never_works_again)
 {
 	int armed, fresh = trigger_open(GROUP_FILE("io"));
 	char buf[512];

@@ -58,7 +58,7 @@ static const char *next_line(struct watch *watch)
 	return fgets(line, sizeof(line), watch->out) ?: "";
 }
 
-static bool said_something(struct watch *watch)
+static bool has_output(struct watch *watch)
 {
 	struct pollfd pfd = { .fd = fileno(watch->out), .events = POLLIN };
 
@@ -72,7 +72,7 @@ static int watch_end(struct watch *watch)
 	return reap_exit(watch->pid);
 }
 
-TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
+TEST(prints_nothing_without_pressure_and_events_under_pressure)
 {
 	struct watch watch;
 	struct psi psi;
@@ -83,7 +83,7 @@ TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
 	EXPECT_STREQ("waiting for \"some 500000 2000000\" in /proc/pressure/cpu\n",
 		     next_line(&watch));
 	sleep_for(10 * NSEC_PER_SEC);
-	EXPECT_FALSE(said_something(&watch));
+	EXPECT_FALSE(has_output(&watch));
 
 	spin_pair_start(spinner, NULL);
 	for (int i = 0; i < 2; i++) {
@@ -112,7 +112,7 @@ TEST(ends_when_its_cgroup_is_removed)
 	EXPECT_EQ(2, watch_end(&watch));
 }
 
-TEST(says_why_it_cannot_wait)
+TEST(prints_why_it_cannot_wait)
 {
 	struct watch watch;
 

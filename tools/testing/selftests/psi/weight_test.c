@@ -53,21 +53,21 @@ FIXTURE_VARIANT(spinners) {
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_do_not_wait) { .nr = { 1, 1 }, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_make_no_pressure) { .nr = { 1, 1 }, .percent = 0 };
 
 FIXTURE_VARIANT_ADD(spinners, two_on_one_cpu_are_not_diluted_by_an_idle_one) {
 	.nr = { 2, 0 },
 	.percent = 100,
 };
 
-FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_are_a_full_stall) { .nr = { 2, 2 }, .percent = 100 };
+FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_make_100_percent) { .nr = { 2, 2 }, .percent = 100 };
 
-FIXTURE_VARIANT_ADD(spinners, two_here_and_one_there_are_half_a_stall) {
+FIXTURE_VARIANT_ADD(spinners, two_and_one_make_50_percent) {
 	.nr = { 2, 1 },
 	.percent = 50,
 };
 
-FIXTURE_VARIANT_ADD(spinners, one_here_and_three_there_are_half_a_stall) {
+FIXTURE_VARIANT_ADD(spinners, one_and_three_make_50_percent) {
 	.nr = { 1, 3 },
 	.percent = 50,
 };
@@ -387,7 +387,7 @@ static __u64 stall_then_be_busy(__u64 begin)
  * the second after the load. The folds of two cgroups are some us apart, hence
  * the slack.
  */
-TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
+TEST_F_TIMEOUT(two_cpus, catch_up_after_a_reader_saw_too_much, 60)
 {
 	__u64 begin, ahead, top, slack = NSEC_PER_MSEC;
 	struct span stall;
@@ -459,7 +459,7 @@ static void measure_io(const char *node, int cpu, struct io_shares *shares)
  *     CPU 0   reader asleep   some 100 %   full 100 %
  *     CPU 1   spinner         some   0 %   full   0 %
  */
-TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_here_and_a_spinner_there, 60)
+TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_beside_a_spinner, 60)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;
@@ -476,7 +476,7 @@ TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_here_and_a_spinner_there
  *
  * If the sleeper had stayed behind on CPU 0, full would be 50 %.
  */
-TEST_F_TIMEOUT(two_cpus, see_a_sleeper_in_iowait_where_it_was_woken_last, 60)
+TEST_F_TIMEOUT(two_cpus, count_a_sleeper_where_it_woke_up_last, 60)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;
