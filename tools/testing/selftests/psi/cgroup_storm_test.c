@@ -213,16 +213,19 @@ static void keep_tasks(void *arg)
 		load_stop(common->task[i]);
 }
 
+static bool group_switch(const char *path)
+{
+	return group_try_write(path, "cgroup.pressure", storm_chance(2) ? "1" : "0");
+}
+
 static void toggle(void *arg)
 {
 	while (!storm_ended()) {
 		const char *path = storm_chance(4) ? random_slot() : TOP;
 
-		common->switches += group_try_write(path, "cgroup.pressure",
-					      storm_chance(2) ? "1" : "0");
+		common->switches += group_switch(path);
 		if (!storm_chance(20))
-			group_try_write(threaded[storm_chance(ARRAY_SIZE(threaded))], "cgroup.pressure",
-				  storm_chance(2) ? "1" : "0");
+			group_switch(threaded[storm_chance(ARRAY_SIZE(threaded))]);
 		sleep_for(storm_chance(500) * NSEC_PER_USEC);
 	}
 }

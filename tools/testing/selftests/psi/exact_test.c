@@ -353,7 +353,8 @@ FIXTURE_TEARDOWN(starvation)
 TEST_F_TIMEOUT(starvation, is_counted_to_the_end, 120)
 {
 	__u64 duration = variant->duration;
-	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = spin_for, .arg = &duration };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = spin_for,
+				   .arg = &duration };
 	__u64 wait, total;
 
 	sleep_for(100 * NSEC_PER_MSEC);

@@ -2,7 +2,7 @@
 /*
  * The pressure files against a model, at random
  *
- * 	fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
+ *	fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
  *
  * Invariant: for every text that is written to a pressure file, and every order
  * of operations on files, cgroups and tasks, each call returns what the

@@ -59,6 +59,7 @@ enum step { OPEN, ARM, COUNT, CLOSE };
  * @todo: a pipe: each byte is a step to do
  * @done: a pipe: a byte for each step that is done
  * @count: of the last step: descriptors armed, or descriptors with an event
+ * @pid: the process
  */
 struct owner {
 	const char *text;
@@ -481,7 +482,7 @@ static void arm_without_memory(void *arg)
 }
 
 static void check_writer(struct __test_metadata *_metadata, const struct stalls *stalls,
-		       const struct victim *alone, struct oom_writer *writer)
+			 const struct victim *alone, struct oom_writer *writer)
 {
 	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = writer };
 	struct victim victim;

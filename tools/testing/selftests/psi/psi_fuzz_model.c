@@ -188,7 +188,7 @@ static void file_path(const struct group *group, bool cgroup, enum fuzz_resource
 
 /* Checks a reading of a file against the reading before. */
 static void check_reading(struct group *group, enum fuzz_resource resource, const struct psi *psi,
-		    __u64 start, const char *how)
+			  __u64 start, const char *how)
 {
 	struct seen *seen = &group->seen[resource];
 	/* PSI uses another clock, and rounds in another way. */
@@ -219,7 +219,7 @@ static void check_reading(struct group *group, enum fuzz_resource resource, cons
 }
 
 static void check_text(struct group *group, enum fuzz_resource resource, const char *text,
-			 size_t len, __u64 start, const char *how)
+		       size_t len, __u64 start, const char *how)
 {
 	struct psi psi;
 	const char *error = psi_parse(text, len, &psi);
@@ -403,7 +403,7 @@ static void judge_read(struct file *file)
 	 */
 	if (!file->pos && (size_t)call->ret < call->len)
 		check_text(group, file->target.resource, file->stream, call->ret, call->start,
-			     "read");
+			   "read");
 	else if (!call->ret && psi_parse(file->stream, file->pos, &psi))
 		fuzz_fail("read: torn text: %s", text_quote(file->stream, file->pos));
 	file->pos += call->ret;
@@ -417,7 +417,7 @@ static void judge_pread(struct file *file)
 		return;
 	expect(call->ret > 0, "some bytes");
 	check_text(&groups[file->group], file->target.resource, call->buf, call->ret,
-		     call->start, "pread");
+		   call->start, "pread");
 }
 
 static void judge_lseek(struct file *file)

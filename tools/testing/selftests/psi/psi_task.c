@@ -191,7 +191,7 @@ void cpu_clock_read(int cpu, struct cpu_clock *cc)
 /* ---- Threads of the kernel ---- */
 
 #define PF_KTHREAD	0x00200000
-#define MAX_PID		(1 << 18)
+#define MAX_PID		262144
 #define MAX_KTHREADS	4096
 
 /* Whether a task, by its directory in /proc, is a thread of the kernel. */

@@ -2,8 +2,8 @@
 /*
  * Wait for pressure, and print it
  *
- * 	psi_watch [FILE [TRIGGER [EVENTS]]]
- * 	psi_watch /sys/fs/cgroup/web/memory.pressure "full 100000 2000000"
+ *	psi_watch [FILE [TRIGGER [EVENTS]]]
+ *	psi_watch /sys/fs/cgroup/web/memory.pressure "full 100000 2000000"
  *
  * Returns 0 after EVENTS events, 1 on an error, 2 when the cgroup is removed or
  * its pressure is switched off. Documentation/accounting/psi.rst shows this

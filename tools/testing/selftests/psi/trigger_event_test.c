@@ -331,8 +331,8 @@ TEST_F(event, is_collected_by_a_select_for_exceptions)
 
 /* ---- epoll ---- */
 
-static void expect_one_report(struct __test_metadata *_metadata, const struct stalls *stalls, int fd,
-			      __u32 events)
+static void expect_one_report(struct __test_metadata *_metadata, const struct stalls *stalls,
+			      int fd, __u32 events)
 {
 	int epoll = epoll_on(fd, events);
 

@@ -360,6 +360,7 @@ static const __u64 latencies[] = {
  * struct plan - planned reads, and their times
  * @start: its begin; @read.at is relative to it
  * @nr: number of reads
+ * @read: the reads
  * @read.at: earliest begin; a read starts after the one before
  * @read.disk: the disk
  * @read.begin: time before the read
