@@ -19,9 +19,7 @@ FIXTURE_SETUP(moves)
 {
 	if (!access(PSI_CPU, F_OK))
 		SKIP(return, "tests a kernel without PSI");
-	cpus_use(cpus_possible());
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_moves", 5 * NSEC_PER_MSEC, 64);
+	storm_set_up(&self->disk, "psi_moves");
 }
 
 FIXTURE_TEARDOWN(moves)
@@ -37,7 +35,6 @@ TEST_F_TIMEOUT(moves, while_cpus_come_and_go_cause_no_warning, STORM_TIMEOUT)
 	};
 	pid_t pid[2];
 
-	storm_events_begin();
 	storm_moves_overlap();
 	pid[0] = storm_start(storm_hotplug, &storm, SCHED_FIFO);
 	pid[1] = storm_start(storm_ping_pong, &storm, SCHED_FIFO);

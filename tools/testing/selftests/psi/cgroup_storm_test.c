@@ -27,7 +27,6 @@
 #include "psi_storm.h"
 
 #define TOP		CGROUP_ROOT "/psi_cgroups"
-#define LATENCY		(5 * NSEC_PER_MSEC)
 /* Seconds that a storm may add until it has done enough. */
 #define PATIENCE	60
 #define NR_TASKS	16
@@ -417,10 +416,7 @@ FIXTURE(storm) {
 
 FIXTURE_SETUP(storm)
 {
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_cgroups", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_cgroups");
 	common = shared_memory(sizeof(*common));
 	snprintf(common->disk, sizeof(common->disk), "%s", self->disk.node);
 	cgroup_moves_are_fast();

@@ -23,7 +23,6 @@
 #include "psi_crew.h"
 #include "psi_leak.h"
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
 #define ONE_THREAD	PR_SCHED_CORE_SCOPE_THREAD
 
 static int core(unsigned int command, pid_t pid)
@@ -162,10 +161,7 @@ FIXTURE_SETUP(cores)
 		SKIP(return, "the CPUs have no siblings");
 	if (core(PR_SCHED_CORE_SHARE_TO, getpid()) == EINVAL)
 		SKIP(return, "needs CONFIG_SCHED_CORE");
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_cores", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_cores");
 }
 
 FIXTURE_TEARDOWN(cores)
@@ -181,7 +177,6 @@ static void storm_both(void (*beside)(struct storm *storm), const struct slow_di
 	};
 	pid_t pid;
 
-	storm_events_begin();
 	pid = storm_start(beside, &storm, beside == storm_readers ? SCHED_OTHER : SCHED_FIFO);
 	storm_cores(&storm);
 	load_wait(pid);

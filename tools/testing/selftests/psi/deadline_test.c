@@ -139,7 +139,6 @@ TEST_F_TIMEOUT(offline, throttled_task_leaves_nothing_behind, 120)
 
 /* ---- A storm: on CPUs that run in parallel ---- */
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
 #define PATIENCE	(5 * NSEC_PER_SEC)
 
 /**
@@ -273,12 +272,8 @@ FIXTURE(deadline) {
 
 FIXTURE_SETUP(deadline)
 {
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_deadline", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_deadline");
 	self->pack = shared_memory(sizeof(*self->pack));
-	storm_events_begin();
 }
 
 FIXTURE_TEARDOWN(deadline)

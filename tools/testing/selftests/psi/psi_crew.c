@@ -30,8 +30,12 @@ unsigned int storm_chance(unsigned int limit)
 
 static unsigned long *events;
 
-void storm_events_begin(void)
+void storm_set_up(struct slow_disk *disk, const char *name)
 {
+	cpus_use(cpus_possible());
+	task_delays_on();
+	set_policy(0, SCHED_FIFO, 50);
+	slow_disk_create(disk, name, 5 * NSEC_PER_MSEC, 64);
 	events = shared_memory(sizeof(*events));
 }
 

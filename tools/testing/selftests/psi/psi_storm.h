@@ -12,10 +12,15 @@
 #include "psi_util.h"
 
 /*
- * Counts operations from storm_events_begin() on, of this process and of the
- * processes that it starts later.
+ * Sets up a test of storms: all CPUs, a real-time priority before the tasks, a
+ * disk with a latency of 5 ms, and the count of operations.
  */
-void storm_events_begin(void);
+void storm_set_up(struct slow_disk *disk, const char *name);
+
+/*
+ * Operations since storm_set_up(), of this process and of the processes that
+ * it started later.
+ */
 unsigned long storm_events(void);
 
 /**

@@ -26,8 +26,6 @@
 #include "psi_trigger.h"
 
 #define STORM_TIME	NSEC_PER_SEC
-#define LATENCY		(5 * NSEC_PER_MSEC)
-
 /* ---- The check can fail ---- */
 
 FIXTURE(leak) {
@@ -44,9 +42,7 @@ FIXTURE_VARIANT_ADD(leak, of_a_trigger) { .what = TRIGGER };
 
 FIXTURE_SETUP(leak)
 {
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_state", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_state");
 }
 
 FIXTURE_TEARDOWN(leak)
@@ -119,10 +115,7 @@ FIXTURE_VARIANT_ADD(tasks, on_cpus_that_come_and_go) { .storm = storm_hotplug };
 FIXTURE_SETUP(tasks)
 {
 	cgroup_moves_are_fast();
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_state", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_state");
 }
 
 FIXTURE_TEARDOWN(tasks)
@@ -137,7 +130,6 @@ TEST_F_TIMEOUT(tasks, leave_nothing_behind, STORM_TIMEOUT)
 		.disk = self->disk.node,
 	};
 
-	storm_events_begin();
 	variant->storm(&storm);
 	ksft_print_msg("%lu events\n", storm_events());
 	EXPECT_LT(0, storm_events());

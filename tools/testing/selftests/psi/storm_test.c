@@ -18,8 +18,6 @@
 #include "psi_leak.h"
 #include "psi_storm.h"
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
-
 /* The storms create their cgroups in DEEP; the probe is beside them. */
 #define TOP		CGROUP_ROOT "/psi_storms"
 #define DEEP		TOP "/psi_deep"
@@ -70,10 +68,7 @@ FIXTURE_VARIANT_ADD(storms, chosen_at_random) {
 
 FIXTURE_SETUP(storms)
 {
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_storm", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_storm");
 	cgroup_moves_are_fast();
 	cgroup_create(TOP, "");
 	cgroup_create(DEEP, "");
@@ -95,7 +90,6 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 	pid_t pid[MAX_JOBS];
 	int nr = 0;
 
-	storm_events_begin();
 	for (; nr < MAX_JOBS && variant->fn[nr]; nr++)
 		pid[nr] = storm_start(variant->fn[nr], &storm,
 				      variant->fn[nr] == storm_readers ? SCHED_OTHER : SCHED_FIFO);
