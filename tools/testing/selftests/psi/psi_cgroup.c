@@ -39,6 +39,8 @@ void cgroup_remove(const char *path)
 	while (has_tasks(path))
 		sleep_for(NSEC_PER_MSEC);
 	nftw(path, remove_directory, 16, FTW_DEPTH | FTW_PHYS);
+	if (!access(path, F_OK))
+		psi_die("%s: cannot be removed", path);
 }
 
 /* Enables controllers in every cgroup above @path. */
