@@ -31,7 +31,7 @@ VIRTUAL = (
     ("cgroup-state", "cgroup_state_test"),
     ("cgroup-move", "cgroup_move_test"),
     ("cgroup-toggle", "cgroup_toggle_test"),
-    ("exact-fast", "exact_test -f full_stall -f idle_machine", "--shift", "2"),
+    ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
     ("exact-steady", "exact_test -f steady", "--shift", "4"),
     ("exact", "exact_test -f starvation"),
     ("trigger", "trigger_test"),
@@ -55,7 +55,7 @@ REAL = (
     ("cgroup-storm", "cgroup_storm_test", "--smp", "4"),
 )
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
-ELSEWHERE = {"coresched_test", "fault_test", "moves_test"}
+ELSEWHERE = {"coresched_test", "fault_test"}
 # Programs that a test runs.
 BESIDE = {"watch_test": ("psi_watch",)}
 # The kernel runs its unit tests while it boots; debugfs keeps the results.

@@ -2,38 +2,38 @@
 /*
  * The averages follow the exact exponential response
  *
- * Derivation: every 2 s the share p of the time that was stalled feeds three averages,
+ * Every 2 s the share p of the time that was stalled updates three averages:
  *
  *     avg' = avg * e + p * (1 - e),    e = exp(-2 s / tau),    tau = 10, 60, 300 s
  *
- * so from a start value, n samples of 100 % give 100 - (100 - start) * e^n, and n samples
- * of 0 % give start * e^n. This file recomputes the averages in double precision
- * from the samples that the load itself makes, and compares what is printed:
+ * So n samples of 100 % lead to 100 - (100 - start) * e^n, and n samples of 0 %
+ * to start * e^n. The test recomputes the averages in double precision from the
+ * samples that its own load makes, and compares the printed values:
  *
  *     load     | 100 % for ten samples        |half| idle ...
  *     avg10    | rises to 86 %                |    | decays
  *
- * What would break it: a constant e that is rounded, fractions in fixed point that lose
- * their tail, periods that are missed while idle and not made up for, a sample that
- * is counted in two periods, a grid of periods that drifts or starts anew.
+ * Bugs it would find: a rounded constant e; fixed point that loses its tail;
+ * idle periods that do not decay; a sample that counts in two periods; a grid
+ * of periods that drifts or restarts.
  *
- * Where a period ends is found by looking: the averages change there and nowhere else.
+ * The test finds the end of a period by reading: the averages change there and
+ * nowhere else.
  *
- * Tolerance: 0.02 points while the load is steady, of which 0.01 are the rounding of
- * the start value and of the printed one. Where the load changes, two samples are known
- * no better than the moment at which the kernel collects them: its timer may be 8 ticks
- * late and the thread it wakes has to wait for its turn, in sum up to 50 ms of 2 s, or 2.5
- * points. What of that is still in an average decays with it, and so does the tolerance.
+ * Tolerance: 0.02 points while the load is steady. 0.01 of that is the rounding
+ * of the start value and of the printed value. Where the load changes, two
+ * samples depend on when the kernel collects them. Its timer may be 8 ticks
+ * late, and the thread that the timer wakes waits for its turn: up to 50 ms of
+ * 2 s, or 2.5 points. This error decays in an average like any sample, and the
+ * tolerance decays with it.
  */
-#include <fcntl.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_util.h"
 
 #define PERIOD		(2 * NSEC_PER_SEC)
-/* Into a period, when everything about the last one has been collected. */
+/* This far into a period, the last one has been collected. */
 #define SETTLED		(100 * NSEC_PER_MSEC)
 
 #define TOLERANCE	0.02
@@ -68,7 +68,7 @@ static void model_sample(struct model *model, double percent, int times)
 	}
 }
 
-/* The load changed in this period or at the end of the one before. */
+/* A sample of a period in which the load changed, or before which it did. */
 static void model_doubtful_sample(struct model *model, double percent)
 {
 	model_sample(model, percent, 1);
@@ -76,7 +76,7 @@ static void model_doubtful_sample(struct model *model, double percent)
 		model->doubt[i] += 2.5 * (1 - exp(-2.0 / tau[i]));
 }
 
-/* What all tasks of the machine waited so far: kernel threads do, now and then. */
+/* Wait of all tasks so far; kernel threads wait now and then. */
 static __u64 waited(void)
 {
 	struct cpu_clock cc;
@@ -85,7 +85,7 @@ static __u64 waited(void)
 	return cc.wait - psi_threads_wait_ns();
 }
 
-/* There may have been as much stall in this period as tasks waited since @before. */
+/* The stall of this period may be as long as tasks waited since @before. */
 static void model_doubt_waits(struct model *model, __u64 *before)
 {
 	__u64 now = waited();
@@ -98,8 +98,9 @@ static void model_doubt_waits(struct model *model, __u64 *before)
 /* ---- The real thing ---- */
 
 /*
- * Looks every half millisecond until an average changes: a period has ended. Starts to
- * look just before the period can end, so that the load is left alone.
+ * Reads every half millisecond until an average changes: a period has ended.
+ * Begins shortly before the end is due, so that reading disturbs the load
+ * little.
  */
 static void wait_for_period(__u64 *period_start)
 {
@@ -116,7 +117,7 @@ static void wait_for_period(__u64 *period_start)
 	sleep_for(SETTLED);
 }
 
-/* After the period in which the load began, and the one that still has a bit of it. */
+/* Skips the period in which the load began, and the one that has the rest. */
 static void start_at_full_load(struct model *model, __u64 *period_start)
 {
 	*period_start = 0;
@@ -149,8 +150,7 @@ FIXTURE_SETUP(response)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	spin_pair_start(self->spinner, NULL);
 	start_at_full_load(&self->model, &self->period_start);
 }
 
@@ -159,13 +159,12 @@ FIXTURE_TEARDOWN(response)
 	cpus_use(cpus_possible());
 }
 
-/* Returns the share of the running period that the load lasted, in percent. */
+/* Returns the load's share of the current period, in percent. */
 static double stop_load(FIXTURE_DATA(response) * self)
 {
 	__u64 now = now_ns();
 
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	return 100.0 * (now - self->period_start) / PERIOD;
 }
 
@@ -200,10 +199,10 @@ TEST_F_TIMEOUT(response, to_a_step_rises_and_decays_exponentially, 400)
 }
 
 /*
- * Nobody looks for two minutes: the periods missed decay all the same. The first of them
- * still has the end of the load in it.
+ * No task reads for two minutes, and the missed periods decay all the same. The
+ * end of the load is in the first of them.
  */
-TEST_F_TIMEOUT(response, to_silence_is_the_same_whether_read_or_not, 400)
+TEST_F_TIMEOUT(response, to_idleness_is_the_same_without_readers, 400)
 {
 	double rest;
 
@@ -219,8 +218,8 @@ TEST_F_TIMEOUT(response, to_silence_is_the_same_whether_read_or_not, 400)
 	assert_model(_metadata, &self->model);
 }
 
-/* A second stall finds the grid of periods where the first one left it. */
-TEST_F_TIMEOUT(response, to_a_second_step_starts_from_what_is_left, 400)
+/* The second stall is sampled on the same grid of periods as the first. */
+TEST_F_TIMEOUT(response, to_a_second_step_starts_from_the_decayed_average, 400)
 {
 	double rest;
 
@@ -234,16 +233,14 @@ TEST_F_TIMEOUT(response, to_a_second_step_starts_from_what_is_left, 400)
 	model_doubtful_sample(&self->model, 0);
 	model_sample(&self->model, 0, 3);
 	assert_model(_metadata, &self->model);
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	spin_pair_start(self->spinner, NULL);
 	start_at_full_load(&self->model, &self->period_start);
 	for (int i = 0; i < 5; i++) {
 		wait_for_period(&self->period_start);
 		model_sample(&self->model, 100, 1);
 		assert_model(_metadata, &self->model);
 	}
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 }
 
 TEST_HARNESS_MAIN

@@ -2,18 +2,19 @@
 /*
  * What the boot parameters switch
  *
- * Invariant: psi=<bool> decides, in every spelling of a bool; the last one on the
- * command line wins, one that is no bool changes nothing, and without any the
- * kernel's configuration decides. Off means that no pressure file exists,
- * neither in /proc nor in a cgroup; cgroup_disable=pressure leaves those in /proc.
- * Interrupt pressure needs a machine that can account interrupt time; tsc=noirqtime
- * makes one that cannot, and there the file exists and answers EOPNOTSUPP.
+ * Invariant: psi=<bool> switches PSI, in every spelling of a bool. The last one
+ * on the command line wins, and a value that is no bool changes nothing.
+ * Without the parameter, the kernel's configuration decides. When PSI is off,
+ * no pressure file exists, in /proc or in a cgroup. cgroup_disable=pressure
+ * removes the files of cgroups and keeps those in /proc. Interrupt pressure
+ * needs a machine that accounts interrupt time. On a machine that does not
+ * (tsc=noirqtime makes one), the file exists and answers EOPNOTSUPP.
  *
- * What would break it: a parameter that is parsed too late, or as a number; files
- * that are created before the switch is known; a static key that is flipped one
- * way only.
+ * Bugs it would find: a parameter that is parsed too late, or as a number;
+ * files that are created before the switch is known; a static key that flips in
+ * one direction only.
  *
- * The test is run once for each command line and derives what it must find from
+ * The test runs once for each command line. It derives its expectations from
  * /proc/cmdline, so it never skips.
  */
 #include <dirent.h>
@@ -33,7 +34,7 @@
 
 #define GROUP	"/sys/fs/cgroup/psi_boot"
 
-/* Applies a bool as the kernel reads it: its first characters decide. */
+/* Reads a bool as the kernel does, by its first characters. */
 static void apply_bool(const char *text, bool *value)
 {
 	if (!strncasecmp(text, "on", 2) || (*text && strchr("yYtT1", *text)))
@@ -47,8 +48,7 @@ static bool psi_on(void)
 	bool on = PSI_DEFAULT;
 	char cmdline[4096];
 
-	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
-		psi_die("/proc/cmdline: %s", strerror(errno));
+	read_text("/proc/cmdline", cmdline, sizeof(cmdline));
 	for (char *word = strtok(cmdline, "\n "); word; word = strtok(NULL, "\n "))
 		if (!strncmp(word, "psi=", 4))
 			apply_bool(word + 4, &on);
@@ -59,21 +59,20 @@ static bool booted_with(const char *parameter)
 {
 	char cmdline[4096];
 
-	if (read_file("/proc/cmdline", cmdline, sizeof(cmdline)) < 0)
-		psi_die("/proc/cmdline: %s", strerror(errno));
+	read_text("/proc/cmdline", cmdline, sizeof(cmdline));
 	return strstr(cmdline, parameter);
 }
 
 TEST(proc_pressure_exists_exactly_when_psi_is_on)
 {
-	ksft_print_msg("psi is meant to be %s\n", psi_on() ? "on" : "off");
+	ksft_print_msg("psi must be %s\n", psi_on() ? "on" : "off");
 	EXPECT_EQ(psi_on(), access(PSI_DIR, F_OK) == 0);
 	EXPECT_EQ(psi_on(), access(PSI_CPU, F_OK) == 0);
 	EXPECT_EQ(psi_on(), access(PSI_MEMORY, F_OK) == 0);
 	EXPECT_EQ(psi_on(), access(PSI_IO, F_OK) == 0);
 }
 
-/* Counts the files of a cgroup whose name has @word in it. */
+/* Number of files in a cgroup whose name contains @word. */
 static int files_with(const char *cgroup, const char *word)
 {
 	struct dirent *entry;
@@ -89,7 +88,7 @@ static int files_with(const char *cgroup, const char *word)
 	return nr;
 }
 
-/* Four files and the switch, in the root as in any other. */
+/* Four pressure files and the switch, in the root and in every other cgroup. */
 TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_them)
 {
 	bool on = psi_on() && !booted_with("cgroup_disable=pressure");
@@ -103,19 +102,16 @@ TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_
 
 TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
 {
-	const struct load load = { .cgroup = GROUP, .fn = spin };
 	__u64 before;
-	pid_t a, b;
+	pid_t pid[2];
 
 	if (!psi_on())
 		return;
 	before = psi_some_ns(PSI_CPU);
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
-	a = load_start(&load);
-	b = load_start(&load);
+	spin_pair_start(pid, GROUP);
 	sleep_for(NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(pid);
 	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
 	cgroup_remove(GROUP);
 }
@@ -123,23 +119,33 @@ TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
 TEST(cpu_pressure_is_measured_when_psi_is_on)
 {
 	__u64 before;
-	pid_t a, b;
+	pid_t pid[2];
 
 	if (!psi_on())
 		return;
 	before = psi_some_ns(PSI_CPU);
-	a = spin_on(0);
-	b = spin_on(0);
+	spin_pair_start(pid, NULL);
 	sleep_for(NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(pid);
 	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
 }
 
-TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
+static void expect_irq(struct __test_metadata *_metadata, int fd)
 {
-	bool accounted = !booted_with("tsc=noirqtime");
 	char buf[512];
+
+	if (!booted_with("tsc=noirqtime")) {
+		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
+	} else {
+		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
+		EXPECT_EQ(EOPNOTSUPP, errno);
+	}
+}
+
+TEST(irq_has_text_exactly_when_interrupt_time_is_accounted)
+{
 	int fd;
 
 	if (!psi_on()) {
@@ -149,21 +155,12 @@ TEST(irq_answers_exactly_when_interrupt_time_is_accounted)
 	}
 	fd = open(PSI_IRQ, O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
-	if (accounted) {
-		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
-	} else {
-		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-	}
+	expect_irq(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
+TEST(irq_of_a_cgroup_has_text_exactly_when_interrupt_time_is_accounted)
 {
-	bool accounted = !booted_with("tsc=noirqtime");
-	char buf[512];
 	int fd;
 
 	if (!psi_on() || booted_with("cgroup_disable=pressure"))
@@ -171,14 +168,7 @@ TEST(irq_of_a_cgroup_answers_exactly_when_interrupt_time_is_accounted)
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
 	fd = open(GROUP "/irq.pressure", O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
-	if (accounted) {
-		EXPECT_LT(0, read(fd, buf, sizeof(buf)));
-	} else {
-		EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-		EXPECT_EQ(-1, write(fd, "full 200000 2000000", 19));
-		EXPECT_EQ(EOPNOTSUPP, errno);
-	}
+	expect_irq(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(0, rmdir(GROUP));
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pressure files of cgroups: where they are, whose, and the switch that removes them
+ * The pressure files of cgroups: where they are, their owners, and the switch
  *
- * Invariant: every directory of cgroup v2, the root too, has the same four files whatever
- * controllers are on; those of the root show the system. cgroup.pressure is the switch:
+ * Invariant: every directory of cgroup v2, the root included, has the same four
+ * pressure files, whatever controllers are enabled. Those of the root show the
+ * system. cgroup.pressure switches the files of its cgroup:
  *
- *     1 -> 0   the four files of this cgroup are gone, and what was open is dead for good
+ *     1 -> 0   the four files are removed; a descriptor of them never works again
  *     0 -> 1   there are four new files
  *
- * and nothing happens above or below. The switch of the root is that of the system: it
- * takes the root's files away and stops what /proc/pressure shows, which stays readable.
+ * Nothing changes in cgroups above or below. The root's switch is that of the
+ * system: it removes the root's files and stops the totals in /proc/pressure,
+ * which stays readable.
  *
- * What would break it: files that hang on a controller, a switch that takes the children's
- * files along, a descriptor that comes back to life with the next file of that name, a read
- * of a cgroup that is no longer there.
+ * Bugs it would find: files that depend on a controller; a switch that removes
+ * the files of child cgroups; a descriptor that works again with the next file
+ * of that name; a read of a removed cgroup.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +24,9 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_util.h"
 
 #define TOP		CGROUP_ROOT "/psi_files"
@@ -46,7 +46,7 @@ static void make_tree(void)
 {
 	for (const char * const *path = every_directory; *path; path++)
 		if (strcmp(*path, CGROUP_ROOT))
-			cgroup_make(*path);
+			cgroup_create(*path, "");
 }
 
 static int files_in(const char *path)
@@ -58,13 +58,16 @@ static int files_in(const char *path)
 	return nr;
 }
 
-/* A kernel that cannot account interrupt time has no file for it, here or in /proc. */
+/*
+ * Without interrupt time accounting, neither /proc nor cgroups have an irq
+ * file.
+ */
 static int nr_files(void)
 {
 	return access(PSI_IRQ, F_OK) ? 3 : 4;
 }
 
-static int open_file(const char *path, const char *file, int flags)
+static int open_in(const char *path, const char *file, int flags)
 {
 	char name[256];
 
@@ -86,21 +89,10 @@ FIXTURE_VARIANT(file) {
 	const char *name;
 };
 
-FIXTURE_VARIANT_ADD(file, cpu) {
-	.name = "cpu.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, memory) {
-	.name = "memory.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, io) {
-	.name = "io.pressure",
-};
-
-FIXTURE_VARIANT_ADD(file, irq) {
-	.name = "irq.pressure",
-};
+FIXTURE_VARIANT_ADD(file, cpu) { .name = "cpu.pressure" };
+FIXTURE_VARIANT_ADD(file, memory) { .name = "memory.pressure" };
+FIXTURE_VARIANT_ADD(file, io) { .name = "io.pressure" };
+FIXTURE_VARIANT_ADD(file, irq) { .name = "irq.pressure" };
 
 FIXTURE_SETUP(file)
 {
@@ -111,7 +103,7 @@ FIXTURE_SETUP(file)
 
 FIXTURE_TEARDOWN(file)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(file, is_in_every_directory_and_has_the_format)
@@ -144,30 +136,30 @@ TEST_F(file, does_not_open_for_writing_without_privileges)
 	char buf[512];
 	int fd;
 
-	ASSERT_EQ(0, seteuid(65534));
-	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDWR));
+	ASSERT_EQ(0, seteuid(USER));
+	EXPECT_EQ(-1, open_in(CHILD, variant->name, O_RDWR));
 	EXPECT_EQ(EACCES, errno);
-	fd = open_file(CHILD, variant->name, O_RDONLY);
+	fd = open_in(CHILD, variant->name, O_RDONLY);
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, close(fd));
 	ASSERT_EQ(0, seteuid(0));
 }
 
-/* Whoever manages a service gives it its own file. */
-TEST_F(file, opens_for_writing_for_the_user_it_was_given_to)
+/* A service manager gives the file to the user of the service. */
+TEST_F(file, opens_for_writing_for_its_owner)
 {
 	char name[256], buf[512];
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/%s", CHILD, variant->name);
-	ASSERT_EQ(0, chown(name, 65534, 65534));
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, chown(name, USER, USER));
+	ASSERT_EQ(0, seteuid(USER));
 	fd = open(name, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(-1, open_file(GRANDCHILD, variant->name, O_RDWR));
+	EXPECT_EQ(-1, open_in(GRANDCHILD, variant->name, O_RDWR));
 	EXPECT_EQ(EACCES, errno);
 	ASSERT_EQ(0, seteuid(0));
 }
@@ -177,7 +169,7 @@ TEST_F(file, ends_after_its_last_line)
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_RDONLY);
+	fd = open_in(CHILD, variant->name, O_RDONLY);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, read(fd, buf, sizeof(buf)));
@@ -189,25 +181,25 @@ TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_WRONLY);
+	fd = open_in(CHILD, variant->name, O_WRONLY);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-1, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(EBADF, errno);
 	EXPECT_EQ(0, close(fd));
 }
 
-/* The kernel's rule for files of cgroups: an empty write is done before anybody is asked. */
-TEST_F(file, takes_an_empty_write_for_done)
+/* Kernfs completes an empty write before PSI sees it. */
+TEST_F(file, accepts_an_empty_write)
 {
 	int fd;
 
-	fd = open_file(CHILD, variant->name, O_RDWR);
+	fd = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, write(fd, "", 0));
 	EXPECT_EQ(0, close(fd));
 }
 
-/* What a descriptor does that is dead: its file or its cgroup is gone. */
+/* The answers of a descriptor whose file or cgroup is gone. */
 static void expect_dead(struct __test_metadata *_metadata, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLPRI };
@@ -221,21 +213,21 @@ static void expect_dead(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(POLLERR | POLLPRI, pollfd.revents);
 }
 
-TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
+TEST_F(file, open_when_switched_off_never_works_again)
 {
 	char buf[512];
 	int fd, new;
 
-	fd = open_file(CHILD, variant->name, O_RDWR);
+	fd = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
 	cgroup_write(CHILD, "cgroup.pressure", "0");
-	EXPECT_EQ(-1, open_file(CHILD, variant->name, O_RDONLY));
+	EXPECT_EQ(-1, open_in(CHILD, variant->name, O_RDONLY));
 	EXPECT_EQ(ENOENT, errno);
 	expect_dead(_metadata, fd);
 	cgroup_write(CHILD, "cgroup.pressure", "1");
 	expect_dead(_metadata, fd);
-	new = open_file(CHILD, variant->name, O_RDWR);
+	new = open_in(CHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, new);
 	EXPECT_LT(0, pread(new, buf, sizeof(buf), 0));
 	expect_dead(_metadata, fd);
@@ -244,27 +236,27 @@ TEST_F(file, open_when_the_switch_goes_off_is_dead_for_good)
 	EXPECT_EQ(0, close(new));
 }
 
-TEST_F(file, open_when_the_cgroup_is_removed_is_dead)
+TEST_F(file, open_when_the_cgroup_is_removed_never_works_again)
 {
 	char buf[512];
 	int fd;
 
-	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	fd = open_in(GRANDCHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, pread(fd, buf, sizeof(buf), 0));
 	ASSERT_EQ(0, rmdir(GRANDCHILD));
 	expect_dead(_metadata, fd);
-	/* The next one of that name is another one. */
-	cgroup_make(GRANDCHILD);
+	/* A new cgroup of that name does not revive the descriptor. */
+	cgroup_create(GRANDCHILD, "");
 	expect_dead(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(file, open_when_the_cgroup_is_removed_while_switched_off_is_dead)
+TEST_F(file, open_when_a_switched_off_cgroup_is_removed_never_works_again)
 {
 	int fd;
 
-	fd = open_file(GRANDCHILD, variant->name, O_RDWR);
+	fd = open_in(GRANDCHILD, variant->name, O_RDWR);
 	ASSERT_LE(0, fd);
 	cgroup_write(GRANDCHILD, "cgroup.pressure", "0");
 	ASSERT_EQ(0, rmdir(GRANDCHILD));
@@ -280,7 +272,7 @@ TEST_F(file, is_in_a_threaded_cgroup)
 	cgroup_psi_read(CHILD, variant->name, &psi);
 	cgroup_psi_read(GRANDCHILD, variant->name, &psi);
 	EXPECT_TRUE(psi.full.present);
-	cgroup_make(GRANDCHILD "/threaded");
+	cgroup_create(GRANDCHILD "/threaded", "");
 	cgroup_write(GRANDCHILD "/threaded", "cgroup.type", "threaded");
 	cgroup_psi_read(GRANDCHILD "/threaded", variant->name, &psi);
 	EXPECT_TRUE(psi.full.present);
@@ -289,7 +281,7 @@ TEST_F(file, is_in_a_threaded_cgroup)
 /* ---- Fresh at each read ---- */
 
 /*
- * Two spinners share CPU 0 in the grandchild, so that what is read of cpu keeps changing.
+ * Two spinners share CPU 0 in the grandchild, so its cpu totals keep growing.
  */
 FIXTURE(busy) {
 	pid_t spinner[2];
@@ -297,81 +289,55 @@ FIXTURE(busy) {
 
 FIXTURE_SETUP(busy)
 {
-	const struct load load = { .cgroup = GRANDCHILD, .fn = spin };
-
 	make_tree();
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = load_start(&load);
-	self->spinner[1] = load_start(&load);
+	spin_pair_start(self->spinner, GRANDCHILD);
 }
 
 FIXTURE_TEARDOWN(busy)
 {
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
-	cgroup_tree_remove(TOP);
+	spin_pair_stop(self->spinner);
+	cgroup_remove(TOP);
 }
 
 /*
- * How one descriptor is read again: each way returns a number between what
- * a fresh descriptor sees before and after it.
+ * However one descriptor is read again, it returns a total between those that
+ * fresh descriptors return before and after.
  */
-static void expect_fresh(struct __test_metadata *_metadata, const char *path, int fd, bool seek)
+static void expect_fresh(struct __test_metadata *_metadata, const char *dir, bool seek)
 {
-	struct psi before, again, after;
-	char buf[512];
-	ssize_t len;
+	char path[256];
+	struct psi psi;
+	int fd;
 
+	snprintf(path, sizeof(path), "%s/cpu.pressure", dir);
+	fd = open_file(path, O_RDONLY);
 	for (int i = 0; i < 5; i++) {
-		cgroup_psi_read(path, "cpu.pressure", &before);
-		if (seek)
-			ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
-		len = seek ? read(fd, buf, sizeof(buf)) : pread(fd, buf, sizeof(buf), 0);
-		ASSERT_LT(0, len);
-		cgroup_psi_read(path, "cpu.pressure", &after);
-		ASSERT_EQ(NULL, psi_parse(buf, len, &again));
-		EXPECT_LE(before.some.total, again.some.total);
-		EXPECT_LE(again.some.total, after.some.total);
+		EXPECT_TRUE(psi_reread(path, fd, seek, &psi));
 		if (i)
-			EXPECT_LT(0, again.some.total);
+			EXPECT_LT(0, psi.some.total);
 		sleep_for(20 * NSEC_PER_MSEC);
 	}
+	EXPECT_EQ(0, close(fd));
 }
 
 TEST_F(busy, file_is_fresh_at_each_read)
 {
 	for (const char * const *path = every_directory; *path; path++) {
-		int fd = open_file(*path, "cpu.pressure", O_RDONLY);
-
 		if (!strcmp(*path, SIBLING))
 			continue;
-		ASSERT_LE(0, fd);
-		expect_fresh(_metadata, *path, fd, true);
-		expect_fresh(_metadata, *path, fd, false);
-		EXPECT_EQ(0, close(fd));
+		expect_fresh(_metadata, *path, true);
+		expect_fresh(_metadata, *path, false);
 	}
 }
 
-/* Text that is made anew for every read() would be torn: the total moves on by 1 ms each. */
+/*
+ * The total grows by 1 ms between the reads. If every read() made a new text,
+ * the bytes would be torn.
+ */
 TEST_F(busy, file_is_not_torn_when_read_byte_by_byte)
 {
-	struct psi psi;
-	size_t len = 0;
-	char buf[512];
-	ssize_t got;
-	int fd;
-
-	fd = open_file(GRANDCHILD, "cpu.pressure", O_RDONLY);
-	ASSERT_LE(0, fd);
-	while ((got = read(fd, buf + len, 1)) == 1) {
-		ASSERT_LT(++len, sizeof(buf));
-		sleep_for(NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, got);
-	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
-		TH_LOG("torn text: %.*s", (int)len, buf);
-	}
+	EXPECT_EQ(NULL, psi_read_bytewise(GRANDCHILD "/cpu.pressure"));
 }
 
 TEST_F(busy, root_shows_the_system)
@@ -389,7 +355,7 @@ TEST_F(busy, root_shows_the_system)
 	EXPECT_LT(0, root.some.total);
 }
 
-/* As the system's own file has it: at any time there is a CPU that executes what can run. */
+/* Like /proc/pressure/cpu: the system always has a CPU that executes a task. */
 TEST_F(busy, root_has_no_cpu_full)
 {
 	struct psi psi;
@@ -415,7 +381,7 @@ FIXTURE_SETUP(tree)
 FIXTURE_TEARDOWN(tree)
 {
 	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(tree, has_the_files_whatever_controllers_are_on)
@@ -432,8 +398,8 @@ TEST_F(tree, has_the_files_whatever_controllers_are_on)
 		EXPECT_EQ(nr_files(), files_in(*path));
 }
 
-/* Both are at rest, so the texts can be compared as they are. */
-TEST_F(tree, root_has_the_very_text_of_the_system)
+/* Nothing stalls, so the two texts must be equal. */
+TEST_F(tree, root_has_the_same_text_as_the_system)
 {
 	static const char * const names[] = { "cpu", "memory", "io" };
 	char path[256], a[512], b[512];
@@ -494,12 +460,12 @@ TEST_F(tree, switch_removes_the_files_of_its_cgroup_and_no_others)
 TEST_F(tree, switch_that_is_off_does_not_reach_new_children)
 {
 	cgroup_write(CHILD, "cgroup.pressure", "0");
-	cgroup_make(CHILD "/new");
+	cgroup_create(CHILD "/new", "");
 	EXPECT_EQ('1', switch_of(CHILD "/new"));
 	EXPECT_EQ(nr_files(), files_in(CHILD "/new"));
 }
 
-TEST_F(tree, switch_that_is_off_takes_new_controllers)
+TEST_F(tree, switch_that_is_off_allows_new_controllers)
 {
 	cgroup_write(CHILD, "cgroup.pressure", "0");
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory");
@@ -512,13 +478,13 @@ TEST_F(tree, switch_that_is_off_takes_new_controllers)
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "-cpu -memory");
 }
 
-/* What is open is not a new file: writing what the switch already says changes nothing. */
+/* A write of the current value does not replace the files. */
 TEST_F(tree, switch_written_with_its_own_value_changes_nothing)
 {
 	char buf[512];
 	int fd;
 
-	fd = open_file(CHILD, "cpu.pressure", O_RDONLY);
+	fd = open_in(CHILD, "cpu.pressure", O_RDONLY);
 	ASSERT_LE(0, fd);
 	cgroup_write(CHILD, "cgroup.pressure", "1");
 	EXPECT_LT(0, pread(fd, buf, sizeof(buf), 0));
@@ -536,7 +502,7 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 	char buf[16];
 	int fd;
 
-	fd = open_file(CHILD, "cgroup.pressure", O_RDWR);
+	fd = open_in(CHILD, "cgroup.pressure", O_RDWR);
 	ASSERT_LE(0, fd);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(1, pwrite(fd, "0", 1, 0));
@@ -549,39 +515,36 @@ TEST_F(tree, switch_stays_open_over_its_own_changes)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* The switch can be given away as well as the files. */
-TEST_F(tree, switch_works_for_the_user_it_was_given_to)
+/* The switch, like the files, works for a user who owns it. */
+TEST_F(tree, switch_works_for_its_owner)
 {
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(EACCES, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
 	ASSERT_EQ(0, seteuid(0));
-	ASSERT_EQ(0, chown(CHILD "/cgroup.pressure", 65534, 65534));
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, chown(CHILD "/cgroup.pressure", USER, USER));
+	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(0, cgroup_try_write(CHILD, "cgroup.pressure", "0"));
 	ASSERT_EQ(0, seteuid(0));
 	EXPECT_EQ(0, files_in(CHILD));
 }
 
-/*
- * The root's domain is the system. Its files go as those of any cgroup do, the files
- * in /proc are no files of a cgroup and stay.
- */
+/* The files in /proc belong to no cgroup, so they stay when the root's go. */
 TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 {
-	const struct load load = { .cgroup = CHILD, .fn = spin };
-	pid_t a, b;
+	pid_t spinner[2];
 	__u64 some, off, below;
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	a = load_start(&load);
-	b = load_start(&load);
+	spin_pair_start(spinner, CHILD);
 	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "0");
 	EXPECT_EQ('0', switch_of(CGROUP_ROOT));
 	EXPECT_EQ(0, files_in(CGROUP_ROOT));
 	EXPECT_EQ(nr_files(), files_in(TOP));
 	EXPECT_EQ(nr_files(), files_in(CHILD));
-	/* What was before the switch may still be in a window that has to end. */
+	/*
+	 * Stall from before the switch may be in a window that has not ended.
+	 */
 	sleep_for(3 * NSEC_PER_SEC);
 	off = psi_some_ns(PSI_CPU);
 	below = psi_some_ns(CHILD "/cpu.pressure");
@@ -598,8 +561,7 @@ TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 	some = psi_some_ns(PSI_CPU) - some;
 	EXPECT_LE(4990 * NSEC_PER_MSEC, some);
 	EXPECT_GE(5010 * NSEC_PER_MSEC, some);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	cpus_use(cpus_possible());
 }
 
@@ -612,37 +574,12 @@ FIXTURE_VARIANT(text) {
 	char after;
 };
 
-FIXTURE_VARIANT_ADD(text, zero) {
-	.text = "0",
-	.after = '0',
-};
-
-FIXTURE_VARIANT_ADD(text, zero_and_a_newline) {
-	.text = "0\n",
-	.after = '0',
-};
-
-FIXTURE_VARIANT_ADD(text, one) {
-	.text = "1",
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, one_and_a_newline) {
-	.text = "1\n",
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, two) {
-	.text = "2",
-	.error = ERANGE,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, minus_one) {
-	.text = "-1\n",
-	.error = ERANGE,
-	.after = '1',
-};
+FIXTURE_VARIANT_ADD(text, zero) { .text = "0", .after = '0' };
+FIXTURE_VARIANT_ADD(text, zero_and_a_newline) { .text = "0\n", .after = '0' };
+FIXTURE_VARIANT_ADD(text, one) { .text = "1", .after = '1' };
+FIXTURE_VARIANT_ADD(text, one_and_a_newline) { .text = "1\n", .after = '1' };
+FIXTURE_VARIANT_ADD(text, two) { .text = "2", .error = ERANGE, .after = '1' };
+FIXTURE_VARIANT_ADD(text, minus_one) { .text = "-1\n", .error = ERANGE, .after = '1' };
 
 FIXTURE_VARIANT_ADD(text, a_number_that_is_zero_in_32_bits) {
 	.text = "4294967296",
@@ -650,29 +587,10 @@ FIXTURE_VARIANT_ADD(text, a_number_that_is_zero_in_32_bits) {
 	.after = '1',
 };
 
-FIXTURE_VARIANT_ADD(text, a_word) {
-	.text = "off",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, a_number_and_junk) {
-	.text = "0x",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, two_numbers) {
-	.text = "0 0",
-	.error = EINVAL,
-	.after = '1',
-};
-
-FIXTURE_VARIANT_ADD(text, only_a_newline) {
-	.text = "\n",
-	.error = EINVAL,
-	.after = '1',
-};
+FIXTURE_VARIANT_ADD(text, a_word) { .text = "off", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, a_number_and_junk) { .text = "0x", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, two_numbers) { .text = "0 0", .error = EINVAL, .after = '1' };
+FIXTURE_VARIANT_ADD(text, only_a_newline) { .text = "\n", .error = EINVAL, .after = '1' };
 
 FIXTURE_SETUP(text)
 {
@@ -681,7 +599,7 @@ FIXTURE_SETUP(text)
 
 FIXTURE_TEARDOWN(text)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 TEST_F(text, in_the_switch_is_taken_or_refused)
@@ -695,19 +613,14 @@ TEST_F(text, in_the_switch_is_taken_or_refused)
 
 #define MOUNT_POINT	"/tmp/psi_files"
 
-/* Runs @fn in a child that may do to its namespaces what it wants; returns what it does. */
+/* Runs @fn in a child, which may change its namespaces. Returns its result. */
 static int in_a_child(int (*fn)(void))
 {
-	int status;
-	pid_t pid;
+	pid_t pid = fork_or_die();
 
-	fflush(stdout);
-	pid = fork();
 	if (!pid)
 		_exit(fn());
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("a child failed");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 static int mount_here(const char *type, const char *options)
@@ -718,7 +631,7 @@ static int mount_here(const char *type, const char *options)
 	return mount("none", MOUNT_POINT, type, 0, options);
 }
 
-/* Its root is the child: with the files of a cgroup, which are not those of the system. */
+/* The namespace's root is the child cgroup, so its files show that cgroup. */
 static int look_from_a_namespace(void)
 {
 	__u64 here, there;
@@ -740,11 +653,11 @@ static int look_from_a_namespace(void)
 
 TEST_F(tree, seen_from_a_cgroup_namespace_has_the_files_at_its_root)
 {
-	pid_t a = spin_on(0), b = spin_on(0);
+	pid_t spinner[2];
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(3 * NSEC_PER_SEC);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_EQ(0, in_a_child(look_from_a_namespace));
 }
 
@@ -752,7 +665,7 @@ static int look_at_v1(void)
 {
 	if (mount_here("cgroup", "none,name=psi"))
 		return 64;
-	cgroup_make(MOUNT_POINT "/old");
+	cgroup_create(MOUNT_POINT "/old", "");
 	if (files_in(MOUNT_POINT) || cgroup_has(MOUNT_POINT, "cgroup.pressure"))
 		return 1;
 	if (files_in(MOUNT_POINT "/old") || cgroup_has(MOUNT_POINT "/old", "cgroup.pressure"))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that move from cgroup to cgroup
+ * Tasks that move between cgroups
  *
- * Invariant: a task that moves takes all of its states along at that moment. What was
- * before belongs to the old chain of domains, what comes after to the new one, and a
- * common ancestor does not notice.
+ * Invariant: a task that moves takes all its states along at that moment. Stall
+ * from before the move belongs to the old cgroup and its ancestors, stall from
+ * after it to the new ones. A common ancestor sees no change.
  *
  *     task in x    |  waits, or sleeps in io or a memory stall  |
  *     moved to b                  ^
@@ -12,31 +12,24 @@
  *     b                           |#############################|
  *     their parent |############################################|
  *
- * What would break it: a move that forgets a state (asleep in iowait, in a memory stall, on
- * the CPU) or counts it in both; one that leaves something behind for ever, or takes something
- * away that was never there; a task born in a cgroup that is not its parent's.
+ * Bugs it would find: a move that forgets a state (asleep in iowait, in a
+ * memory stall, on the CPU), or counts it in both cgroups; a count that stays
+ * behind, or goes below zero; a task forked into a cgroup that is not its
+ * parent's.
  *
- * Everything runs on one CPU by a timetable, which says when which stall begins and ends.
+ * Everything runs on one CPU by a timetable, which fixes when each stall begins
+ * and ends.
  *
- * Tolerance: SLACK, for a wake-up that is not on time. Where a task is moved hundreds of
- * times, its own clocks say how long it was stalled: MOVE for each.
+ * Tolerance: SLACK, for a wake-up that is late. Where a task moves hundreds of
+ * times, its own clocks say how long it stalled: MOVE for each move.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_tree.h"
-#include "psi_util.h"
-
-#define IO_SLACK	(50 * MSEC)
 
 FIXTURE(tree) {
 	struct timetable t;
@@ -82,7 +75,7 @@ TEST_F(tree, waiting_task_that_moves_takes_its_wait_along)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* To its parent and back: the parent had its wait all the time. */
+/* A task that moves to its parent and back waits in the parent all the time. */
 TEST_F(tree, waiting_task_that_moves_up_and_down_stays_in_its_ancestor)
 {
 	struct span victim = { self->t.begin, self->t.begin + 901 * MSEC };
@@ -113,8 +106,8 @@ TEST_F(tree, waiting_task_that_moves_up_and_down_stays_in_its_ancestor)
 /**
  * struct mover - a load that moves itself while it is on the CPU
  * @span: when it runs
- * @at: when it moves, and then, when it has moved
- * @to: where
+ * @at: when it moves; the time at which it has moved replaces this
+ * @to: the cgroup that it moves to
  */
 struct mover {
 	struct span span;
@@ -131,13 +124,12 @@ static void move_self(void *arg)
 	cgroup_write(mover->to, "cgroup.procs", "0");
 	mover->at = now_ns();
 	spin_until(mover->span.end);
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 /*
- * Somebody in x waits for the one who moves: as long as both are in x, x has a task on
- * the CPU; from then on it has none.
+ * A second task in x waits for the mover. While both are in x, x has a task on
+ * the CPU. After the move it has none.
  */
 TEST_F(tree, running_task_that_moves_takes_the_cpu_along)
 {
@@ -193,7 +185,7 @@ TEST_F(tree, task_that_moves_asleep_in_iowait_takes_it_along)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* A sleep that is no stall leaves nothing where it began. */
+/* A task that sleeps without a stall leaves no state where it began. */
 TEST_F(tree, task_that_moves_asleep_waits_where_it_wakes_up)
 {
 	struct span victim = { self->t.begin + 300 * MSEC, self->t.begin + 801 * MSEC };
@@ -218,24 +210,24 @@ TEST_F(tree, task_that_moves_in_a_memory_stall_takes_it_along)
 {
 	const struct view *view = &self->t.view;
 	__u64 moved, awake, second;
-	struct held_back *held;
+	struct throttled *task;
 	pid_t pid;
 
-	held = hold_back(&self->t, AX, &pid);
+	task = start_throttled(&self->t, AX, &pid);
 	timetable_begin(&self->t);
 	do {
 		sleep_for(10 * MSEC);
-	} while (!held->stall_begin || now_ns() < held->stall_begin + 600 * MSEC);
-	ASSERT_EQ(0, held->stall_end);
+	} while (!task->stall_begin || now_ns() < task->stall_begin + 600 * MSEC);
+	ASSERT_EQ(0, task->stall_end);
 	cgroup_move(tree_path[B], pid);
 	moved = now_ns();
 	awake = task_awake_ns(pid);
-	timetable_end(&self->t, held->stall_begin + 4 * SEC);
-	ASSERT_LT(moved, held->stall_end);
-	second = held->stall_end - moved;
-	ksft_print_msg("moved after %.6f s, held back for another %.6f s\n",
+	timetable_end(&self->t, task->stall_begin + 4 * SEC);
+	ASSERT_LT(moved, task->stall_end);
+	second = task->stall_end - moved;
+	ksft_print_msg("moved after %.6f s, throttled for another %.6f s\n",
 		       (moved - self->t.begin) / 1e9, second / 1e9);
-	EXPECT_TRUE(held_back_is(view, AX, moved - self->t.begin, awake));
+	EXPECT_TRUE(throttled_is(view, AX, moved - self->t.begin, awake));
 	EXPECT_TRUE(stall_is(view, B, RES_MEMORY, second, second, SLACK));
 	EXPECT_TRUE(stall_is(view, TOP, RES_MEMORY,
 			     view->p[AX].some[RES_MEMORY] + view->p[B].some[RES_MEMORY],
@@ -247,10 +239,10 @@ TEST_F(tree, task_that_moves_in_a_memory_stall_takes_it_along)
 /* ---- Threads ---- */
 
 /**
- * struct threads - a process with one thread that reads and one that runs
- * @sleeper: what the first does
- * @victim: what the second does
- * @reader: its id
+ * struct threads - a process with a thread that reads and one that runs
+ * @sleeper: the work of the reader
+ * @victim: the work of the runner
+ * @reader: id of the reader
  */
 struct threads {
 	struct sleeper sleeper;
@@ -282,13 +274,12 @@ static void run_threads(void *arg)
 	if (pthread_create(&thread[0], NULL, reader_thread, arg) ||
 	    pthread_create(&thread[1], NULL, runner_thread, arg))
 		psi_die("pthread_create failed");
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 /*
- * The reader sleeps in io for 500 ms, the other one waits for the hog for 800 ms; 200 ms after
- * the begin of the sleep, something happens.
+ * The reader sleeps in io for 500 ms and the runner waits for the hog for 800
+ * ms. Returns 200 ms after the sleep began.
  */
 static struct threads *make_threads(struct timetable *t, struct span *starve, pid_t *pid)
 {
@@ -321,7 +312,7 @@ TEST_F(tree, process_that_moves_takes_the_states_of_all_its_threads_along)
 	begin = threads->sleeper.span.begin;
 	EXPECT_TRUE(stall_is(view, AX, RES_CPU, moved - starve.begin, moved - starve.begin, SLACK));
 	EXPECT_TRUE(stall_is(view, B, RES_CPU, starve.end - moved, starve.end - moved, SLACK));
-	/* The other one is runnable all the time but for the first 20 ms. */
+	/* After the first 20 ms, the runner is always runnable. */
 	EXPECT_TRUE(stall_is(view, AX, RES_IO, moved - begin, 20 * MSEC, SLACK));
 	EXPECT_TRUE(stall_is(view, B, RES_IO, begin + 500 * MSEC - moved, 0, SLACK));
 	EXPECT_TRUE(stall_is(view, TOP, RES_IO, 500 * MSEC, 20 * MSEC, SLACK));
@@ -341,7 +332,7 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
 	ASSERT_EQ(0, rmdir(tree_path[AXD]));
 	cgroup_write(tree_path[AX], "cgroup.type", "threaded");
 	cgroup_write(tree_path[AY], "cgroup.type", "threaded");
-	cgroup_make(tree_path[AXD]);
+	cgroup_create(tree_path[AXD], "");
 	threads = make_threads(&self->t, &starve, &pid);
 	snprintf(text, sizeof(text), "%d", threads->reader);
 	cgroup_write(tree_path[AY], "cgroup.threads", text);
@@ -354,7 +345,7 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
 			     begin + 500 * MSEC - moved, SLACK));
 	EXPECT_TRUE(stall_is(view, A, RES_IO, 500 * MSEC, 20 * MSEC, SLACK));
 	EXPECT_TRUE(stall_is(view, A, RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
-	/* The reader waits for the hog when its read is done. */
+	/* When its read is complete, the reader waits for the hog. */
 	EXPECT_TRUE(stall_is(view, AY, RES_CPU, starve.end - begin - 500 * MSEC,
 			     starve.end - begin - 500 * MSEC, SLACK));
 	EXPECT_TRUE(nothing_in(view, B));
@@ -364,45 +355,44 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
 /* ---- Birth and death ---- */
 
 /**
- * struct mother - a load that has a child in another cgroup
+ * struct forker - a load that forks into another cgroup
  * @at: when
- * @into: where
+ * @into: the cgroup of the child
  * @span: when the child runs
  */
-struct mother {
+struct forker {
 	__u64 at;
 	const char *into;
 	struct span span;
 };
 
-static void give_birth(void *arg)
+static void fork_into(void *arg)
 {
-	const struct mother *mother = arg;
+	const struct forker *forker = arg;
 
 	pid_t pid;
 
-	sleep_until(mother->at);
-	pid = cgroup_fork(mother->into);
+	sleep_until(forker->at);
+	pid = cgroup_fork(forker->into);
 	if (pid < 0)
 		psi_die("clone3: %s", strerror(errno));
 	if (!pid)
-		spin_span((void *)&mother->span);
-	for (;;)
-		pause();
+		spin_span((void *)&forker->span);
+	sleep_forever();
 }
 
-TEST_F(tree, task_born_in_another_cgroup_is_none_of_its_parents)
+TEST_F(tree, task_forked_into_another_cgroup_counts_there_only)
 {
 	struct span starve = { self->t.begin + 100 * MSEC, self->t.begin + 900 * MSEC };
 	const struct view *view = &self->t.view;
-	struct mother mother = {
+	struct forker forker = {
 		.at = self->t.begin,
 		.into = tree_path[B],
 		.span = { self->t.begin + 50 * MSEC, self->t.begin + 901 * MSEC },
 	};
 
 	start_hog(&starve);
-	load_in(AXD, give_birth, &mother);
+	load_in(AXD, fork_into, &forker);
 	timetable_begin(&self->t);
 	timetable_end(&self->t, starve.end);
 	EXPECT_TRUE(stall_is(view, B, RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
@@ -413,9 +403,11 @@ TEST_F(tree, task_born_in_another_cgroup_is_none_of_its_parents)
 
 /* ---- Many moves of one task ---- */
 
-/* What a move takes, 4,000 instructions: while it goes on, the stall may be in neither place. */
+/*
+ * A move takes 4,000 instructions, in which the stall may be in neither cgroup.
+ */
 #define MOVE		(250 * NSEC_PER_USEC)
-/* The totals of leaf and ancestor are read one after the other, and rounded to 1 us. */
+/* Leaf and ancestor are read one after the other, and rounded to 1 us. */
 #define MOVE_SLACK	(20 * NSEC_PER_USEC)
 
 FIXTURE(wanderer) {
@@ -431,23 +423,18 @@ FIXTURE_VARIANT(wanderer) {
 	bool naps;
 };
 
-FIXTURE_VARIANT_ADD(wanderer, that_waits_for_the_cpu) {
-	.resource = RES_CPU,
-};
+FIXTURE_VARIANT_ADD(wanderer, that_waits_for_the_cpu) { .resource = RES_CPU };
 
-/* It owes time to the stranger when it goes to sleep: its dequeue is delayed. */
+/*
+ * It has run for longer than its share when it sleeps: its dequeue is delayed.
+ */
 FIXTURE_VARIANT_ADD(wanderer, that_waits_for_the_cpu_and_sleeps) {
 	.resource = RES_CPU,
 	.naps = true,
 };
 
-FIXTURE_VARIANT_ADD(wanderer, that_reads) {
-	.resource = RES_IO,
-};
-
-FIXTURE_VARIANT_ADD(wanderer, that_thrashes) {
-	.resource = RES_MEMORY,
-};
+FIXTURE_VARIANT_ADD(wanderer, that_reads) { .resource = RES_IO };
+FIXTURE_VARIANT_ADD(wanderer, that_thrashes) { .resource = RES_MEMORY };
 
 FIXTURE_SETUP(wanderer)
 {
@@ -472,7 +459,7 @@ FIXTURE_TEARDOWN(wanderer)
 	cpus_use(cpus_possible());
 }
 
-static void nap(void *arg)
+static void run_and_nap(void *arg)
 {
 	const struct span *span = arg;
 
@@ -481,8 +468,7 @@ static void nap(void *arg)
 		spin_until(now_ns() + 7 * MSEC);
 		sleep_for(3 * MSEC);
 	}
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r, bool naps)
@@ -495,13 +481,13 @@ static pid_t start_wanderer(FIXTURE_DATA(wanderer) * self, enum psi_resource r, 
 	if (r == RES_MEMORY)
 		return load_in(AX, thrash, &self->thrasher);
 	load_start(&stranger);
-	return load_in(AX, naps ? nap : spin_span, &self->span);
+	return load_in(AX, naps ? run_and_nap : spin_span, &self->span);
 }
 
 /*
- * There is one task below psi_state, so whatever stalls it is in exactly one of the
- * leaves at a time, and all of it in their ancestor. It is moved at odd intervals, in
- * whatever state it is then.
+ * There is one task in the tree. So each of its stalls is in exactly one of the
+ * leaves at a time, and all of them are in the common ancestor. The test moves
+ * the task at odd intervals, whatever its state.
  */
 TEST_F_TIMEOUT(wanderer, leaves_each_stall_in_one_place, 120)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure of cgroups: each has that of its own tasks and of those below
+ * The pressure of a cgroup is that of its own tasks and of those below it
  *
- * Invariant: a domain knows nothing of what is outside of it. A task that waits for
- * the CPU because of a stranger is a full stall of its own cgroup, and only "some" of
- * the first ancestor that the two have in common. A parent has the union of what is
- * below it, and the root has what the system has.
+ * Invariant: PSI looks at each cgroup by itself. A task that waits for the CPU
+ * because of a stranger is a full stall of its own cgroup, and only "some" of
+ * the first common ancestor of the two. A parent has the union of its
+ * children's stalls, and the root has the stalls of the system.
  *
  *     task in x    | runs  | waits | runs  | waits |
  *     x, full              |#######|       |#######|
@@ -14,36 +14,29 @@
  *     a, some      |###############################|
  *     a, full      |                               |
  *
- * What would break it: a walk up the tree that ends too early or starts too late; a stall of
- * two children that their parent counts twice; "full" of a cgroup that is judged by what the
- * CPU does, and not by what the cgroup does there; a new cgroup that starts from somebody
- * else's numbers, or from the clock's zero.
+ * Bugs it would find: a walk up the tree that ends too early or starts too
+ * late; a stall of two children that their parent counts twice; cgroup "full"
+ * computed from what the CPU executes instead of what the cgroup executes
+ * there; a new cgroup that starts with the totals of another, or from time
+ * zero.
  *
- * Everything runs on one CPU by a timetable, and is read while nothing runs. So the
- * waits of the tasks, by their own clocks, are the pressure, but for the kernel's
- * own threads: when one of those runs, two tasks may wait at a time.
+ * Everything runs on one CPU by a timetable, and the test reads while nothing
+ * runs. So the pressure is the wait of the tasks, by their own clocks. The
+ * exception are the kernel's own threads: while one of them runs, two tasks may
+ * wait at a time.
  *
- * Tolerance: clocks differ by some instructions at each switch, about 5 us of virtual time:
- * RUN_SLACK. A sleep ends with an interrupt and a wake-up, 30 us for each read of 10 ms:
- * IO_SLACK.
+ * Tolerance: clocks differ by some instructions at each context switch, about 5
+ * us of virtual time: RUN_SLACK. A sleep ends with an interrupt and a wake-up,
+ * 30 us for each read of 10 ms: IO_SLACK.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_tree.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
-
-#define IO_SLACK	(50 * MSEC)
 
 FIXTURE(tree) {
 	struct timetable t;
@@ -62,13 +55,13 @@ FIXTURE_TEARDOWN(tree)
 /* ---- cpu: tasks that wait for each other ---- */
 
 /**
- * struct worker - a task that shares the CPU, and what it did
- * @group: where it is
- * @run: it runs for so long by the clock
- * @sleep: then sleeps for so long; zero: runs all the time
+ * struct worker - a task that shares the CPU, and what its clock measured
+ * @group: its cgroup
+ * @run: it runs for this long, by the clock
+ * @sleep: then sleeps for this long; zero: it runs all the time
  * @span: when it does that
  * @pid: the task
- * @clock: where its time went
+ * @clock: growth of its clock in that time
  */
 struct worker {
 	enum group group;
@@ -91,11 +84,13 @@ static void work(void *arg)
 		if (worker->sleep)
 			sleep_for(worker->sleep);
 	}
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
-/* Lets the workers run for ten seconds. */
+/*
+ * Lets the workers run for ten seconds; the view keeps what others ran and
+ * waited.
+ */
 static void run_workers(struct timetable *t, struct worker *workers, int nr)
 {
 	struct task_clock now;
@@ -138,7 +133,10 @@ TEST_F(tree, task_that_waits_for_a_stranger_is_a_full_stall_of_its_cgroup)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* The same once more, as what a trigger costs is not in the numbers, but in the waits. */
+/*
+ * The same load. A test of its own, because the work for a trigger adds to the
+ * waits that the test above compares.
+ */
 TEST_F(tree, task_that_waits_for_a_stranger_fires_a_trigger_of_its_cgroup)
 {
 	struct worker w[] = { { .group = AXD }, { .group = B } };
@@ -146,7 +144,7 @@ TEST_F(tree, task_that_waits_for_a_stranger_fires_a_trigger_of_its_cgroup)
 	int above = trigger_arm(CGROUP_ROOT "/psi_tree/cpu.pressure", "full 300000 1000000");
 
 	run_workers(&self->t, w, 2);
-	/* So there was a second with four tenths of it. */
+	/* So some second had at least 0.4 s of it. */
 	ASSERT_LT(4 * SEC, w[0].clock.wait);
 	EXPECT_TRUE(trigger_fired(in, 0));
 	EXPECT_FALSE(trigger_fired(above, 0));
@@ -155,7 +153,7 @@ TEST_F(tree, task_that_waits_for_a_stranger_fires_a_trigger_of_its_cgroup)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, siblings_that_wait_for_each_other_are_some_of_their_parent)
+TEST_F(tree, siblings_that_wait_for_each_other_are_a_some_stall_of_their_parent)
 {
 	struct worker w[] = { { .group = AX }, { .group = AY } };
 	const struct view *view = &self->t.view;
@@ -170,7 +168,7 @@ TEST_F(tree, siblings_that_wait_for_each_other_are_some_of_their_parent)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, task_of_a_cgroup_and_one_below_it_are_of_one_domain)
+TEST_F(tree, waits_of_a_cgroup_and_of_one_below_add_up_in_the_upper)
 {
 	struct worker w[] = { { .group = A }, { .group = AXD } };
 	const struct view *view = &self->t.view;
@@ -182,8 +180,10 @@ TEST_F(tree, task_of_a_cgroup_and_one_below_it_are_of_one_domain)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* The two of x: one of them waits always, and both while the one of y runs. */
-TEST_F(tree, two_tasks_next_to_a_stranger_are_full_while_it_runs)
+/*
+ * Of the two tasks in x one always waits; both wait while the task in y runs.
+ */
+TEST_F(tree, two_tasks_beside_a_stranger_are_a_full_stall_while_it_runs)
 {
 	struct worker w[] = { { .group = AX }, { .group = AX }, { .group = AY } };
 	const struct view *view = &self->t.view;
@@ -197,7 +197,7 @@ TEST_F(tree, two_tasks_next_to_a_stranger_are_full_while_it_runs)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, tasks_that_sleep_and_meet_now_and_then)
+TEST_F(tree, waits_of_siblings_that_sometimes_compete_add_up_in_their_parent)
 {
 	struct worker w[] = {
 		{ .group = AX, .run = 85 * MSEC, .sleep = 65 * MSEC },
@@ -215,7 +215,7 @@ TEST_F(tree, tasks_that_sleep_and_meet_now_and_then)
 
 /* ---- io ---- */
 
-TEST_F(tree, io_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+TEST_F(tree, io_beside_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct span *span = &sleeper->span;
@@ -285,23 +285,23 @@ TEST_F(tree, io_of_siblings_is_counted_once_by_their_parent)
 
 /* ---- memory ---- */
 
-TEST_F(tree, task_held_back_next_to_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
+TEST_F(tree, task_throttled_beside_a_sibling_that_runs_is_full_of_its_own_cgroup_only)
 {
 	const struct view *view = &self->t.view;
 	struct span span = { self->t.begin, self->t.begin + 8 * SEC };
-	struct held_back *held;
+	struct throttled *task;
 	__u64 elapsed, awake;
 	pid_t pid;
 
-	held = hold_back(&self->t, AX, &pid);
+	task = start_throttled(&self->t, AX, &pid);
 	load_in(AY, spin_span, &span);
 	timetable_begin(&self->t);
 	timetable_end(&self->t, span.end);
-	ASSERT_LT(0, held->stall_end);
-	elapsed = held->stall_end - self->t.begin;
+	ASSERT_LT(0, task->stall_end);
+	elapsed = task->stall_end - self->t.begin;
 	awake = task_awake_ns(pid);
-	ksft_print_msg("held back for %.6f s, of which awake %.6f s\n", elapsed / 1e9, awake / 1e9);
-	EXPECT_TRUE(held_back_is(view, AX, elapsed, awake));
+	ksft_print_msg("throttled for %.6f s, of which awake %.6f s\n", elapsed / 1e9, awake / 1e9);
+	EXPECT_TRUE(throttled_is(view, AX, elapsed, awake));
 	for (enum group g = TOP; g <= A; g++) {
 		EXPECT_TRUE(value_is("some", g, RES_MEMORY, elapsed - awake - SLACK,
 				     elapsed + SLACK, view->p[g].some[RES_MEMORY]));
@@ -337,7 +337,7 @@ TEST_F_TIMEOUT(tree, working_set_that_does_not_fit_is_pressure_of_its_cgroup, 12
 	delays = memory_delays(pid);
 	run = task_awake_ns(pid);
 	ASSERT_LT(SEC, delays);
-	/* The section has the submission of the read in it, which is no delay. */
+	/* The stall section includes submitting the read, which is no delay. */
 	for (enum group g = TOP; g <= AX; g++) {
 		EXPECT_TRUE(value_is("some", g, RES_MEMORY, delays * 0.99, delays * 1.01 + run,
 				     view->p[g].some[RES_MEMORY]));
@@ -368,7 +368,7 @@ static __u64 task_irq_ns(pid_t pid)
 	return tc.irq;
 }
 
-/* The tick, of which instructions in virtual time make 5 %, hits whoever runs. */
+/* The tick takes 5 % of virtual time and hits the task that runs. */
 TEST_F(tree, interrupts_are_pressure_of_the_cgroup_whose_task_they_hit)
 {
 	static const enum group where[] = { AX, AY };
@@ -421,7 +421,7 @@ static void expect_fresh(struct __test_metadata *_metadata, const char *path)
 	}
 }
 
-TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
+TEST_F(tree, new_cgroup_starts_from_zero_beside_a_load)
 {
 	struct span span = { self->t.begin, self->t.begin + 6 * SEC };
 	char path[64];
@@ -433,7 +433,7 @@ TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
 	for (int i = 0; i < 20; i++) {
 		sleep_until(span.begin + (i + 1) * 250 * MSEC);
 		snprintf(path, sizeof(path), "%s/new%d", tree_path[i % 2 ? A : B], i);
-		cgroup_make(path);
+		cgroup_create(path, "");
 		expect_fresh(_metadata, path);
 	}
 	timetable_end(&self->t, span.end);
@@ -442,10 +442,10 @@ TEST_F(tree, new_cgroup_starts_from_zero_next_to_a_load)
 }
 
 /*
- * Nearly nothing for a minute, then a stall: at no moment is the total more than the stall so far,
- * and no average knows more than one sample of it.
+ * A stall after a minute of idleness: at no moment does the total exceed the
+ * stall so far, and no average contains more than one sample of it.
  */
-TEST_F_TIMEOUT(tree, cgroup_that_slept_for_long_starts_where_its_first_stall_does, 120)
+TEST_F_TIMEOUT(tree, total_of_an_idle_cgroup_starts_to_grow_with_its_first_stall, 120)
 {
 	struct span starve, victim;
 	double sample, total;
@@ -489,43 +489,44 @@ TEST_F(tree, stall_of_a_cgroup_that_is_removed_stays_in_its_parent)
 	EXPECT_TRUE(stall_is(view, AX, RES_CPU, 500 * MSEC, 500 * MSEC, SLACK));
 	pressure_read(tree_path[AX], &before);
 	asked = now_ns();
-	cgroup_tree_remove(tree_path[AXD]);
+	cgroup_remove(tree_path[AXD]);
 	most = now_ns() - asked;
 	EXPECT_GE(250 * MSEC, most);
-	cgroup_make(tree_path[AXD]);
+	cgroup_create(tree_path[AXD], "");
 	expect_fresh(_metadata, tree_path[AXD]);
-	/* Who is killed waits for the CPU again, for as long as it takes to die at most. */
+	/* A task that is killed waits for the CPU again, until it has died. */
 	view->p[AX] = pressure_since(tree_path[AX], &before);
 	EXPECT_TRUE(stall_is(view, AX, RES_CPU, most / 2, most / 2, most / 2));
 }
 
 /*
- * 10 ms every 2.8 s, nearly 0.357 %: seven samples of 2 s have five stalls, so the mean of seven
- * readings is the pressure. After 480 s 0.0003 of the way are left.
+ * 10 ms every 2.8 s are nearly 0.357 %. Seven samples of 2 s hold five such
+ * stalls, so the mean of seven readings is the pressure. After 480 s, 0.0003 of
+ * the distance from the start value are left.
  */
-#define BEAT		(2800 * MSEC)
+#define STALL_PERIOD		(2800 * MSEC)
 #define STALL		(10 * MSEC)
 
-static void beat(void *arg)
+static void stall_periodically(void *arg)
 {
 	prctl(PR_SET_TIMERSLACK, 1);
-	for (__u64 next = *(__u64 *)arg;; next += BEAT) {
+	for (__u64 next = *(__u64 *)arg;; next += STALL_PERIOD) {
 		sleep_until(next);
 		spin_until(next + STALL);
 	}
 }
 
-TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
+TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_an_exact_average, 1000)
 {
 	__u64 begin = self->t.begin + SEC;
 	const struct load stranger = { .policy = SCHED_FIFO, .prio = 20, .cgroup = STRANGER,
-				       .fn = beat, .arg = &begin };
+				       .fn = stall_periodically, .arg = &begin };
 	const struct view *view = &self->t.view;
 	double mean = 0, total, oracle;
 	struct psi psi;
 	pid_t pid;
 
-	pid = load_in(AXD, beat, &begin);
+	pid = load_in(AXD, stall_periodically, &begin);
 	load_start(&stranger);
 	timetable_begin(&self->t);
 	oracle = task_wait_ns(pid);
@@ -533,7 +534,10 @@ TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
 	cgroup_psi_read(tree_path[AXD], "cpu.pressure", &psi);
 	report_row("mostly idle cgroup, true 0.357 %: avg60 after 46 s (ideal 0.19)", "%.2f",
 		   psi.some.avg[AVG60] / 100.0);
-	/* Whether the last stall is in a sample yet is 0.5 % of one sample. */
+	/*
+	 * Whether a sample has the last stall changes the average by 0.5 % of a
+	 * sample.
+	 */
 	EXPECT_GE(0.02 + 0.017, fabs(psi.some.avg[AVG60] / 100.0 - 0.19));
 	sleep_until(begin + 480 * SEC);
 	for (int i = 0; i < 7; i++) {
@@ -551,19 +555,10 @@ TEST_F_TIMEOUT(tree, mostly_idle_cgroup_has_a_true_average, 1000)
 	EXPECT_GE(0.02, fabs(mean - oracle));
 }
 
-static __u64 context_switches(void)
-{
-	char buf[16384], *line;
-
-	if (read_file("/proc/stat", buf, sizeof(buf)) < 0)
-		psi_die("/proc/stat: %s", strerror(errno));
-	line = strstr(buf, "\nctxt ");
-	return line ? strtoull(line + 6, NULL, 10) : 0;
-}
-
 /*
- * Twenty cgroups had a stall, and a task in each of them sleeps. Keeping their averages
- * would be 600 wake-ups a minute; when nobody stalls, there are none.
+ * Twenty cgroups had a stall, and each has a task that sleeps. Updating their
+ * averages all the time would cost 600 wake-ups a minute. While nothing stalls,
+ * there are none.
  */
 TEST_F_TIMEOUT(tree, averages_of_idle_cgroups_cost_nothing_and_go_on, 4000)
 {
@@ -575,15 +570,15 @@ TEST_F_TIMEOUT(tree, averages_of_idle_cgroups_cost_nothing_and_go_on, 4000)
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(path[i], sizeof(path[i]), "%s/idle%d", tree_path[i % 2 ? AX : B], i);
-		cgroup_make(path[i]);
+		cgroup_create(path[i], "");
 		load.cgroup = path[i];
 		load_start(&load);
 	}
 	timetable_begin(&self->t);
 	timetable_end(&self->t, span.end + 12 * SEC);
-	switches = context_switches();
+	switches = file_number("/proc/stat", "\nctxt");
 	sleep_for(60 * SEC);
-	switches = context_switches() - switches;
+	switches = file_number("/proc/stat", "\nctxt") - switches;
 	report_row("20 idle cgroups: context switches in 60 s", "%llu",
 		   (unsigned long long)switches);
 	EXPECT_GE(60, switches);
@@ -599,7 +594,7 @@ TEST_F_TIMEOUT(tree, averages_of_idle_cgroups_cost_nothing_and_go_on, 4000)
 		for (int j = 0; j < NR_AVGS; j++)
 			EXPECT_EQ(0, psi.some.avg[j]);
 	}
-	/* The clock wakes up with the next stall. */
+	/* The next stall starts the updates again. */
 	span = (struct span){ now_ns() + SEC, now_ns() + 6 * SEC };
 	load.cgroup = path[0];
 	load_start(&load);

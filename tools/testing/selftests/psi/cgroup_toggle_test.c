@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Accounting that is switched off and on again while there is something to account
+ * Switching a cgroup's accounting off and on while its tasks stall
  *
- * Invariant: while cgroup.pressure is 0, nothing is added to the totals of that cgroup, and
- * nobody above or below it notices. From the moment it is 1 again they grow by what
- * is true then: a task that went to sleep in io before is in io, one that woke up meanwhile
- * is not, a task that came, left, was born or died meanwhile is counted right.
+ * Invariant: while cgroup.pressure is 0, the totals of that cgroup do not grow,
+ * and cgroups above and below see no change. From the moment it is 1 again, the
+ * totals grow by the current states of its tasks. A task that fell asleep in
+ * iowait while off is in io; a task that woke up while off is not. A task that
+ * came, left, was forked or died while off is counted right.
  *
  *     task in x    |   |  sleeps in io, or waits                |
  *     x switched            ^ off            ^ on
  *     x, total         |####|                |##################|
  *     its parent       |########################################|
  *
- * What would break it: counts that stop together with the times, so that what left meanwhile
- * is counted for ever or below zero; an interval that began before the switch; a child
- * that hands its states to a parent which does not listen, and then to nobody above it.
+ * Bugs it would find: counts that stop together with the times, so that a task
+ * that left while off is counted for ever, or below zero; an interval that
+ * began before the switch; a child that delegates its states to a parent that
+ * is off, so that no ancestor sees them.
  *
- * All on one CPU by a timetable, as in cgroup_move_test. Tolerance: SLACK, for a wake-up
- * that is not on time and for what the switch takes.
+ * All runs on one CPU by a timetable, as in cgroup_move_test. Tolerance: SLACK,
+ * for a late wake-up and for the time that the switch takes.
  */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_tree.h"
-#include "psi_util.h"
 
 static void switch_off(enum group g)
 {
@@ -42,12 +41,12 @@ static void switch_on(enum group g)
 	cgroup_write(tree_path[g], "cgroup.pressure", "1");
 }
 
-/* For how long a group was off, give or take: a switch takes a while, some ms with KASAN. */
-struct pause {
+/* How long a group was off, give or take: a switch takes some ms with KASAN. */
+struct off_time {
 	double length, slack;
 };
 
-static struct pause pause_group(enum group g, __u64 from, __u64 to)
+static struct off_time switch_off_between(enum group g, __u64 from, __u64 to)
 {
 	double before, off, on, after;
 
@@ -59,7 +58,7 @@ static struct pause pause_group(enum group g, __u64 from, __u64 to)
 	on = now_ns();
 	switch_on(g);
 	after = now_ns();
-	return (struct pause){
+	return (struct off_time){
 		.length = (on - off + after - before) / 2,
 		.slack = (after - before - (on - off)) / 2,
 	};
@@ -89,21 +88,10 @@ FIXTURE_VARIANT(chain) {
 	enum group off;
 };
 
-FIXTURE_VARIANT_ADD(chain, leaf) {
-	.off = AXD,
-};
-
-FIXTURE_VARIANT_ADD(chain, middle) {
-	.off = AX,
-};
-
-FIXTURE_VARIANT_ADD(chain, middle_with_two_children) {
-	.off = A,
-};
-
-FIXTURE_VARIANT_ADD(chain, top) {
-	.off = TOP,
-};
+FIXTURE_VARIANT_ADD(chain, leaf) { .off = AXD };
+FIXTURE_VARIANT_ADD(chain, middle) { .off = AX };
+FIXTURE_VARIANT_ADD(chain, middle_with_two_children) { .off = A };
+FIXTURE_VARIANT_ADD(chain, top) { .off = TOP };
 
 FIXTURE_SETUP(chain)
 {
@@ -115,25 +103,23 @@ FIXTURE_TEARDOWN(chain)
 	timetable_tear_down(&self->t);
 }
 
-/* The groups from the top to d. */
+/* From the top down to d. */
 static const enum group chain[] = { TOP, A, AX, AXD };
 
-/*
- * A task waits for 700 ms, and the switch is off for 400 ms of them.
- */
+/* A task waits for 700 ms; the group is off for 400 ms of them. */
 TEST_F(chain, switched_off_while_a_task_waits_loses_that_time_and_no_other)
 {
 	const struct timetable *t = &self->t;
 	struct span starve = { t->begin, t->begin + 700 * MSEC };
-	struct pause pause;
+	struct off_time off_time;
 
 	start_hog(&starve);
 	load_in(AXD, spin_span, &starve);
 	timetable_begin(&self->t);
-	pause = pause_group(variant->off, t->begin + 200 * MSEC, t->begin + 600 * MSEC);
+	off_time = switch_off_between(variant->off, t->begin + 200 * MSEC, t->begin + 600 * MSEC);
 	timetable_end(&self->t, starve.end);
 	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
-		struct pause lost = chain[i] == variant->off ? pause : (struct pause){ };
+		struct off_time lost = chain[i] == variant->off ? off_time : (struct off_time){ };
 		double true_wait = 700 * MSEC - lost.length;
 
 		EXPECT_TRUE(stall_is(&t->view, chain[i], RES_CPU, true_wait, true_wait,
@@ -144,12 +130,15 @@ TEST_F(chain, switched_off_while_a_task_waits_loses_that_time_and_no_other)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* The same with a task asleep in io for 500 ms, next to a sibling that runs. */
+/*
+ * The same with a task that sleeps in io for 500 ms, beside a sibling that
+ * runs.
+ */
 TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_other)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	const struct timetable *t = &self->t;
-	struct pause pause;
+	struct off_time off_time;
 	struct span span;
 
 	timetable_disk(&self->t, 500 * MSEC);
@@ -159,10 +148,10 @@ TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_othe
 	load_in(AXD, read_span, sleeper);
 	load_in(AY, spin_span, &span);
 	timetable_begin(&self->t);
-	pause = pause_group(variant->off, t->begin + 100 * MSEC, t->begin + 300 * MSEC);
+	off_time = switch_off_between(variant->off, t->begin + 100 * MSEC, t->begin + 300 * MSEC);
 	timetable_end(&self->t, span.end);
 	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
-		struct pause lost = chain[i] == variant->off ? pause : (struct pause){ };
+		struct off_time lost = chain[i] == variant->off ? off_time : (struct off_time){ };
 		double io = 500 * MSEC - lost.length;
 		bool alone = chain[i] == AX || chain[i] == AXD;
 
@@ -174,8 +163,11 @@ TEST_F(chain, switched_off_while_a_task_sleeps_in_io_loses_that_time_and_no_othe
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* Two spinners in d: 100 % from the first period after the switch on, in steps of 100 ms. */
-TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
+/*
+ * Two spinners in d. After the switch on, the total grows by 100 % from the
+ * first of several steps of 100 ms.
+ */
+TEST_F(chain, switched_on_under_load_counts_from_the_first_moment)
 {
 	const struct timetable *t = &self->t;
 	struct span span = { t->begin, t->begin + 12 * SEC };
@@ -200,7 +192,7 @@ TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
 				     i * 100 * MSEC + SLACK, psi_some_ns(file) - some));
 	}
 	sleep_until(t->begin + 9 * SEC);
-	/* No average may know more than it would without the pause. */
+	/* No average may exceed its value without the pause. */
 	psi_read(file, &psi);
 	EXPECT_GE(100 * (1 - exp(-9.0 / 10)) + 1, psi.some.avg[AVG10] / 100.0);
 	EXPECT_LE(100 * (1 - exp(-2.0 / 10)) - 1, psi.some.avg[AVG10] / 100.0);
@@ -215,7 +207,7 @@ TEST_F(chain, switched_on_under_load_is_true_from_the_first_moment)
  *     sleeper   |  in io for 500 ms    |
  *     x            ^ off                  ^ on
  */
-TEST_F(tree, sleeper_in_io_that_woke_up_while_off_is_forgotten)
+TEST_F(tree, sleeper_in_io_that_woke_up_while_off_does_not_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -237,7 +229,7 @@ TEST_F(tree, sleeper_in_io_that_woke_up_while_off_is_forgotten)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-TEST_F(tree, sleeper_in_io_that_began_while_off_is_known)
+TEST_F(tree, sleeper_in_io_that_began_while_off_counts)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -260,34 +252,34 @@ TEST_F(tree, sleeper_in_io_that_began_while_off_is_known)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* Off while it is held back, and on again while it still is. */
-TEST_F(tree, task_in_a_memory_stall_at_the_switch_is_known)
+/* The group is off and on again while memory.high throttles its task. */
+TEST_F(tree, task_in_a_memory_stall_at_the_switch_counts)
 {
 	struct timetable *t = &self->t;
-	struct held_back *held;
+	struct throttled *task;
 	struct pressure x, a;
 	double rest;
 	__u64 on;
 	pid_t pid;
 
-	held = hold_back(t, AX, &pid);
+	task = start_throttled(t, AX, &pid);
 	timetable_begin(t);
 	do {
 		sleep_for(10 * MSEC);
-	} while (!held->stall_begin || now_ns() < held->stall_begin + 300 * MSEC);
+	} while (!task->stall_begin || now_ns() < task->stall_begin + 300 * MSEC);
 	pressure_read(tree_path[A], &a);
 	pressure_read(tree_path[AX], &x);
 	switch_off(AX);
 	sleep_for(300 * MSEC);
 	switch_on(AX);
 	on = now_ns();
-	ASSERT_EQ(0, held->stall_end);
-	sleep_until(held->stall_begin + 4 * SEC);
-	ASSERT_LT(on, held->stall_end);
-	rest = held->stall_end - on;
+	ASSERT_EQ(0, task->stall_end);
+	sleep_until(task->stall_begin + 4 * SEC);
+	ASSERT_LT(on, task->stall_end);
+	rest = task->stall_end - on;
 	x = pressure_since(tree_path[AX], &x);
 	a = pressure_since(tree_path[A], &a);
-	/* Between reading and switching some milliseconds pass. */
+	/* Some milliseconds pass between the reading and the switch. */
 	EXPECT_TRUE(value_is("some", AX, RES_MEMORY, rest - SLACK, rest + 30 * MSEC,
 			     x.some[RES_MEMORY]));
 	EXPECT_TRUE(value_is("full", AX, RES_MEMORY, rest - SLACK, rest + 30 * MSEC,
@@ -299,10 +291,10 @@ TEST_F(tree, task_in_a_memory_stall_at_the_switch_is_known)
 }
 
 /*
- * Everything that was counted in x leaves it while nobody looks: by a move, by its death, by a
- * sleep. Counts that stopped with the switch would stay.
+ * All tasks leave x while it is off: by a move, by death, by sleep. Counts that
+ * stopped with the switch would stay.
  */
-TEST_F(tree, tasks_that_left_while_off_leave_nothing_behind)
+TEST_F(tree, tasks_that_left_while_off_do_not_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -332,8 +324,8 @@ TEST_F(tree, tasks_that_left_while_off_leave_nothing_behind)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* The same the other way round: all of it came while nobody looked. */
-TEST_F(tree, tasks_that_came_while_off_are_known)
+/* The reverse: all tasks come to x while it is off. */
+TEST_F(tree, tasks_that_came_while_off_count)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
@@ -365,7 +357,7 @@ TEST_F(tree, tasks_that_came_while_off_are_known)
 	EXPECT_TRUE(tree_is_quiet());
 }
 
-/* A cgroup that is made below one that is off, or of which all ancestors are. */
+/* A cgroup created below one that is off, whose ancestors may all be off. */
 TEST_F(tree, cgroup_below_ones_that_are_off_counts)
 {
 	struct timetable *t = &self->t;
@@ -379,7 +371,7 @@ TEST_F(tree, cgroup_below_ones_that_are_off_counts)
 	switch_off(A);
 	switch_off(AX);
 	snprintf(path, sizeof(path), "%s/new", tree_path[AX]);
-	cgroup_make(path);
+	cgroup_create(path, "");
 	start_hog(&starve);
 	load_start(&load);
 	sleep_until(starve.end + 100 * MSEC);
@@ -399,16 +391,6 @@ TEST_F(tree, cgroup_below_ones_that_are_off_counts)
 }
 
 /* ---- A thousand times ---- */
-
-static void ping_pong(void *arg)
-{
-	int *fd = arg;
-	char byte;
-
-	while (read(fd[0], &byte, 1) == 1)
-		if (write(fd[1], &byte, 1) != 1)
-			break;
-}
 
 static void fork_forever(void *arg)
 {
@@ -434,34 +416,29 @@ static void switch_at(unsigned long i)
 }
 
 /*
- * Afterwards nothing is left, and a load with a known answer is seen in every group: a count
- * that had become too low would hide it.
+ * After the storm no count is left, and a load with a known answer shows in
+ * every group. A count that is too low would hide that load.
  */
-TEST_F_TIMEOUT(tree, thousand_switches_under_a_storm_leave_the_truth, 300)
+TEST_F_TIMEOUT(tree, thousand_switches_under_load_leave_the_counts_right, 300)
 {
 	struct sleeper *sleeper = shared_memory(sizeof(*sleeper));
 	struct timetable *t = &self->t;
 	struct span starve;
-	int there[2], back[2], ends[2][2];
+	struct ping_pong pp;
 	struct pressure p;
 	pid_t pid[5];
 	__u64 begin;
 
 	timetable_disk(t, 3 * MSEC);
-	ASSERT_EQ(0, pipe(there));
-	ASSERT_EQ(0, pipe(back));
-	ends[0][0] = there[0];
-	ends[0][1] = back[1];
-	ends[1][0] = back[0];
-	ends[1][1] = there[1];
+	ping_pong_create(&pp);
 	*sleeper = (struct sleeper){ .node = t->disk.node, .span.end = t->begin + 3600 * SEC };
 	begin = now_ns();
-	pid[0] = load_in(AXD, ping_pong, ends[0]);
-	pid[1] = load_in(AX, ping_pong, ends[1]);
+	pid[0] = load_in(AXD, ping_pong_forever, pp.ends[0]);
+	pid[1] = load_in(AX, ping_pong_forever, pp.ends[1]);
 	pid[2] = load_in(AXD, read_span, sleeper);
 	pid[3] = load_in(AX, fork_forever, NULL);
 	pid[4] = load_in(AY, fork_forever, NULL);
-	ASSERT_EQ(1, write(there[1], "", 1));
+	ping_pong_begin(&pp, 1);
 	for (int i = 0; i < 1000; i++)
 		switch_at(i);
 	ksft_print_msg("1000 switches took %.3f s\n", (now_ns() - begin) / 1e9);

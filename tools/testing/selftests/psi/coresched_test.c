@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Core scheduling: a CPU may be forced to idle, or be given a task by its sibling
+ * Core scheduling: a CPU may be forced idle, or get a task from its sibling
  *
- * Invariant: the same as in state_test. A task that may not run beside its sibling's task
- * waits; one that is stolen from another CPU's queue takes its states along.
+ * Invariant: as in state_test. A task that may not run beside the task of its
+ * CPU's sibling waits. A task that another CPU steals takes its states along.
  *
- * What would break it: a task that one CPU picks for another, and moves between their queues
- * in the middle of a context switch; cookies that come and go with queued tasks; hooks
- * that rely on the lock of one CPU when siblings share it.
+ * Bugs it would find: a task that one CPU picks for another and moves between
+ * their queues in the middle of a context switch; cookies that change while a
+ * task is queued; hooks that rely on one CPU's lock while siblings share it.
  *
- * It needs CONFIG_SCHED_CORE and CPUs with siblings: ci/storms boots those.
+ * It needs CONFIG_SCHED_CORE and CPUs with siblings: ci/storms boots such a
+ * machine.
  */
 #include <errno.h>
 #include <linux/prctl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_crew.h"
 #include "psi_leak.h"
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
 #define ONE_THREAD	PR_SCHED_CORE_SCOPE_THREAD
 
 static int core(unsigned int command, pid_t pid)
@@ -39,13 +38,14 @@ static void core_or_die(unsigned int command, pid_t pid)
 		psi_die("PR_SCHED_CORE: %s", strerror(error));
 }
 
-/* Whoever passes a cookie on has it for that time: not the player, a child. */
+/*
+ * A task that passes on a cookie has it for that time. So a child does, not the
+ * storm.
+ */
 static void share_cookie(pid_t from, pid_t to)
 {
-	pid_t pid = fork();
+	pid_t pid = fork_or_die();
 
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
 	if (!pid) {
 		core_or_die(PR_SCHED_CORE_SHARE_FROM, from);
 		core_or_die(PR_SCHED_CORE_SHARE_TO, to);
@@ -81,7 +81,10 @@ static void storm_cores(struct storm *storm)
 			move_somewhere(*pid);
 			break;
 		case 3:
-			/* The player has none, so this takes the cookie away. */
+			/*
+			 * The storm has no cookie, so sharing its own removes
+			 * the task's.
+			 */
 			core_or_die(PR_SCHED_CORE_SHARE_TO, *pid);
 			break;
 		case 4:
@@ -99,10 +102,11 @@ static void storm_cores(struct storm *storm)
 /* ---- The server of fair tasks ---- */
 
 /*
- * It runs them when others leave them nothing. A CPU that goes offline stops its server even
- * if that has stopped before, and then 6.12 warns "dl_rq->running_bw > old", with PSI or without.
- * It is core scheduling that looks for the server, and stops it, when a CPU goes idle. So
- * where CPUs come and go there is none.
+ * The fair server runs fair tasks that real-time tasks starve. A CPU that goes
+ * offline stops its server, even one that has stopped before; then 6.12 warns
+ * "dl_rq->running_bw > old", with PSI or without. Core scheduling often stops a
+ * server: it looks for one whenever a CPU goes idle. So where CPUs come and go,
+ * the test sets the servers' runtime to zero.
  */
 #define SERVER	"/sys/kernel/debug/sched/fair_server/cpu%d/runtime"
 
@@ -118,7 +122,10 @@ static void server_set(void *arg)
 	write_file(server->path, server->runtime);
 }
 
-/* To change a server stops it, too: whoever does that needs it, or it might have stopped before. */
+/*
+ * Setting the runtime stops the server, too. The load runs on that CPU, so that
+ * its server has not stopped before.
+ */
 static void servers_set(const char *runtime)
 {
 	for (int cpu = 0; cpu < cpus_possible(); cpu++) {
@@ -141,17 +148,9 @@ FIXTURE_VARIANT(cores) {
 	void (*beside)(struct storm *storm);
 };
 
-FIXTURE_VARIANT_ADD(cores, with_readers) {
-	.beside = storm_readers,
-};
-
-FIXTURE_VARIANT_ADD(cores, that_come_and_go) {
-	.beside = storm_hotplug,
-};
-
-FIXTURE_VARIANT_ADD(cores, with_changes_of_class) {
-	.beside = storm_policy,
-};
+FIXTURE_VARIANT_ADD(cores, with_readers) { .beside = storm_readers };
+FIXTURE_VARIANT_ADD(cores, that_come_and_go) { .beside = storm_hotplug };
+FIXTURE_VARIANT_ADD(cores, with_changes_of_class) { .beside = storm_policy };
 
 FIXTURE_SETUP(cores)
 {
@@ -162,10 +161,7 @@ FIXTURE_SETUP(cores)
 		SKIP(return, "the CPUs have no siblings");
 	if (core(PR_SCHED_CORE_SHARE_TO, getpid()) == EINVAL)
 		SKIP(return, "needs CONFIG_SCHED_CORE");
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_cores", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_cores");
 }
 
 FIXTURE_TEARDOWN(cores)
@@ -181,7 +177,6 @@ static void storm_both(void (*beside)(struct storm *storm), const struct slow_di
 	};
 	pid_t pid;
 
-	storm_events_begin();
 	pid = storm_start(beside, &storm, beside == storm_readers ? SCHED_OTHER : SCHED_FIFO);
 	storm_cores(&storm);
 	load_wait(pid);
@@ -191,7 +186,6 @@ static void storm_both(void (*beside)(struct storm *storm), const struct slow_di
 TEST_F_TIMEOUT(cores, leave_nothing_behind, STORM_TIMEOUT)
 {
 	char path[64], runtime[24] = "";
-	const char *found;
 
 	snprintf(path, sizeof(path), SERVER, 0);
 	if (variant->beside == storm_hotplug && read_file(path, runtime, sizeof(runtime)) > 0)
@@ -200,17 +194,17 @@ TEST_F_TIMEOUT(cores, leave_nothing_behind, STORM_TIMEOUT)
 	if (runtime[0])
 		servers_set(runtime);
 	EXPECT_LT(0, storm_events());
-	found = find_leak(self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak(self->disk.node));
 }
 
-/* Where CPUs come and go 6.12 fails it after minutes, with that warning. */
-TEST_F_TIMEOUT(cores, make_no_kernel_warn, STORM_TIMEOUT)
+/*
+ * Without PSI, 6.12 fails the variant with hotplug after minutes, with the
+ * warning above.
+ */
+TEST_F_TIMEOUT(cores, make_no_kernel_warn_without_psi, STORM_TIMEOUT)
 {
 	if (!access(PSI_CPU, F_OK))
-		SKIP(return, "this is about kernels without PSI");
+		SKIP(return, "tests a kernel without PSI");
 	storm_both(variant->beside, &self->disk);
 	EXPECT_LT(0, storm_events());
 }

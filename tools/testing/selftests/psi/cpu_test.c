@@ -2,20 +2,20 @@
 /*
  * CPU pressure on one CPU: loads with a known answer
  *
- * Invariant: "some" is the share of time in which a runnable task is not executed. Two
- * or more spinners make it 100 %, one alone 0 %, and it never adds up: with two
- * tasks on a CPU exactly one of them waits whenever both are runnable, so pressure
- * is the sum of their waits, which they know from schedstat. A task asleep does not
- * wait, even when its dequeue is delayed and the run queue still has it.
+ * Invariant: "some" is the share of time in which a runnable task is not
+ * executed. One spinner makes 0 %, two or more make 100 %, and pressures never
+ * add up. With two tasks on a CPU, one waits whenever both are runnable, so the
+ * pressure is the sum of their waits, which schedstat has. A sleeping task does
+ * not wait, even if its dequeue is delayed and the run queue still holds it.
  *
- * What would break it: tasks counted twice, the running task counted as waiting, also after a
- * change that takes it off the queue and puts it back, a delayed dequeue that leaves the
- * task runnable or takes it off twice.
+ * Bugs it would find: a task that is counted twice; a running task that counts
+ * as waiting, also after a change that dequeues and enqueues it; a delayed
+ * dequeue that leaves the task runnable, or dequeues it twice.
  *
- * Tolerance: what waits beside the load are the kernel's own threads. Their waits are part
- * of the oracle (the CPU's sum of waits, which has those of the loads in it) where
- * no two tasks wait at a time; where many do, the value is 100 % and nothing can be
- * added. Left are 0.5 points for the two ends of the measurement.
+ * Tolerance: beside the load, the kernel's own threads wait. Where no two tasks
+ * wait at a time, the oracle includes their waits: it is the CPU's sum of all
+ * waits. Where many tasks wait, the pressure is 100 % and nothing can be added.
+ * 0.5 points remain for begin and end of the measurement.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,9 +29,9 @@
 #define TOLERANCE	0.5
 
 /**
- * struct share - what a time had, in percent of it
- * @some: of cpu stall
- * @waits: of the waits of all tasks on CPU 0, by their clocks
+ * struct share - parts of an interval, in percent
+ * @some: growth of cpu some
+ * @waits: waits of all tasks on CPU 0, by their clocks
  */
 struct share {
 	double some, waits;
@@ -60,25 +60,10 @@ FIXTURE_VARIANT(spinners) {
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, none_do_not_wait) {
-	.nr = 0,
-	.percent = 0,
-};
-
-FIXTURE_VARIANT_ADD(spinners, one_alone_does_not_wait) {
-	.nr = 1,
-	.percent = 0,
-};
-
-FIXTURE_VARIANT_ADD(spinners, two_are_a_full_stall) {
-	.nr = 2,
-	.percent = 100,
-};
-
-FIXTURE_VARIANT_ADD(spinners, five_are_no_more_than_two) {
-	.nr = 5,
-	.percent = 100,
-};
+FIXTURE_VARIANT_ADD(spinners, none_make_no_pressure) { .nr = 0, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, one_alone_makes_no_pressure) { .nr = 1, .percent = 0 };
+FIXTURE_VARIANT_ADD(spinners, two_make_100_percent) { .nr = 2, .percent = 100 };
+FIXTURE_VARIANT_ADD(spinners, five_make_no_more_than_two) { .nr = 5, .percent = 100 };
 
 FIXTURE_SETUP(spinners)
 {
@@ -96,10 +81,10 @@ FIXTURE_TEARDOWN(spinners)
 }
 
 /*
- * One spinner waits whenever a kernel thread runs: its own wait is what the answer may be
- * above zero.
+ * A lone spinner waits whenever a kernel thread runs. So its own wait is how
+ * far the pressure may be above zero.
  */
-TEST_F(spinners, add_up_to_the_known_total)
+TEST_F(spinners, have_the_known_pressure)
 {
 	struct share share = measure(10 * NSEC_PER_SEC);
 	double waits = variant->nr < 2 ? share.waits : 0;
@@ -114,27 +99,27 @@ TEST_F(spinners, add_up_to_the_known_total)
 /* ---- Two tasks that run and sleep ---- */
 
 /**
- * struct rhythm - runs, then sleeps, again and again
- * @run: for so long by the clock, in ns
- * @sleep: in ns
+ * struct cycle - a load that runs, then sleeps, again and again
+ * @run: how long it runs, by the clock, in ns
+ * @sleep: how long it sleeps, in ns
  */
-struct rhythm {
+struct cycle {
 	__u64 run;
 	__u64 sleep;
 };
 
-static void dance(void *arg)
+static void run_and_sleep(void *arg)
 {
-	struct rhythm *rhythm = arg;
+	struct cycle *cycle = arg;
 
 	for (;;) {
-		spin_until(now_ns() + rhythm->run);
-		sleep_for(rhythm->sleep);
+		spin_until(now_ns() + cycle->run);
+		sleep_for(cycle->sleep);
 	}
 }
 
 /* Changes the nice value of another task, every 2 ms. */
-static void nag(void *arg)
+static void renice_other(void *arg)
 {
 	pid_t *pid = arg;
 
@@ -146,37 +131,43 @@ static void nag(void *arg)
 }
 
 FIXTURE(pair) {
-	struct rhythm rhythm[2];
+	struct cycle cycle[2];
 	pid_t pid[2];
 };
 
 FIXTURE_VARIANT(pair) {
-	struct rhythm rhythm[2];
-	bool nag;
+	struct cycle cycle[2];
+	bool renice_other;
 };
 
-/* It owes time to the spinner when it goes to sleep: its dequeue is delayed. */
+/*
+ * The task has run for longer than its share when it sleeps: the scheduler
+ * delays its dequeue.
+ */
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_sleeps_now_and_then) {
-	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+	.cycle = { { 1000 * NSEC_PER_MSEC, 0 }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
 };
 
-/* The same, and the spinner has it taken off the queue and put back while it sleeps there. */
-FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_is_changed_while_it_sleeps) {
-	.rhythm = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
-	.nag = true,
+/*
+ * The same. The spinner changes the task's nice value, which dequeues and
+ * enqueues the task while its dequeue is delayed.
+ */
+FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_it_renices_while_that_sleeps) {
+	.cycle = { { }, { 20 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC } },
+	.renice_other = true,
 };
 
 FIXTURE_VARIANT_ADD(pair, of_a_spinner_and_a_task_that_runs_in_short_bursts) {
-	.rhythm = { { 1000 * NSEC_PER_MSEC, 0 }, { NSEC_PER_MSEC, 9 * NSEC_PER_MSEC } },
+	.cycle = { { 1000 * NSEC_PER_MSEC, 0 }, { NSEC_PER_MSEC, 9 * NSEC_PER_MSEC } },
 };
 
-FIXTURE_VARIANT_ADD(pair, of_sleepers_that_sometimes_meet) {
-	.rhythm = { { 7 * NSEC_PER_MSEC, 23 * NSEC_PER_MSEC },
+FIXTURE_VARIANT_ADD(pair, of_tasks_that_sometimes_compete) {
+	.cycle = { { 7 * NSEC_PER_MSEC, 23 * NSEC_PER_MSEC },
 		    { 11 * NSEC_PER_MSEC, 37 * NSEC_PER_MSEC } },
 };
 
-FIXTURE_VARIANT_ADD(pair, of_sleepers_that_meet_most_of_the_time) {
-	.rhythm = { { 30 * NSEC_PER_MSEC, 7 * NSEC_PER_MSEC },
+FIXTURE_VARIANT_ADD(pair, of_tasks_that_mostly_compete) {
+	.cycle = { { 30 * NSEC_PER_MSEC, 7 * NSEC_PER_MSEC },
 		    { 50 * NSEC_PER_MSEC, 3 * NSEC_PER_MSEC } },
 };
 
@@ -185,13 +176,13 @@ FIXTURE_SETUP(pair)
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	for (int i = 1; i >= 0; i--) {
-		struct load load = { .fn = dance, .arg = &self->rhythm[i] };
+		struct load load = { .fn = run_and_sleep, .arg = &self->cycle[i] };
 
-		if (!i && variant->nag) {
-			load.fn = nag;
+		if (!i && variant->renice_other) {
+			load.fn = renice_other;
 			load.arg = &self->pid[1];
 		}
-		self->rhythm[i] = variant->rhythm[i];
+		self->cycle[i] = variant->cycle[i];
 		self->pid[i] = load_start(&load);
 	}
 }
@@ -204,8 +195,8 @@ FIXTURE_TEARDOWN(pair)
 }
 
 /*
- * The waits of the two are the lower bound; with those of kernel threads, some of which
- * wait next to one of the two, they are the upper bound.
+ * The waits of the two tasks are the lower bound. The waits of all tasks are
+ * the upper bound: some kernel threads wait beside one of the two.
  */
 TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 {
@@ -224,7 +215,7 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 	percent = 100.0 * total / (now_ns() - start);
 	least = 100.0 * wait / (now_ns() - start);
 	most = 100.0 * (after.wait - before.wait) / (now_ns() - start);
-	/* While both wait for such a thread, both clocks have it. */
+	/* While both wait for a thread of PREEMPT_RT, both clocks count. */
 	if (kernel_is_preempt_rt())
 		least -= 1;
 	ksft_print_msg("cpu some %.3f %%, by the tasks' clocks %.3f to %.3f %%\n", percent, least,
@@ -235,12 +226,12 @@ TEST_F(pair, waits_for_as_long_as_both_are_runnable)
 
 /* ---- A task that is taken off the queue and put back while it runs ---- */
 
-FIXTURE(changing) {
+FIXTURE(requeued) {
 	pid_t pid;
 };
 
-/* Its nice value goes to and fro, every 20 ms. */
-static void change_nice(void *arg)
+/* Changes its own nice value every 20 ms. */
+static void renice_self(void *arg)
 {
 	for (int i = 0;; i++) {
 		if (setpriority(PRIO_PROCESS, 0, i % 2))
@@ -249,22 +240,22 @@ static void change_nice(void *arg)
 	}
 }
 
-FIXTURE_SETUP(changing)
+FIXTURE_SETUP(requeued)
 {
-	struct load load = { .cpu = 0, .fn = change_nice };
+	struct load load = { .cpu = 0, .fn = renice_self };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	self->pid = load_start(&load);
 }
 
-FIXTURE_TEARDOWN(changing)
+FIXTURE_TEARDOWN(requeued)
 {
 	load_stop(self->pid);
 	cpus_use(cpus_possible());
 }
 
-TEST_F(changing, goes_on_running)
+TEST_F(requeued, task_does_not_wait)
 {
 	struct share share = measure(10 * NSEC_PER_SEC);
 

@@ -2,31 +2,29 @@
 /*
  * Memory pressure as the goal of a DAMON quota
  *
- * Invariant: the current value of the goal some_mem_psi_us is the growth of the memory
- * "some" total since DAMON last looked. DAMON does not show it, but what it makes of it:
- * at the end of each interval the quota becomes
+ * Invariant: the current value of the goal some_mem_psi_us is the growth of the
+ * memory "some" total since DAMON last read it. DAMON does not show this value,
+ * but at the end of each interval it sets the quota to
  *
  *     quota * (2 - current / target)	for current < 2 * target
  *
- * so two quotas that follow each other give the current value of the interval between
- * them, which is compared with the pressure file:
+ * So two consecutive quotas yield the current value of the interval between
+ * them. The test compares it with the pressure file:
  *
  *     memory some  |     |########|    |###########|         |#####
- *     DAMON looks  ^        ^         ^         ^         ^        ^
+ *     DAMON reads  ^        ^         ^         ^         ^        ^
  *     quota        x 2      x 1.7     x 1.4     x 1.1     x 1.6    x 1.5
  *
- * What would break it: stalls from before the goal was made that count, a goal that starts
- * again whenever parameters are committed, a unit that is not microseconds.
+ * Bugs it would find: stalls from before the goal count; the goal restarts with
+ * every commit of parameters; the unit is not microseconds.
  *
- * Tolerance: the test learns of a new quota up to 0.2 s late, as a command to DAMON takes
- * 0.1 s. What the file said before the last quota that was the old one, and after the
- * first that is the new one, brackets what DAMON saw. A score has four digits.
+ * Tolerance: the test sees a new quota up to 0.2 s late, as a command to DAMON
+ * takes 0.1 s. The total before the last reading of the old quota, and the
+ * total after the first reading of the new one, bracket the total that DAMON
+ * read. A score has four digits.
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,9 +42,11 @@
 #define SAMPLE_US	20000
 #define RESET_MS	2000
 #define POLL		(5 * NSEC_PER_MSEC)
-/* No interval reaches twice this, which would set the quota back to its smallest. */
+/*
+ * No interval reaches twice this, which would reset the quota to its minimum.
+ */
 #define TARGET_US	3000000
-/* From here on a byte of the quota is less than a digit of the score. */
+/* From here on, a byte of the quota is finer than a digit of the score. */
 #define EXACT_QUOTA	100000UL
 #define DIGIT_US	(TARGET_US / 10000)
 #define INTERVALS	12
@@ -67,16 +67,7 @@ static void put_number(const char *file, unsigned long number)
 	put(file, text);
 }
 
-static unsigned long get_number(const char *path)
-{
-	char text[64];
-
-	if (read_file(path, text, sizeof(text)) < 0)
-		psi_die("%s: %s", path, strerror(errno));
-	return strtoul(text, NULL, 10);
-}
-
-/* A scheme that does nothing, for the memory of this task. */
+/* A scheme without an action, for the memory of this task. */
 static void scheme_create(const char *metric)
 {
 	write_file(ADMIN "nr_kdamonds", "1");
@@ -97,7 +88,7 @@ static void scheme_create(const char *metric)
 static unsigned long quota(void)
 {
 	put("state", "update_schemes_effective_quotas");
-	return get_number(ADMIN "0/" SCHEME "quotas/effective_bytes");
+	return file_number(ADMIN "0/" SCHEME "quotas/effective_bytes", "");
 }
 
 static __u64 stalled_us(void)
@@ -106,22 +97,22 @@ static __u64 stalled_us(void)
 }
 
 /**
- * struct look - DAMON looked at the pressure and set a new quota
+ * struct adjustment - DAMON has read the pressure and set a new quota
  * @bytes: the quota
- * @least: the total was at least this
- * @most: and at most this, in us
+ * @least: the total that it read was at least this, in us
+ * @most: and at most this
  */
-struct look {
+struct adjustment {
 	unsigned long bytes;
 	__u64 least;
 	__u64 most;
 };
 
-/* Returns false when DAMON leaves the quota as it is for too long. */
-static bool next_look(struct look *look, const char *command)
+/* False if DAMON does not change the quota for too long. */
+static bool next_adjustment(struct adjustment *adjustment, const char *command)
 {
 	__u64 give_up = now_ns() + 5 * RESET_MS * NSEC_PER_MSEC;
-	unsigned long old = look->bytes;
+	unsigned long old = adjustment->bytes;
 	__u64 before;
 
 	while (now_ns() < give_up) {
@@ -129,36 +120,33 @@ static bool next_look(struct look *look, const char *command)
 		if (command)
 			put("state", command);
 		before = stalled_us();
-		look->bytes = quota();
-		look->most = stalled_us();
-		if (look->bytes != old)
+		adjustment->bytes = quota();
+		adjustment->most = stalled_us();
+		if (adjustment->bytes != old)
 			return true;
-		look->least = before;
+		adjustment->least = before;
 	}
 	return false;
 }
 
-/* Is held back above memory.high, most of the time. */
-static void stall_at_times(void *arg)
+/* memory.high throttles this load most of the time. */
+static void stall_often(void *arg)
 {
 	size_t size = 16 * HIGH;
 	char *mem;
 
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	mem = private_memory(size);
 	for (size_t pos = 0; pos < size; pos += PAGE) {
 		mem[pos] = 1;
 		if (pos > HIGH && pos % (64 * PAGE) == 0)
 			sleep_for(700 * NSEC_PER_MSEC);
 	}
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 static pid_t stall_start(void)
 {
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = stall_at_times };
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = stall_often };
 	char text[32];
 
 	cgroup_create(GROUP, "+memory");
@@ -196,8 +184,8 @@ FIXTURE_TEARDOWN(damon)
 {
 	if (access(ADMIN "0", F_OK))
 		return;
-	/* A write fails when it is off already. */
-	if (get_number(ADMIN "0/pid") != (unsigned long)-1)
+	/* The write would fail if DAMON were off. */
+	if (file_number(ADMIN "0/pid", "") != -1ULL)
 		put("state", "off");
 	write_file(ADMIN "nr_kdamonds", "0");
 }
@@ -206,25 +194,21 @@ FIXTURE_VARIANT(damon) {
 	const char *command;
 };
 
-FIXTURE_VARIANT_ADD(damon, left_alone) {
-};
-
-FIXTURE_VARIANT_ADD(damon, committed_all_the_time) {
-	.command = "commit_schemes_quota_goals",
-};
+FIXTURE_VARIANT_ADD(damon, without_commits) { };
+FIXTURE_VARIANT_ADD(damon, with_permanent_commits) { .command = "commit_schemes_quota_goals" };
 
 TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 {
-	struct look first, before, now = { };
+	struct adjustment first, before, now = { };
 	double value, sum = 0;
 	pid_t pid;
 
 	scheme_create("some_mem_psi_us");
 	put("state", "on");
-	/* No pressure: the quota doubles. */
+	/* Without pressure the quota doubles. */
 	do {
 		before = now;
-		ASSERT_TRUE(next_look(&now, variant->command));
+		ASSERT_TRUE(next_adjustment(&now, variant->command));
 		EXPECT_EQ(before.bytes ? 2 * before.bytes : 2, now.bytes);
 	} while (now.bytes < EXACT_QUOTA);
 
@@ -232,7 +216,7 @@ TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 	first = now;
 	for (int i = 0; i < INTERVALS; i++) {
 		before = now;
-		ASSERT_TRUE(next_look(&now, variant->command));
+		ASSERT_TRUE(next_adjustment(&now, variant->command));
 		value = (2 - (double)now.bytes / before.bytes) * TARGET_US;
 		ksft_print_msg("DAMON saw %.0f us, the file grew by %llu to %llu us\n", value,
 			       now.least - before.most, now.most - before.least);
@@ -246,28 +230,34 @@ TEST_F_TIMEOUT(damon, quota_follows_the_memory_pressure_of_each_interval, 200)
 	EXPECT_LE(sum - INTERVALS * DIGIT_US, now.most - first.least);
 }
 
-/* The first quota is 2 without pressure, and 1 after twice the target or more. */
+/*
+ * The first quota is 2 without pressure, and 1 if the value reaches twice the
+ * target.
+ */
 TEST_F_TIMEOUT(damon, stalls_before_the_goal_do_not_count, 200)
 {
-	struct look look = { };
+	struct adjustment adjustment = { };
 
 	stall_for(3 * TARGET_US);
 	scheme_create("some_mem_psi_us");
 	put("state", "on");
-	ASSERT_TRUE(next_look(&look, variant->command));
-	EXPECT_EQ(2, look.bytes);
+	ASSERT_TRUE(next_adjustment(&adjustment, variant->command));
+	EXPECT_EQ(2, adjustment.bytes);
 }
 
-/* With a value at its target the quota stays as it is, until the metric changes. */
+/*
+ * While the value is at its target, the quota does not change until the metric
+ * does.
+ */
 TEST_F_TIMEOUT(damon, stalls_before_a_change_of_metric_do_not_count, 200)
 {
-	struct look look = { };
+	struct adjustment adjustment = { };
 	unsigned long bytes;
 
 	scheme_create("user_input");
 	put("state", "on");
-	while (look.bytes < 8)
-		ASSERT_TRUE(next_look(&look, NULL));
+	while (adjustment.bytes < 8)
+		ASSERT_TRUE(next_adjustment(&adjustment, NULL));
 	put_number(GOAL "current_value", TARGET_US);
 	put("state", "commit_schemes_quota_goals");
 	bytes = quota();
@@ -275,8 +265,8 @@ TEST_F_TIMEOUT(damon, stalls_before_a_change_of_metric_do_not_count, 200)
 	ASSERT_EQ(bytes, quota());
 	put(GOAL "target_metric", "some_mem_psi_us");
 	put("state", "commit_schemes_quota_goals");
-	ASSERT_TRUE(next_look(&look, variant->command));
-	EXPECT_EQ(2 * bytes, look.bytes);
+	ASSERT_TRUE(next_adjustment(&adjustment, variant->command));
+	EXPECT_EQ(2 * bytes, adjustment.bytes);
 }
 
 TEST_F(damon, metric_is_read_back_and_a_wrong_one_refused)
@@ -303,13 +293,13 @@ TEST(reclaim_module_takes_a_goal)
 		SKIP(return, "no DAMON_RECLAIM in this kernel");
 	ASSERT_EQ(0, stat(RECLAIM "quota_mem_pressure_us", &st));
 	EXPECT_EQ(0600, st.st_mode & 07777);
-	EXPECT_EQ(0, get_number(RECLAIM "quota_mem_pressure_us"));
+	EXPECT_EQ(0, file_number(RECLAIM "quota_mem_pressure_us", ""));
 	write_file(RECLAIM "quota_mem_pressure_us", "10000");
-	EXPECT_EQ(10000, get_number(RECLAIM "quota_mem_pressure_us"));
+	EXPECT_EQ(10000, file_number(RECLAIM "quota_mem_pressure_us", ""));
 	write_file(RECLAIM "enabled", "Y");
-	EXPECT_NE((unsigned long)-1, get_number(RECLAIM "kdamond_pid"));
+	EXPECT_NE(-1ULL, file_number(RECLAIM "kdamond_pid", ""));
 	sleep_for(3 * NSEC_PER_SEC);
-	EXPECT_NE((unsigned long)-1, get_number(RECLAIM "kdamond_pid"));
+	EXPECT_NE(-1ULL, file_number(RECLAIM "kdamond_pid", ""));
 	write_file(RECLAIM "enabled", "N");
 	write_file(RECLAIM "quota_mem_pressure_us", "0");
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadline tasks: out of budget they are runnable, and on no queue
+ * Deadline tasks that are out of budget: runnable, but on no queue
  *
- * Invariant: a task that is throttled waits for a CPU, on the CPU it last ran on. When that
- * one goes offline the task is moved without being enqueued, or dequeued, on the way: when
- * its budget is full again a timer takes it to another CPU.
+ * Invariant: a throttled deadline task waits for a CPU, on the CPU where it ran
+ * last. If that CPU goes offline, the task moves without being dequeued or
+ * enqueued: when its budget is full again, a timer takes it to another CPU.
  *
- * What would break it: a move that leaves what the task is counted as behind, on a CPU that
- * nobody will ever look at it on again. From then on the system has cpu pressure for good.
+ * Bugs it would find: a move that leaves the task's counts on the old CPU,
+ * where no event will ever correct them. The system then has cpu pressure for
+ * good.
  */
 #include <errno.h>
 #include <linux/sched.h>
 #include <linux/sched/types.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@
 #include "psi_crew.h"
 #include "psi_leak.h"
 
-/* Returns 0, or what errno was: EBUSY when the CPUs have no time left to promise. */
+/* Returns 0, or the error: EBUSY if all CPU time has been promised. */
 static int set_deadline(pid_t pid, __u64 runtime, __u64 period)
 {
 	struct sched_attr attr = {
@@ -53,8 +53,11 @@ static void run_everywhere(void)
 		psi_die("sched_setaffinity: %s", strerror(errno));
 }
 
-/* It says where it runs. It must be free to run everywhere, but goes nowhere by itself. */
-static void tell_cpu(void *arg)
+/*
+ * Publishes the CPU it runs on. A deadline task must be allowed on all CPUs,
+ * but does not migrate by itself.
+ */
+static void publish_cpu(void *arg)
 {
 	int *cpu = arg, error;
 
@@ -75,20 +78,15 @@ FIXTURE_VARIANT(offline) {
 	__u64 lives;
 };
 
-/* Its budget lasts for 50 ms, and is full again 4 s after it began. */
-FIXTURE_VARIANT_ADD(offline, and_is_killed_after_its_move) {
-	.lives = 5 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(offline, and_is_killed_before_its_move) {
-	.lives = NSEC_PER_SEC,
-};
+/* The budget lasts for 50 ms, and is full again 4 s after it began. */
+FIXTURE_VARIANT_ADD(offline, killed_after_its_move) { .lives = 5 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(offline, killed_before_its_move) { .lives = NSEC_PER_SEC };
 
 FIXTURE_SETUP(offline)
 {
 	const struct load load = {
 		.cpu = 1,
-		.fn = tell_cpu,
+		.fn = publish_cpu,
 		.arg = self->cpu = shared_memory(sizeof(*self->cpu)),
 	};
 
@@ -104,32 +102,32 @@ FIXTURE_TEARDOWN(offline)
 	cpus_use(cpus_possible());
 }
 
-/* It would grow by the whole time. */
+/* A wrong count would make the total grow by the whole time. */
 static bool cpu_stands_still(void)
 {
-	struct quiet q;
+	struct idle_growth q;
 
-	/* The window in which the task was there has to end. */
+	/* Let the sampling window end in which the task existed. */
 	sleep_for(3 * NSEC_PER_SEC);
-	quiet_measure(&q, 5 * NSEC_PER_SEC);
+	idle_growth_measure(&q, 5 * NSEC_PER_SEC);
 	ksft_print_msg("idle for 5 s: cpu grew by %.6f s\n", q.cpu / 1e9);
 	return q.cpu < 50 * NSEC_PER_MSEC;
 }
 
-TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
+TEST_F_TIMEOUT(offline, throttled_task_leaves_nothing_behind, 120)
 {
 	__u64 some;
 
 	sleep_for(NSEC_PER_SEC);
 	ASSERT_EQ(1, __atomic_load_n(self->cpu, __ATOMIC_RELAXED));
-	/* Throttled, it waits: or there would be nothing to leave behind. */
+	/* A throttled task waits. Without that, this test could not fail. */
 	some = psi_some_ns(PSI_CPU);
 	sleep_for(NSEC_PER_SEC);
 	EXPECT_LT(900 * NSEC_PER_MSEC, psi_some_ns(PSI_CPU) - some);
 
 	cpu_online(1, false);
 	sleep_for(variant->lives);
-	/* Killed too, it has to be moved first: it dies where it runs. */
+	/* A killed task, too, moves first: it dies where it runs. */
 	load_stop(self->pid);
 	self->pid = 0;
 	if (variant->lives > PERIOD)
@@ -141,20 +139,21 @@ TEST_F_TIMEOUT(offline, the_cpu_of_a_throttled_task_leaves_nothing_behind, 120)
 
 /* ---- A storm: on CPUs that run in parallel ---- */
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
 #define PATIENCE	(5 * NSEC_PER_SEC)
 
 /**
- * struct pack - deadline tasks, and whether they live
- * @pid: of each
- * @progress: of each, grows whenever it runs
- * @lost: how many were throttled, and not seen again
+ * struct pack - deadline tasks, and whether they still run
+ * @pid: of each task
+ * @progress: of each task; grows while it runs
+ * @lost: number of tasks that were throttled and never ran again
  *
- * On a host that is late, 6.12 says "DL replenish lagged too much", with or without PSI. A
- * task that is then throttled for ever would go on as soon as it is given another policy.
+ * On a host that is late, 6.12 prints "DL replenish lagged too much", with or
+ * without PSI. A task that is then throttled for ever runs again once it gets
+ * another policy.
  *
- * That the class of a task changes is another matter: without PSI as well, 6.12 warns
- * "dl_rq->this_bw > old" after a while. The storm that PSI has to survive does not do that.
+ * If tasks change their class as well, 6.12 without PSI warns "dl_rq->this_bw >
+ * old" after a while. So the storm that PSI must survive leaves the class
+ * alone.
  */
 struct pack {
 	pid_t pid[CREW];
@@ -162,7 +161,7 @@ struct pack {
 	unsigned long lost;
 };
 
-/* Less than what it wants to run: it is throttled all the time. */
+/* A budget that is shorter than the task's runs, so it is often throttled. */
 static int set_some_deadline(pid_t pid)
 {
 	__u64 period = (5 + storm_chance(50)) * NSEC_PER_MSEC;
@@ -177,7 +176,7 @@ static void progress_forever(void *arg)
 {
 	unsigned long *progress = arg;
 
-	/* Others may have promised all the time that there is; they may be dead soon. */
+	/* Other tasks may have been promised all the time; some die soon. */
 	while (set_some_deadline(0))
 		sleep_for(NSEC_PER_MSEC);
 	for (;;) {
@@ -197,7 +196,7 @@ static void pack_start(struct pack *pack, int nr)
 	pack->pid[nr] = load_start(&load);
 }
 
-static void find_again(struct pack *pack, int nr)
+static void rescue(struct pack *pack, int nr)
 {
 	pack->lost++;
 	set_policy(pack->pid[nr], SCHED_OTHER, 0);
@@ -225,7 +224,7 @@ static void pack_stop(struct pack *pack, int nr)
 	while (!(pid = waitpid(pack->pid[nr], NULL, WNOHANG)) && now_ns() < end)
 		sleep_for(NSEC_PER_MSEC);
 	if (!pid) {
-		find_again(pack, nr);
+		rescue(pack, nr);
 		pid = waitpid(pack->pid[nr], NULL, 0);
 	}
 	if (pid != pack->pid[nr])
@@ -257,8 +256,8 @@ static void pack_storm(struct pack *pack, struct storm *storm, bool change)
 	}
 	for (int i = 0; i < CREW; i++) {
 		if (!makes_progress(pack, i))
-			find_again(pack, i);
-		/* Nobody is lost otherwise. */
+			rescue(pack, i);
+		/* A task is lost to throttling, or the test is wrong. */
 		if (!makes_progress(pack, i))
 			psi_die("a task does not run, whatever its policy");
 		pack_stop(pack, i);
@@ -273,12 +272,8 @@ FIXTURE(deadline) {
 
 FIXTURE_SETUP(deadline)
 {
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_deadline", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_deadline");
 	self->pack = shared_memory(sizeof(*self->pack));
-	storm_events_begin();
 }
 
 FIXTURE_TEARDOWN(deadline)
@@ -289,19 +284,15 @@ FIXTURE_TEARDOWN(deadline)
 TEST_F_TIMEOUT(deadline, tasks_leave_nothing_behind, STORM_TIMEOUT)
 {
 	struct storm storm = { .time = storm_time(5 * NSEC_PER_SEC) };
-	const char *found;
 
 	pack_storm(self->pack, &storm, false);
 	EXPECT_LT(0, storm_events());
 	EXPECT_EQ(0, self->pack->lost);
-	found = find_leak(self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	EXPECT_NO_LEAK(find_leak(self->disk.node));
 }
 
 /*
- * These are about the kernel and need no PSI. On a late host 6.12 fails the second one, with a
+ * The following need no PSI. On a late host 6.12 fails the second one with a
  * warning.
  */
 TEST_F_TIMEOUT(deadline, no_task_is_lost, STORM_TIMEOUT)
@@ -312,7 +303,7 @@ TEST_F_TIMEOUT(deadline, no_task_is_lost, STORM_TIMEOUT)
 	EXPECT_EQ(0, self->pack->lost);
 }
 
-TEST_F_TIMEOUT(deadline, no_task_is_lost_on_its_way_out_of_the_class, STORM_TIMEOUT)
+TEST_F_TIMEOUT(deadline, no_task_is_lost_when_it_changes_its_class, STORM_TIMEOUT)
 {
 	struct storm storm = { .time = storm_time(5 * NSEC_PER_SEC) };
 

@@ -1,145 +1,108 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exactness of the totals and of steady averages
+ * Totals and steady averages are exact
  *
  * Invariants:
- *  - Reading does not change what is measured, at any rate.
+ *  - Reading does not change the measured value, at any rate.
  *  - No stall is lost, however late it is collected.
  *  - A steady pressure p converges to a printed average within 0.02 points of p.
- *  - An idle machine has no pressure, and comes back to 0.00 after any load.
+ *  - An idle machine has no pressure, and returns to 0.00 after any load.
  *
- * What would break them: a reader that ends a sampling window, so that windows get too
- * short for the unit in which weights are kept; counters of 32 bits that wrap after
- * 4.29 s without a collection; fractions that are rounded to whole percent before
- * they are averaged; a decay that gets stuck at its last bit.
+ * Bugs it would find: a reader that ends a sampling window, so that windows get
+ * too short for the unit of the weights; a 32-bit counter that wraps after 4.29
+ * s without a collection; fractions that are rounded to whole percent before
+ * they are averaged; a decay that stops at its last bit.
  *
- * Every load here runs on one CPU, the others are offline (or have a known load):
- * then the pressure of the system is the pressure of that CPU, and the oracle of cpu
- * "some" is the run queue wait of the loads themselves, exact to the nanosecond.
+ * Every load here runs on one CPU, and the others are offline. So the pressure
+ * of the system is that of the CPU, and the oracle of cpu "some" is the run
+ * queue wait of the loads, exact to the nanosecond.
  *
  * The values are also printed as "row: ...", for ci/exactness.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_util.h"
 
 /* ---- Readers ---- */
 
-/**
- * struct polling - a reader of the cpu file
- * @period: ns between two reads
- * @end: when it stops
- * @reads: how many it made
- */
-struct polling {
-	__u64 period;
-	__u64 end;
-	__u64 reads;
-};
-
-static void poll_cpu_file(void *arg)
-{
-	struct polling *polling = arg;
-	__u64 next = now_ns();
-	char buf[512];
-	int fd;
-
-	fd = open(PSI_CPU, O_RDONLY | O_CLOEXEC);
-	while (now_ns() < polling->end) {
-		if (pread(fd, buf, sizeof(buf), 0) <= 0)
-			psi_die("the reader cannot read");
-		polling->reads++;
-		next += polling->period;
-		if (next < now_ns())
-			next = now_ns();
-		sleep_until(next);
-	}
-}
-
 /*
  *     CPU 0   spinner, spinner: stalled all the time
- *             reader: ahead of both, so that nothing keeps it from its rate
+ *             reader: has priority over both, so it keeps its rate
  *
- * The recorded share of the stall is 100 %, whatever the reader does.
+ * The recorded share of stall is 100 %, whatever the reader does.
  */
-FIXTURE(full_stall) {
-	struct polling *polling;
+FIXTURE(permanent_stall) {
+	struct poller *poller;
 	pid_t spinner[2];
 };
 
-FIXTURE_VARIANT(full_stall) {
+FIXTURE_VARIANT(permanent_stall) {
 	const char *row;
 	__u64 period;
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_nobody_reads) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_not_read) {
 	.row = "100 % cpu stall, not read: recorded share",
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_2_ms) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_2_ms) {
 	.row = "100 % cpu stall, read every 2 ms: recorded share",
 	.period = 2 * NSEC_PER_MSEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_1_ms) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_1_ms) {
 	.row = "100 % cpu stall, read every 1 ms: recorded share",
 	.period = NSEC_PER_MSEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_200_us) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_200_us) {
 	.row = "100 % cpu stall, read every 0.2 ms: recorded share",
 	.period = 200 * NSEC_PER_USEC,
 };
 
-FIXTURE_VARIANT_ADD(full_stall, that_is_read_every_100_us) {
+FIXTURE_VARIANT_ADD(permanent_stall, that_is_read_every_100_us) {
 	.row = "100 % cpu stall, read every 0.1 ms: recorded share",
 	.period = 100 * NSEC_PER_USEC,
 };
 
-FIXTURE_SETUP(full_stall)
+FIXTURE_SETUP(permanent_stall)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	self->polling = shared_memory(sizeof(*self->polling));
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	self->poller = shared_memory(sizeof(*self->poller));
+	spin_pair_start(self->spinner, NULL);
 }
 
-FIXTURE_TEARDOWN(full_stall)
+FIXTURE_TEARDOWN(permanent_stall)
 {
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	cpus_use(cpus_possible());
 }
 
-TEST_F(full_stall, is_recorded_in_full)
+TEST_F(permanent_stall, is_recorded_in_full)
 {
 	const struct load reader = {
 		.policy = SCHED_FIFO,
 		.prio = 40,
-		.fn = poll_cpu_file,
-		.arg = self->polling,
+		.fn = poll_file,
+		.arg = self->poller,
 	};
 	__u64 start, total;
 	double share;
 
 	start = now_ns();
 	total = psi_some_ns(PSI_CPU);
-	self->polling->period = variant->period;
-	self->polling->end = start + 3 * NSEC_PER_SEC;
+	self->poller->path = PSI_CPU;
+	self->poller->period = variant->period;
+	self->poller->end = start + 3 * NSEC_PER_SEC;
 	if (variant->period)
 		load_wait(load_start(&reader));
 	else
-		sleep_until(self->polling->end);
+		sleep_until(self->poller->end);
 	share = 100.0 * (psi_some_ns(PSI_CPU) - total) / (now_ns() - start);
-	ksft_print_msg("%llu reads in 3 s\n", (unsigned long long)self->polling->reads);
+	ksft_print_msg("%llu reads in 3 s\n", (unsigned long long)self->poller->reads);
 	report_row(variant->row, "%.2f", share);
 	EXPECT_LT(99.0, share);
 	EXPECT_GE(100.1, share);
@@ -151,24 +114,24 @@ TEST_F(full_stall, is_recorded_in_full)
 #define MAX_PERIODS	1500
 
 /**
- * struct duty - when the two workers run
+ * struct duty - when two workers run
  *
  *     worker   |wakes, runs or waits  |sleeps
  *     worker   |wakes, runs or waits  |sleeps
  *     some     |######################|
  *
- * One interrupt wakes both, and one of them waits until the other one sees that the time
- * has come and goes to sleep. Each notes when it saw that; the stall of a period ends
- * with the first of them. The sum of their waits would be no oracle: when a kernel thread
- * runs, both wait, which is one stall. They are of the idle class, so that a kernel
- * thread does not wait for them. A sampling window of 2 s is a whole number of periods,
- * so every sample is the same.
+ * One interrupt wakes both. One of them runs and the other waits, until the
+ * first that sees the end of the time goes to sleep. Each notes when it saw
+ * that; the stall of a period ends with the earlier one. The sum of their waits
+ * would be no oracle: while a kernel thread runs, both wait, and that is one
+ * stall. Both are SCHED_IDLE, so no kernel thread waits for them. A sampling
+ * window of 2 s is a whole number of periods, so all samples are equal.
  *
  * @start: when the first period begins
  * @stall: how long they run
- * @seen: by each worker, ns from the begin of the period to the end of its run, latest
- *	  period last
- * @periods: how many there were so far, by each worker
+ * @seen: by worker and period, ns from the begin of the period to the end of
+ *     its run
+ * @periods: by worker, how many there were so far
  */
 struct duty {
 	__u64 start;
@@ -199,7 +162,7 @@ static void duty_work(void *arg)
 	}
 }
 
-/* Stall so far: in each period, until the first of them went to sleep. */
+/* Stall so far: of each period, until the first worker went to sleep. */
 static __u64 duty_stall(const struct duty *duty)
 {
 	__u64 sum = 0;
@@ -212,8 +175,10 @@ static __u64 duty_stall(const struct duty *duty)
 	return sum;
 }
 
-/* What others than the two workers waited for the CPU so far. */
-/* Less what the kernel's own watchers of pressure waited: that is no pressure. */
+/*
+ * Wait of other tasks than the workers, apart from PSI's own threads, whose
+ * wait is no pressure.
+ */
 static __u64 duty_others(const pid_t *worker)
 {
 	struct cpu_clock cc;
@@ -294,11 +259,13 @@ static void expect_between(struct __test_metadata *_metadata, const char *what, 
 }
 
 /*
- * After 600 s the averages of 10 and 60 s have converged: exp(-10) of the distance is left,
- * 0.0002 points at most. That of 300 s has come 1 - exp(-2) of its way from @start.
+ * After 600 s, the averages of 10 and 60 s have converged: exp(-10) of the
+ * distance is left, at most 0.0002 points. That of 300 s has come 1 - exp(-2)
+ * of the way from @start.
  *
- * The kernel's threads count as much as any. What they waited comes on top where it was
- * next to the workers' stall, and does not where it was a part of it: hence two bounds.
+ * Threads of the kernel count like any task. A wait of theirs adds to the
+ * pressure if it was beside the workers' stall, and adds nothing if it was
+ * during that stall: hence two bounds.
  */
 TEST_F_TIMEOUT(steady, converges_to_averages_within_0_02_points, 1000)
 {
@@ -337,19 +304,14 @@ TEST_F_TIMEOUT(steady, converges_to_averages_within_0_02_points, 1000)
 
 /* ---- Starvation ---- */
 
-static void hog(void *arg)
-{
-	spin_until(now_ns() + *(__u64 *)arg);
-}
-
 /*
  *     hog       FIFO   |runs for N seconds                |ends
  *     starved   OTHER  |waits                             |runs
  *
- * Nobody collects meanwhile: what does that is starved as well.
+ * The hog starves the thread that collects, too.
  */
 FIXTURE(starvation) {
-	struct rt_free rt;
+	struct rt_limits limits;
 	pid_t starved;
 };
 
@@ -376,7 +338,7 @@ FIXTURE_VARIANT_ADD(starvation, of_60_seconds) {
 FIXTURE_SETUP(starvation)
 {
 	cpus_use(1);
-	rt_free_begin(&self->rt);
+	rt_limits_lift(&self->limits);
 	set_policy(0, SCHED_FIFO, 50);
 	self->starved = spin_on(0);
 }
@@ -384,21 +346,22 @@ FIXTURE_SETUP(starvation)
 FIXTURE_TEARDOWN(starvation)
 {
 	load_stop(self->starved);
-	rt_free_end(&self->rt);
+	rt_limits_restore(&self->limits);
 	cpus_use(cpus_possible());
 }
 
 TEST_F_TIMEOUT(starvation, is_counted_to_the_end, 120)
 {
 	__u64 duration = variant->duration;
-	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = hog, .arg = &duration };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 20, .fn = spin_for,
+				   .arg = &duration };
 	__u64 wait, total;
 
 	sleep_for(100 * NSEC_PER_MSEC);
 	wait = task_wait_ns(self->starved);
 	total = psi_some_ns(PSI_CPU);
 	load_wait(load_start(&load));
-	/* The wait of the starved task is known once it runs again. */
+	/* Schedstat counts the wait of the starved task once it runs again. */
 	sleep_for(100 * NSEC_PER_MSEC);
 	total = psi_some_ns(PSI_CPU) - total;
 	wait = task_wait_ns(self->starved) - wait;
@@ -418,7 +381,7 @@ FIXTURE_SETUP(idle_machine)
 {
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	/* The last beats of the housekeepers. */
+	/* Periodic work of the kernel runs a last time. */
 	sleep_for(5 * NSEC_PER_SEC);
 }
 
@@ -428,41 +391,42 @@ FIXTURE_TEARDOWN(idle_machine)
 }
 
 /*
- * What an idle machine does by itself is a wake-up here and there. Each waits for as
- * long as it takes to switch to it; the run queues know how long that was.
+ * On an idle machine, tasks wake up now and then. Each waits until the CPU has
+ * switched to it, and the run queues count that wait.
  */
 TEST_F_TIMEOUT(idle_machine, has_totals_that_stand_still_for_60_s, 120)
 {
-	struct quiet quiet;
+	struct idle_growth idle;
 
-	quiet_measure(&quiet, 60 * NSEC_PER_SEC);
+	idle_growth_measure(&idle, 60 * NSEC_PER_SEC);
 	report_row("idle for 60 s: cpu, io, memory totals grow by", "%.6f %.6f %.6f",
-		   quiet.cpu / 1e9, quiet.io / 1e9, quiet.memory / 1e9);
-	EXPECT_EQ(0, quiet.io);
-	EXPECT_EQ(0, quiet.memory);
-	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
-	EXPECT_GE(60 * NSEC_PER_SEC / 1000, quiet.cpu);
+		   idle.cpu / 1e9, idle.io / 1e9, idle.memory / 1e9);
+	EXPECT_EQ(0, idle.io);
+	EXPECT_EQ(0, idle.memory);
+	EXPECT_GE(idle.cpu_wait + NSEC_PER_MSEC, idle.cpu);
+	EXPECT_GE(60 * NSEC_PER_SEC / 1000, idle.cpu);
 }
 
 /*
- * Four seconds of a full stall leave 1.3 in the slowest average, and the tests before may
- * have left as much as 10. After 2400 s of decay that is 0.004, which prints as 0.00.
+ * Four seconds of full stall leave 1.3 in the slowest average, and the tests
+ * before this one may have left 10. After 2400 s of decay that is 0.004, which
+ * prints as 0.00.
  */
 TEST_F_TIMEOUT(idle_machine, comes_back_to_zero_after_a_load, 3000)
 {
-	pid_t spinner[2] = { spin_on(0), spin_on(0) };
-	struct quiet quiet;
+	struct idle_growth idle;
+	pid_t spinner[2];
 	struct psi psi;
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(4 * NSEC_PER_SEC);
-	load_stop(spinner[0]);
-	load_stop(spinner[1]);
+	spin_pair_stop(spinner);
 	sleep_for(2400 * NSEC_PER_SEC);
 	psi_read(PSI_CPU, &psi);
 	for (int i = 0; i < NR_AVGS; i++)
 		EXPECT_EQ(0, psi.some.avg[i]);
-	quiet_measure(&quiet, 5 * NSEC_PER_SEC);
-	EXPECT_GE(quiet.cpu_wait + NSEC_PER_MSEC, quiet.cpu);
+	idle_growth_measure(&idle, 5 * NSEC_PER_SEC);
+	EXPECT_GE(idle.cpu_wait + NSEC_PER_MSEC, idle.cpu);
 }
 
 TEST_HARNESS_MAIN

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations that fail, each of them once
+ * Every allocation fails once
  *
- * Invariant: an operation for which there is no memory fails with ENOMEM, or works
- * without it; it leaves nothing behind, and works when it is tried again.
+ * Invariant: an operation that gets no memory fails with ENOMEM, or works
+ * without it. It leaves nothing behind, and works when it is tried again.
  *
- * What would break it: an error path that nobody ever walked. A group of a cgroup that is
- * half made, a trigger that is left in the slot of its file or in a list, a sampler that nobody
- * frees, a switch that is off while the files are there.
+ * Bugs it would find: an error path that was never taken; a cgroup's group that
+ * is half made; a trigger that stays in its file's slot or in a list; a sampler
+ * that is never freed; a switch that is off while the files exist.
  *
- * The method: /proc/thread-self/fail-nth lets the n-th allocation of this thread fail, in the
- * slab allocator and in the page allocator. Each operation is tried with n = 1, 2, 3, ... until
- * it has no n-th allocation; see Documentation/fault-injection. At the end kmemleak says
- * what is lost.
+ * Method: /proc/thread-self/fail-nth makes the n-th allocation of this thread
+ * fail, in the slab and in the page allocator. Each operation is tried with n =
+ * 1, 2, 3, ... until it has no n-th allocation; see
+ * Documentation/fault-injection. At the end kmemleak says what leaked.
  *
- * The allocator of per-CPU memory has no such point of its own. It fails when it has to
- * take pages and there are none: many cgroups are made by a task that leaves its helper,
- * which takes some beforehand, no time for that.
+ * The allocator of per-CPU memory has no such injection. It fails when it needs
+ * pages and the page allocator has none. A worker allocates pages for it in
+ * advance, so a real-time task creates many cgroups and leaves that worker no
+ * time.
  *
- * Needs a kernel of its own: CONFIG=faults, ci/faults.
+ * It needs a kernel of its own: CONFIG=faults, ci/faults.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,9 @@ static void fail_nth(unsigned int n)
 		psi_die("fail-nth: %s", strerror(errno));
 }
 
-/* No more faults; returns how many allocations were missing to the next one. */
+/*
+ * Ends the injection. Returns how many allocations were left before the fault.
+ */
 static unsigned int fail_nth_end(void)
 {
 	char text[16] = "";
@@ -80,9 +83,10 @@ static void faults_begin(bool slab)
 /* ---- Operations ---- */
 
 /*
- * Each has three parts: what it needs, which gets its file and leaves a descriptor; the
- * operation itself, which returns 0 or an error; and what must be true after it worked
- * (@done) or failed, and undoes it.
+ * An operation has three parts. @begin prepares it; it gets the path, and
+ * returns a descriptor or -1. @run does it, and returns 0 or an error. @end
+ * checks the state after a success (@done) or failure, and undoes the
+ * operation.
  */
 struct operation {
 	int (*begin)(const char *path);
@@ -151,7 +155,7 @@ static bool end_arm(const char *path, int fd, bool done)
 	return !close(fd) && right;
 }
 
-/* Also with a trigger that somebody else has on it already: the sampler is there. */
+/* The same beside a trigger that exists already, and has made the sampler. */
 static int beside;
 
 static int begin_open_beside(const char *path)
@@ -168,7 +172,7 @@ static bool end_arm_beside(const char *path, int fd, bool done)
 	return !close(beside) && right;
 }
 
-/* The second write is refused for another reason, if not for this one. */
+/* A second write fails with EBUSY, unless an allocation fails before. */
 static int run_arm_again(const char *path, int fd)
 {
 	int error = trigger_set(fd, TEXT);
@@ -281,7 +285,10 @@ FIXTURE(fault) {
 	struct operation op;
 };
 
-/* @least: so many of its allocations are PSI's own; if none of these fails, nothing was tried. */
+/*
+ * @least: number of its allocations that are PSI's own and must be refused. If
+ *     none is, the test has tried nothing.
+ */
 FIXTURE_VARIANT(fault) {
 	const char *path;
 	struct operation op;
@@ -353,7 +360,7 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 		EXPECT_TRUE(self->op.end(variant->path, fd, !error)) {
 			TH_LOG("after fault %u, which gave error %d", n, error);
 		}
-		/* There is memory again. */
+		/* With memory, the operation works. */
 		fd = self->op.begin(variant->path);
 		EXPECT_EQ(0, self->op.run(variant->path, fd));
 		EXPECT_TRUE(self->op.end(variant->path, fd, true));
@@ -368,8 +375,8 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 #define CGROUPS		400
 
 /*
- * Whether one of the stacks in the kernel's log, of those from now on, goes from
- * psi_cgroup_alloc() to the allocator of per-CPU memory. The innermost function comes first.
+ * Whether a stack in the kernel's log, from now on, has psi_cgroup_alloc() call
+ * the allocator of per-CPU memory. The innermost function comes first.
  */
 static bool psi_was_refused(int kmsg)
 {
@@ -392,7 +399,7 @@ static bool psi_was_refused(int kmsg)
 }
 
 FIXTURE(percpu) {
-	struct rt_free rt;
+	struct rt_limits limits;
 	int kmsg;
 };
 
@@ -405,15 +412,15 @@ FIXTURE_SETUP(percpu)
 	cpus_use(1);
 	faults_begin(false);
 	write_file(DEBUG "fail_page_alloc/verbose", "2");
-	/* Who takes pages beforehand has to wait. */
-	rt_free_begin(&self->rt);
+	/* The worker that allocates pages in advance has to wait. */
+	rt_limits_lift(&self->limits);
 	set_policy(0, SCHED_FIFO, 50);
 }
 
 FIXTURE_TEARDOWN(percpu)
 {
 	set_policy(0, SCHED_OTHER, 0);
-	rt_free_end(&self->rt);
+	rt_limits_restore(&self->limits);
 	close(fail_nth_fd);
 	close(self->kmsg);
 	cgroup_remove(GROUP);
@@ -456,29 +463,29 @@ TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
 	}
 	ksft_print_msg("%u cgroups refused\n", refused);
 	EXPECT_TRUE(found) {
-		TH_LOG("psi_cgroup_alloc() got all it asked for");
+		TH_LOG("no allocation of psi_cgroup_alloc() failed");
 	}
 }
 
 /* ---- Nothing is lost ---- */
 
-FIXTURE(lost) {
+FIXTURE(kmemleak) {
 };
 
-FIXTURE_SETUP(lost)
+FIXTURE_SETUP(kmemleak)
 {
 }
 
-FIXTURE_TEARDOWN(lost)
+FIXTURE_TEARDOWN(kmemleak)
 {
 }
 
-/* The last of all. */
-TEST_F_TIMEOUT(lost, memory_is_not_found, 600)
+/* This must be the last test. */
+TEST_F_TIMEOUT(kmemleak, finds_nothing, 600)
 {
 	char buf[8192];
 
-	/* It looks at what is older than 5 s, and twice at what changes. */
+	/* kmemleak reports memory older than 5 s, after a second scan. */
 	for (int i = 0; i < 2; i++) {
 		sleep_for(6 * NSEC_PER_SEC);
 		write_file(DEBUG "kmemleak", "scan");
@@ -493,7 +500,7 @@ int main(int argc, char **argv)
 {
 	if (access(DEBUG "kmemleak", F_OK) || access("/proc/self/fail-nth", F_OK))
 		ksft_exit_skip("needs CONFIG_FAULT_INJECTION and CONFIG_DEBUG_KMEMLEAK\n");
-	/* What was lost before is not the point. */
+	/* Forget leaks from before the test. */
 	write_file(DEBUG "kmemleak", "scan=off");
 	sleep_for(6 * NSEC_PER_SEC);
 	write_file(DEBUG "kmemleak", "scan");

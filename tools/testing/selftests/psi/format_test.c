@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure files: their bytes, modes, and what reading does
+ * Pressure files: their bytes, their modes, and how to read them
  *
- * Invariant: a pressure file is a line "some", a line "full" like it, and nothing else,
+ * Invariant: a pressure file has a line "some", a line "full" of the same form,
+ * and nothing else,
  *
  *     some avg10=12.34 avg60=5.67 avg300=0.89 total=1234567
  *
- * whatever the way it is read; the file of interrupts has only "full", because a
- * CPU in an interrupt runs nobody. Dozens of programs parse these bytes, most of
- * them with a fixed sscanf() format, so a blank or a digit more breaks them.
+ * however it is read. The file of interrupts has only the line "full", as a CPU
+ * in an interrupt executes no task. Dozens of programs parse these bytes, most
+ * of them with a fixed sscanf() format: one more blank or digit breaks them.
  *
- * What would break it: a format that depends on the value (a percentage above
- * 100, a negative number printed as a huge one), text that is made anew between two
- * partial reads, a second read of one descriptor that returns the old text or nothing,
- * a total that goes backwards because a reader saw half of an update.
+ * Bugs it would find: a format that depends on the value (a percentage above
+ * 100, a negative number printed as a huge one); a new text between two partial
+ * reads; a second read of a descriptor that returns the old text, or nothing; a
+ * total that goes backwards because a reader saw half of an update.
  *
- * The parser accepts nothing but the format, and a fixture shows what it rejects.
+ * The parser accepts nothing but the format. The first tests show what it
+ * rejects.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,21 +50,10 @@ FIXTURE_VARIANT(wrong_text) {
 	const char *text;
 };
 
-FIXTURE_VARIANT_ADD(wrong_text, of_an_empty_file) {
-	.text = "",
-};
-
-FIXTURE_VARIANT_ADD(wrong_text, without_the_full_line) {
-	.text = ZERO_SOME,
-};
-
-FIXTURE_VARIANT_ADD(wrong_text, with_the_lines_swapped) {
-	.text = ZERO_FULL ZERO_SOME,
-};
-
-FIXTURE_VARIANT_ADD(wrong_text, with_a_third_line) {
-	.text = ZERO_SOME ZERO_FULL ZERO_FULL,
-};
+FIXTURE_VARIANT_ADD(wrong_text, of_an_empty_file) { .text = "" };
+FIXTURE_VARIANT_ADD(wrong_text, without_the_full_line) { .text = ZERO_SOME };
+FIXTURE_VARIANT_ADD(wrong_text, with_the_lines_swapped) { .text = ZERO_FULL ZERO_SOME };
+FIXTURE_VARIANT_ADD(wrong_text, with_a_third_line) { .text = ZERO_SOME ZERO_FULL ZERO_FULL };
 
 FIXTURE_VARIANT_ADD(wrong_text, with_one_decimal) {
 	.text = ZERO_SOME "full avg10=0.0 avg60=0.00 avg300=0.00 total=0\n",
@@ -104,9 +95,7 @@ FIXTURE_VARIANT_ADD(wrong_text, with_the_averages_out_of_order) {
 	.text = ZERO_SOME "full avg60=0.00 avg10=0.00 avg300=0.00 total=0\n",
 };
 
-FIXTURE_VARIANT_ADD(wrong_text, with_a_nul_at_the_end) {
-	.text = NULL,
-};
+FIXTURE_VARIANT_ADD(wrong_text, with_a_nul_at_the_end) { .text = NULL };
 
 TEST_F(wrong_text, is_rejected)
 {
@@ -140,9 +129,7 @@ TEST(right_text_is_accepted)
 
 /* ---- The files ---- */
 
-/*
- * Two spinners share CPU 0 during the test, so that what is read keeps changing.
- */
+/* Two spinners share CPU 0 during the test, so the values keep changing. */
 FIXTURE(file) {
 	pid_t spinner[2];
 };
@@ -152,39 +139,23 @@ FIXTURE_VARIANT(file) {
 	bool some;
 };
 
-FIXTURE_VARIANT_ADD(file, cpu) {
-	.path = PSI_CPU,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, memory) {
-	.path = PSI_MEMORY,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, io) {
-	.path = PSI_IO,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, irq) {
-	.path = PSI_IRQ,
-};
+FIXTURE_VARIANT_ADD(file, cpu) { .path = PSI_CPU, .some = true };
+FIXTURE_VARIANT_ADD(file, memory) { .path = PSI_MEMORY, .some = true };
+FIXTURE_VARIANT_ADD(file, io) { .path = PSI_IO, .some = true };
+FIXTURE_VARIANT_ADD(file, irq) { .path = PSI_IRQ };
 
 FIXTURE_SETUP(file)
 {
 	if (!strcmp(variant->path, PSI_IRQ) && !psi_irq_accounted())
 		SKIP(return, "interrupt time is not accounted on this machine");
-	/* Whoever reads comes first: the spinners must not delay it. */
+	/* The spinners must not delay the test. */
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	spin_pair_start(self->spinner, NULL);
 }
 
 FIXTURE_TEARDOWN(file)
 {
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 }
 
 TEST_F(file, has_exactly_the_lines_of_the_format)
@@ -211,7 +182,7 @@ TEST_F(file, opens_for_a_user_without_privileges)
 	char buf[512];
 	int fd;
 
-	ASSERT_EQ(0, seteuid(65534));
+	ASSERT_EQ(0, seteuid(USER));
 	fd = open(variant->path, O_RDWR | O_CLOEXEC);
 	ASSERT_GE(fd, 0);
 	EXPECT_GT(read(fd, buf, sizeof(buf)), 0);
@@ -220,53 +191,29 @@ TEST_F(file, opens_for_a_user_without_privileges)
 }
 
 /*
- * How one descriptor is read again: each way returns a number between what
- * a fresh descriptor sees before and after it.
+ * However one descriptor is read again, it returns totals between those that
+ * fresh descriptors return before and after.
  */
-#define EXPECT_FRESH(len_expr) do {					\
-	struct psi before, again, after;				\
-									\
-	psi_read(variant->path, &before);				\
-	len = (len_expr);						\
-	ASSERT_GT(len, 0);						\
-	psi_read(variant->path, &after);				\
-	ASSERT_EQ(NULL, psi_parse(buf, len, &again));			\
-	EXPECT_LE(before.some.total, again.some.total);			\
-	EXPECT_LE(again.some.total, after.some.total);			\
-	EXPECT_LE(before.full.total, again.full.total);			\
-	EXPECT_LE(again.full.total, after.full.total);			\
-} while (0)
-
-TEST_F(file, is_fresh_after_a_seek_to_its_start)
+static void expect_fresh(struct __test_metadata *_metadata, const char *path, bool seek)
 {
-	char buf[512];
-	ssize_t len;
-	int fd;
+	int fd = open_file(path, O_RDONLY);
+	struct psi psi;
 
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	EXPECT_FRESH(read(fd, buf, sizeof(buf)));
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
+		EXPECT_TRUE(psi_reread(path, fd, seek, &psi));
 		sleep_for(20 * NSEC_PER_MSEC);
-		ASSERT_EQ(0, lseek(fd, 0, SEEK_SET));
-		EXPECT_FRESH(read(fd, buf, sizeof(buf)));
 	}
 	EXPECT_EQ(0, close(fd));
 }
 
+TEST_F(file, is_fresh_after_a_seek_to_its_start)
+{
+	expect_fresh(_metadata, variant->path, true);
+}
+
 TEST_F(file, is_fresh_at_each_pread)
 {
-	char buf[512];
-	ssize_t len;
-	int fd;
-
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	for (int i = 0; i < 5; i++) {
-		EXPECT_FRESH(pread(fd, buf, sizeof(buf), 0));
-		sleep_for(20 * NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, close(fd));
+	expect_fresh(_metadata, variant->path, false);
 }
 
 TEST_F(file, ends_after_its_last_line)
@@ -283,28 +230,12 @@ TEST_F(file, ends_after_its_last_line)
 }
 
 /*
- * Between the bytes the total moves on by a millisecond each: text that is made
- * anew for every read() would be torn.
+ * The total grows by 1 ms between the reads. If every read() made a new text,
+ * the bytes would be torn.
  */
 TEST_F(file, is_not_torn_when_read_byte_by_byte)
 {
-	struct psi psi;
-	size_t len = 0;
-	char buf[512];
-	ssize_t got;
-	int fd;
-
-	fd = open(variant->path, O_RDONLY | O_CLOEXEC);
-	ASSERT_GE(fd, 0);
-	while ((got = read(fd, buf + len, 1)) == 1) {
-		ASSERT_LT(++len, sizeof(buf));
-		sleep_for(NSEC_PER_MSEC);
-	}
-	EXPECT_EQ(0, got);
-	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(NULL, psi_parse(buf, len, &psi)) {
-		TH_LOG("torn text: %.*s", (int)len, buf);
-	}
+	EXPECT_EQ(NULL, psi_read_bytewise(variant->path));
 }
 
 TEST_F(file, never_goes_backwards)
@@ -355,17 +286,16 @@ TEST(directory_holds_the_pressure_files_and_nothing_else)
 	EXPECT_EQ(access(PSI_IRQ, F_OK) ? 3 : 4, files);
 }
 
-/* The machine as a whole always has a CPU that executes what is runnable. */
+/* The system always has a CPU that executes a runnable task. */
 TEST(cpu_full_is_undefined_for_the_system_and_stays_zero)
 {
-	pid_t a = spin_on(0);
-	pid_t b = spin_on(0);
+	pid_t spinner[2];
 	struct psi psi;
 
+	spin_pair_start(spinner, NULL);
 	sleep_for(5 * NSEC_PER_SEC);
 	psi_read(PSI_CPU, &psi);
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_LT(0, psi.some.avg[AVG10]);
 	EXPECT_EQ(0, psi.full.avg[AVG10]);
 	EXPECT_EQ(0, psi.full.avg[AVG60]);

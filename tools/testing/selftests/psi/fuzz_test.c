@@ -4,27 +4,29 @@
  *
  *	fuzz_test [-c] [-s SEED] [-r SEEDS] [-n OPERATIONS] [texts|sequence]
  *
- * Invariant: whatever is written to a pressure file, and whatever happens in which order
- * to files, cgroups and tasks, each call returns what the specification says, and at the
- * end nothing is left.
+ * Invariant: for every text that is written to a pressure file, and every order
+ * of operations on files, cgroups and tasks, each call returns what the
+ * specification says. At the end nothing is left.
  *
- *  - texts: triggers made by a grammar that is a bit too wide, and changed byte by byte. A
- *    judge that works another way than the kernel's parser says what must come of each. Of
- *    some that are accepted, the trigger is watched: it must not fire on less than the
- *    threshold that the judge read, and must on more.
- *  - sequence: cgroups come and go, are switched off and on, tasks run in them and are moved
- *    and killed, files are opened, read, armed, polled, duplicated and left to children
- *    that die with them. A model of all that is in psi_fuzz_model.c.
+ *  - texts: a grammar that is a little too wide makes triggers, and mutations
+ *    change their bytes. A judge, written in another way than the kernel's
+ *    parser, predicts the result of each write. The test watches some of the
+ *    triggers: they must not fire below the threshold that the judge read, and
+ *    must fire above it.
+ *  - sequence: cgroups are created, removed and switched; tasks run in them,
+ *    move and are killed; files are opened, read, armed, polled, duplicated,
+ *    and inherited by children that die. psi_fuzz_model.c has the model.
  *
- * What would break it: a parser with an opinion of its own, an error path that leaves half a
- * trigger, a descriptor that outlives its cgroup, a total that jumps when accounting is
- * switched on, a count that is left behind in a cgroup that nobody can see any more.
+ * Bugs it would find: a parser that accepts more or less than the
+ * specification; an error path that leaves half a trigger; a descriptor that
+ * outlives its cgroup; a total that jumps when accounting is switched on; a
+ * count that stays in a cgroup that no longer exists.
  *
- * With -c, on a kernel with CONFIG_KCOV, texts that reach code which none before reached are
- * kept, and every other text is one of those with a change.
+ * With -c, on a kernel with CONFIG_KCOV, the test keeps texts that reach new
+ * code. Every other text is then a mutation of one of these.
  *
- * A seed gives the same operations each time, and in virtual time the same run. One that
- * fails tells the last of them.
+ * A seed always makes the same operations, and in virtual time the same run. A
+ * run that fails prints its last operations.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +35,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_fuzz.h"
 #include "psi_trigger.h"
 
@@ -65,16 +65,16 @@ static int open_as(const char *path, int flags, bool privileged)
 	int fd;
 
 	if (!privileged)
-		be_privileged(false);
+		set_cap_sys_resource(false, true);
 	fd = open(path, flags | O_CLOEXEC);
 	if (!privileged)
-		be_privileged(true);
+		set_cap_sys_resource(true, true);
 	if (fd < 0)
 		psi_die("%s: %s", path, strerror(errno));
 	return fd;
 }
 
-/* Memory of TEXT_MAX bytes, with nothing behind it. */
+/* Memory of TEXT_MAX bytes with an unmapped page behind it. */
 static char *guarded_memory(void)
 {
 	char *mem = mmap(NULL, TEXT_MAX + PAGE, PROT_READ | PROT_WRITE,
@@ -85,7 +85,7 @@ static char *guarded_memory(void)
 	return mem;
 }
 
-/* Puts a text somewhere, often across two pages or up to the last byte of memory. */
+/* Places a text in @mem, often across two pages, or at its very end. */
 static char *place(char *mem, const struct fuzz_text *text)
 {
 	char *at = mem;
@@ -146,14 +146,16 @@ static void try_text(char *mem, const struct fuzz_text *text)
 
 	bytes = place(mem, text);
 	mapped = mem + TEXT_MAX - bytes;
-	/* Ask for more bytes than there are. */
+	/* Ask for more bytes than are mapped. */
 	if (mapped == len && !fuzz_below(8))
 		len += 1 + fuzz_below(100);
-	story_add("%s \"%s\"", path, text_quote(bytes, text->len));
+	oplog_add("%s \"%s\"", path, text_quote(bytes, text->len));
 	expect_write(&target, fd, bytes, len, mapped, path);
 	target.armed = write_expected(&target, bytes, len, mapped) == WRITE_ARMS;
 	expect_armed(&target, fd, path);
-	/* Then one that is good, and what it was once more: there is room for one only. */
+	/*
+	 * Then a good text, and the first one again: a file takes one trigger.
+	 */
 	expect_write(&target, fd, good, sizeof(good) - 1, sizeof(good), path);
 	target.armed = armable;
 	expect_armed(&target, fd, path);
@@ -182,7 +184,7 @@ static void next_text(struct fuzz_text *text)
 	}
 }
 
-/* When there is no room any more, in place of another one. */
+/* When all places are in use, a new text replaces a random one. */
 static void keep_text(const struct fuzz_text *text)
 {
 	kept.text[kept.nr < KEPT ? kept.nr++ : fuzz_below(KEPT)] = *text;
@@ -194,8 +196,9 @@ static void keep_text(const struct fuzz_text *text)
 #define LATENCY_US	(LATENCY / NSEC_PER_USEC)
 
 /*
- * The caller stalls on io, in steps of LATENCY; who spins beside it is productive, so that
- * is no full. True if the text was one to find out about.
+ * Compares a trigger with what the judge says that its text means. The caller
+ * stalls on io, in steps of LATENCY. A spinner beside it makes progress, so
+ * these stalls are not full. Returns true if the text was fit for that.
  */
 static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *text)
 {
@@ -206,25 +209,28 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 
 	if (text->len > PAGE || !text_means(text->bytes, text->len, &meaning))
 		return false;
-	/* What rounding, and the time it takes to call read(), make of it is not the point. */
+	/*
+	 * Thresholds near a multiple of the step depend on rounding, and on the
+	 * time between reads.
+	 */
 	steps = meaning.stall / LATENCY_US;
 	if (meaning.stall % LATENCY_US < LATENCY_US / 5 ||
 	    meaning.stall % LATENCY_US > LATENCY_US * 4 / 5 || steps > 20 ||
 	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
 		return false;
-	story_add("watch \"%s\"", text_quote(text->bytes, text->len));
+	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
 	fd = open_as(FUZZ_TOP "/io.pressure", O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
-		fuzz_fail("it is refused: %s", strerror(errno));
+		fuzz_fail("the text is refused: %s", strerror(errno));
 	if (!fuzz_below(4))
 		spinner = load_start(&load);
 	for (int i = 0; i < steps; i++)
 		stall(stalls);
 	if (trigger_fired(fd, 0))
-		fuzz_fail("it fired after %d stalls of 50 ms", steps);
+		fuzz_fail("the trigger fired after %d stalls of 50 ms", steps);
 	stall(stalls);
 	if (trigger_fired(fd, meaning.window / 8000) != !(meaning.full && spinner))
-		fuzz_fail("it is wrong after %d stalls of 50 ms, %s beside somebody who runs",
+		fuzz_fail("wrong events after %d stalls of 50 ms, %s beside a spinner",
 			  steps + 1, spinner ? "" : "not");
 	if (spinner)
 		load_stop(spinner);
@@ -269,18 +275,15 @@ static const struct part {
 	{ "sequence", fuzz_sequence, 2000 },
 };
 
-/* In a process of its own, which may end in the middle. */
+/* Runs one seed in a child, as a failure ends the process. */
 static void run_seed(const struct part *part, unsigned int seed, unsigned int ops, bool cover)
 {
 	__u64 start = now_ns();
 	int status;
 	pid_t pid;
 
-	story_begin();
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	oplog_begin();
+	pid = fork_or_die();
 	if (!pid) {
 		fuzz_seed(seed);
 		if (cover)
@@ -293,17 +296,16 @@ static void run_seed(const struct part *part, unsigned int seed, unsigned int op
 		fflush(stdout);
 		_exit(KSFT_PASS);
 	}
-	if (waitpid(pid, &status, 0) != pid)
-		psi_die("waitpid: %s", strerror(errno));
+	status = reap(pid);
 	if (status) {
-		story_tell();
+		oplog_print();
 		ksft_print_msg("again: fuzz_test -s %u -n %u %s\n", seed, ops, part->name);
 		cgroup_write(CGROUP_ROOT, "cgroup.pressure", "1");
 		if (!access(FUZZ_TOP, F_OK))
-			cgroup_tree_remove(FUZZ_TOP);
+			cgroup_remove(FUZZ_TOP);
 	}
 	ksft_test_result(!status, "%s, seed %u: %u operations in %.1f s\n", part->name, seed,
-			 story_length(), (now_ns() - start) / 1e9);
+			 oplog_length(), (now_ns() - start) / 1e9);
 }
 
 int main(int argc, char **argv)

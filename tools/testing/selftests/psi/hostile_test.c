@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers in the hands of someone who means no good
+ * Triggers of a hostile user
  *
- * Invariant: any user may open a pressure file and arm as many triggers as he may have
- * descriptors. He pays for them himself, in memory of his cgroup, and nobody else notices: the
- * events and the numbers of others are what they were.
+ * Invariant: any user may open a pressure file, and arm as many triggers as the
+ * limit on descriptors allows. The memory is charged to the user's cgroup, and
+ * other users notice nothing: their events and totals stay the same.
  *
- * What would break it: memory that is charged to nobody, or kept after the last close; a
- * check whose time grows with the number of triggers and is taken from someone who has
- * rights; an error path that frees what is armed; a race of two writers that both win, or of
- * a writer with the end of the cgroup.
+ * Bugs it would find: memory that is not charged, or stays after the last
+ * close; a check that takes longer the more triggers there are, and delays
+ * privileged triggers; an error path that frees an armed trigger; a race in
+ * which two writers arm one file, or in which a writer meets the end of the
+ * cgroup.
  *
- * The victim has two triggers, one privileged and one of an ordinary user, on a cgroup of its
- * own that stalls for 100 ms every second.
+ * The victim has two triggers, one privileged and one of an ordinary user. They
+ * are on a cgroup of its own that stalls for 100 ms every second.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_fuzz.h"
 #include "psi_leak.h"
 #include "psi_trigger.h"
 
@@ -43,10 +45,7 @@ static __u64 random_state = 88172645463325252ULL;
 
 static __u64 random_below(__u64 limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return random_u64(&random_state) % limit;
 }
 
 /* ---- Many ---- */
@@ -54,14 +53,15 @@ static __u64 random_below(__u64 limit)
 enum step { OPEN, ARM, COUNT, CLOSE };
 
 /**
- * struct hoard - one process with many descriptors
- * @text: what it arms them with, NULL: something random
- * @nr: how many
- * @todo: a pipe: each byte is a step
- * @done: a pipe: an answer for each
- * @count: descriptors that had an event; those that were armed
+ * struct owner - a process with many descriptors
+ * @text: that it arms them with, NULL: random texts
+ * @nr: number of descriptors
+ * @todo: a pipe: each byte is a step to do
+ * @done: a pipe: a byte for each step that is done
+ * @count: of the last step: descriptors armed, or descriptors with an event
+ * @pid: the process
  */
-struct hoard {
+struct owner {
 	const char *text;
 	int nr;
 	int todo[2];
@@ -72,147 +72,139 @@ struct hoard {
 
 static const char * const system_files[] = { PSI_IO, PSI_MEMORY, PSI_CPU };
 
-static void hoard_open(const struct hoard *hoard, int *fds)
+static void owner_open(const struct owner *owner, int *fds)
 {
-	for (int i = 0; i < hoard->nr; i++) {
-		fds[i] = open(system_files[hoard->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < owner->nr; i++) {
+		fds[i] = open(system_files[owner->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
 		if (fds[i] < 0)
 			psi_die("descriptor %d: %s", i, strerror(errno));
 	}
 }
 
-static int hoard_arm(const struct hoard *hoard, const int *fds)
+static int owner_arm(const struct owner *owner, const int *fds)
 {
 	char text[64];
 	int nr = 0;
 
-	for (int i = 0; i < hoard->nr; i++) {
+	for (int i = 0; i < owner->nr; i++) {
 		__u64 window = (1 + random_below(5)) * 2000000;
 
 		snprintf(text, sizeof(text), "%s %llu %llu", random_below(2) ? "some" : "full",
 			 1 + random_below(window), window);
-		nr += !trigger_write(fds[i], hoard->text ?: text,
-				     strlen(hoard->text ?: text) + 1);
+		nr += !trigger_write(fds[i], owner->text ?: text,
+				     strlen(owner->text ?: text) + 1);
 	}
 	return nr;
 }
 
-static int hoard_events(const struct hoard *hoard, const int *fds)
+static int owner_events(const struct owner *owner, const int *fds)
 {
 	int nr = 0;
 
-	for (int i = 0; i < hoard->nr; i++)
+	for (int i = 0; i < owner->nr; i++)
 		nr += poll_fd(fds[i], POLLPRI, 0) == POLLPRI;
 	return nr;
 }
 
-static void hoard_run(void *arg)
+static void owner_run(void *arg)
 {
-	struct hoard *hoard = arg;
-	const struct rlimit limit = { hoard->nr + 100, hoard->nr + 100 };
-	int *fds = calloc(hoard->nr, sizeof(*fds));
+	struct owner *owner = arg;
+	const struct rlimit limit = { owner->nr + 100, owner->nr + 100 };
+	int *fds = calloc(owner->nr, sizeof(*fds));
 	char step;
 
 	if (!fds || setrlimit(RLIMIT_NOFILE, &limit) || setresuid(USER, USER, USER))
-		psi_die("hoard: %s", strerror(errno));
-	while (read(hoard->todo[0], &step, 1) == 1) {
+		psi_die("owner: %s", strerror(errno));
+	while (read(owner->todo[0], &step, 1) == 1) {
 		switch (step) {
 		case OPEN:
-			hoard_open(hoard, fds);
+			owner_open(owner, fds);
 			break;
 		case ARM:
-			hoard->count = hoard_arm(hoard, fds);
+			owner->count = owner_arm(owner, fds);
 			break;
 		case COUNT:
-			hoard->count = hoard_events(hoard, fds);
+			owner->count = owner_events(owner, fds);
 			break;
 		case CLOSE:
-			for (int i = 0; i < hoard->nr; i++)
+			for (int i = 0; i < owner->nr; i++)
 				close(fds[i]);
 			break;
 		}
-		if (write(hoard->done[1], &step, 1) != 1)
-			psi_die("hoard: %s", strerror(errno));
+		if (write(owner->done[1], &step, 1) != 1)
+			psi_die("owner: %s", strerror(errno));
 	}
 }
 
 #define PROCESSES	10
 
-/* All of them; the structs are in memory that they share with the test. */
-static struct hoard *hoards_start(int nr, const char *text)
+/* Starts all processes. They share the structs with the test. */
+static struct owner *owners_start(int nr, const char *text)
 {
-	struct hoard *hoards = shared_memory(PROCESSES * sizeof(*hoards));
-	struct load load = { .cpu = -1, .cgroup = HOSTILE, .fn = hoard_run };
+	struct owner *owners = shared_memory(PROCESSES * sizeof(*owners));
+	struct load load = { .cpu = -1, .cgroup = HOSTILE, .fn = owner_run };
 	char max[32];
 
 	snprintf(max, sizeof(max), "%d", nr + 10000);
 	write_file("/proc/sys/fs/file-max", max);
 	for (int i = 0; i < PROCESSES; i++) {
-		struct hoard *hoard = &hoards[i];
+		struct owner *owner = &owners[i];
 
-		hoard->text = text;
-		hoard->nr = nr / PROCESSES;
-		if (pipe(hoard->todo) || pipe(hoard->done))
+		owner->text = text;
+		owner->nr = nr / PROCESSES;
+		if (pipe(owner->todo) || pipe(owner->done))
 			psi_die("pipe: %s", strerror(errno));
-		load.arg = hoard;
-		hoard->pid = load_start(&load);
+		load.arg = owner;
+		owner->pid = load_start(&load);
 	}
-	return hoards;
+	return owners;
 }
 
-/* Has them all make one step; returns the sum of their answers. */
-static int hoards_do(struct hoard *hoards, enum step step)
+/* Makes all processes do one step. Returns the sum of their counts. */
+static int owners_do(struct owner *owners, enum step step)
 {
 	char byte = step;
 	int sum = 0;
 
 	for (int i = 0; i < PROCESSES; i++)
-		if (write(hoards[i].todo[1], &byte, 1) != 1)
-			psi_die("hoard %d: %s", i, strerror(errno));
+		if (write(owners[i].todo[1], &byte, 1) != 1)
+			psi_die("owner %d: %s", i, strerror(errno));
 	for (int i = 0; i < PROCESSES; i++) {
-		if (read(hoards[i].done[0], &byte, 1) != 1)
-			psi_die("hoard %d is dead", i);
-		sum += hoards[i].count;
+		if (read(owners[i].done[0], &byte, 1) != 1)
+			psi_die("owner %d is dead", i);
+		sum += owners[i].count;
 	}
 	return sum;
 }
 
-static void hoards_stop(struct hoard *hoards)
+static void owners_stop(struct owner *owners)
 {
 	for (int i = 0; i < PROCESSES; i++) {
-		load_stop(hoards[i].pid);
-		close(hoards[i].todo[0]);
-		close(hoards[i].todo[1]);
-		close(hoards[i].done[0]);
-		close(hoards[i].done[1]);
+		load_stop(owners[i].pid);
+		close(owners[i].todo[0]);
+		close(owners[i].todo[1]);
+		close(owners[i].done[0]);
+		close(owners[i].done[1]);
 	}
-	munmap(hoards, PROCESSES * sizeof(*hoards));
+	munmap(owners, PROCESSES * sizeof(*owners));
 }
 
-/* Bytes of kernel memory that the hostile cgroup is charged with. */
+/* Bytes of kernel memory charged to the hostile cgroup. */
 static long long charged(void)
 {
-	unsigned long long bytes;
-	char buf[8192], *at;
-
-	/* Charges are collected per CPU, and folded every 2 s. */
+	/* Charges are cached per CPU, and flushed every 2 s. */
 	sleep_for(5 * NSEC_PER_SEC);
-	if (read_file(HOSTILE "/memory.stat", buf, sizeof(buf)) < 0)
-		psi_die("memory.stat: %s", strerror(errno));
-	at = strstr(buf, "\nkernel ");
-	if (!at || sscanf(at, "\nkernel %llu", &bytes) != 1)
-		psi_die("memory.stat has no line kernel");
-	return bytes;
+	return file_number(HOSTILE "/memory.stat", "\nkernel ");
 }
 
 /* ---- The victim ---- */
 
 /**
- * struct victim - what it saw
+ * struct victim - what the victim observed
  * @privileged: events of its privileged trigger
- * @user: events of the other one
+ * @user: events of its other trigger
  * @total: growth of io some, in ns
- * @late: the longest time from the end of a stall to the privileged event
+ * @late: longest time from the end of a stall to the privileged event
  */
 struct victim {
 	int privileged;
@@ -223,7 +215,7 @@ struct victim {
 
 #define VICTIM_SECONDS	20
 
-/* The threshold is reached when a stall is almost over, and once in each window. */
+/* A stall reaches the threshold shortly before its end, once in each window. */
 static struct victim victim_watch(const struct stalls *stalls)
 {
 	int fd = trigger_arm(VICTIM_IO, "some 90000 500000");
@@ -285,12 +277,12 @@ static void expect_unharmed(struct __test_metadata *_metadata, const struct vict
 		       now->user, now->total / 1e9, now->late / 1e9);
 	EXPECT_EQ(VICTIM_SECONDS, alone->privileged);
 	EXPECT_EQ(alone->privileged, now->privileged);
-	/* The quiet time of 2 s ends now before, now after a stall. */
+	/* The quiet time of 2 s may end just before or just after a stall. */
 	EXPECT_LE(alone->user - 1, now->user);
 	EXPECT_GE(alone->user + 1, now->user);
 	EXPECT_GE(alone->total + alone->total / 100, now->total);
 	EXPECT_LE(alone->total - alone->total / 100, now->total);
-	/* A check is 50 ms after the last one. */
+	/* Checks are 50 ms apart. */
 	EXPECT_GE(60 * NSEC_PER_MSEC, now->late);
 }
 
@@ -301,54 +293,57 @@ static void expect_unharmed(struct __test_metadata *_metadata, const struct vict
 
 TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
 {
-	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+	struct owner *owners = owners_start(MANY, "some 50000 2000000");
 	long long empty, open, armed, closed;
 
 	empty = charged();
-	hoards_do(hoards, OPEN);
+	owners_do(owners, OPEN);
 	open = charged();
-	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
+	EXPECT_EQ(MANY, owners_do(owners, ARM));
 	armed = charged();
-	hoards_do(hoards, CLOSE);
+	owners_do(owners, CLOSE);
 	closed = charged();
 	ksft_print_msg("kernel memory: %lld empty, %lld open, %lld armed, %lld closed\n", empty,
 		       open, armed, closed);
 	report_row("memory of a trigger charged to its owner, bytes", "%lld",
 		   (armed - open) / MANY);
 	EXPECT_LE(MANY * 64, armed - open);
-	/* The caches keep some pages, and the tasks their tables of descriptors. */
+	/*
+	 * Slab caches keep some pages, and the processes their descriptor
+	 * tables.
+	 */
 	EXPECT_GE(empty + (armed - empty) / 4, closed);
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 TEST_F_TIMEOUT(user, with_10_000_triggers_gets_all_events, 600)
 {
-	struct hoard *hoards = hoards_start(MANY, "some 50000 2000000");
+	struct owner *owners = owners_start(MANY, "some 50000 2000000");
 
-	hoards_do(hoards, OPEN);
-	EXPECT_EQ(MANY, hoards_do(hoards, ARM));
-	EXPECT_EQ(0, hoards_do(hoards, COUNT));
+	owners_do(owners, OPEN);
+	EXPECT_EQ(MANY, owners_do(owners, ARM));
+	EXPECT_EQ(0, owners_do(owners, COUNT));
 	for (int i = 0; i < 3; i++) {
 		stall(&self->stalls);
 		sleep_for(3 * NSEC_PER_SEC);
-		EXPECT_EQ(MANY, hoards_do(hoards, COUNT));
-		EXPECT_EQ(0, hoards_do(hoards, COUNT));
+		EXPECT_EQ(MANY, owners_do(owners, COUNT));
+		EXPECT_EQ(0, owners_do(owners, COUNT));
 	}
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 TEST_F_TIMEOUT(user, with_100_000_triggers_harms_nobody, 150)
 {
-	struct hoard *hoards = hoards_start(MOST, NULL);
+	struct owner *owners = owners_start(MOST, NULL);
 	struct victim victim;
 	int armed;
 
-	hoards_do(hoards, OPEN);
-	armed = hoards_do(hoards, ARM);
+	owners_do(owners, OPEN);
+	armed = owners_do(owners, ARM);
 	EXPECT_EQ(MOST, armed);
 	victim = victim_watch(&self->stalls);
 	expect_unharmed(_metadata, &self->alone, &victim);
-	hoards_stop(hoards);
+	owners_stop(owners);
 }
 
 /* ---- Again and again ---- */
@@ -364,15 +359,19 @@ static void arm_and_close(void *arg)
 		close(trigger_arm(PSI_CPU, "some 1999999 2000000"));
 }
 
-/* The state holds all the time; its privileged trigger is looked at each 200 ms. */
-TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
+/*
+ * The stall never ends, and the monitor checks the privileged trigger every 200
+ * ms.
+ */
+TEST_F_TIMEOUT(user, who_arms_and_closes_does_not_wake_the_real_time_monitor, 150)
 {
 	const struct load load = { .cpu = 0, .fn = arm_and_close };
-	pid_t spinners[] = { spin_on(0), spin_on(0) };
+	pid_t spinners[2];
 	int fd = trigger_arm(PSI_CPU, "some 1999999 2000000");
 	__u64 begin, switches;
 	double looks;
 
+	spin_pair_start(spinners, NULL);
 	sleep_for(5 * NSEC_PER_SEC);
 	begin = now_ns();
 	switches = rt_monitor_switches();
@@ -381,18 +380,17 @@ TEST_F_TIMEOUT(user, who_arms_and_closes_makes_no_work_of_real_time, 150)
 	looks = (now_ns() - begin) / (200.0 * NSEC_PER_MSEC);
 	ksft_print_msg("%llu switches of the real-time monitor, %.1f times it was due\n", switches,
 		       looks);
-	/* The first and the last may be cut off. */
+	/* The interval may cut off the first and the last check. */
 	EXPECT_LE(looks - 2, switches);
 	EXPECT_GE(looks + 2, switches);
 	close(fd);
-	for (int i = 0; i < 2; i++)
-		load_stop(spinners[i]);
+	spin_pair_stop(spinners);
 }
 
 #define CROWD		CGROUP_ROOT "/psi_crowd"
 
-/* All who poll are woken once, not once for each of them. */
-TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
+/* The end of the cgroup wakes each waiter once, not once for each trigger. */
+TEST_F_TIMEOUT(user, cgroup_with_10_000_waiters_is_removed_at_once, 150)
 {
 	const struct rlimit limit = { MANY + 100, MANY + 100 };
 	struct epoll_event event = { .events = EPOLLPRI };
@@ -414,7 +412,7 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
 	gone = now_ns() - gone;
 	for (; epoll_wait(epoll, &event, 1, 0) == 1 && nr < MANY; nr++)
 		EXPECT_EQ(EPOLLERR | EPOLLPRI, event.events);
-	ksft_print_msg("removed in %.6f s, %d were told\n", gone / 1e9, nr);
+	ksft_print_msg("removed in %.6f s, epoll reported %d descriptors\n", gone / 1e9, nr);
 	EXPECT_EQ(MANY, nr);
 	EXPECT_GE(NSEC_PER_SEC / 2, gone);
 	for (int i = 0; i < MANY; i++)
@@ -428,14 +426,14 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_who_poll_it_goes_in_no_time, 150)
 #define WITHOUT_MEMORY	2000
 
 /**
- * struct poor - who arms in a cgroup with no room at all
+ * struct oom_writer - a process that arms in a cgroup without free memory
  * @killable: the OOM killer may take it
- * @armed: writes that succeeded
- * @refused: writes that failed with ENOMEM
+ * @armed: number of writes that succeeded
+ * @refused: number of writes that failed with ENOMEM
  * @other: another error
- * @later: of those that were refused, how many could be armed when there was room again
+ * @later: of the refused ones, how many succeeded once there was memory
  */
-struct poor {
+struct oom_writer {
 	bool killable;
 	int armed;
 	int refused;
@@ -448,21 +446,20 @@ static void arm_without_memory(void *arg)
 	const struct rlimit limit = { WITHOUT_MEMORY + 100, WITHOUT_MEMORY + 100 };
 	static bool refused[WITHOUT_MEMORY];
 	static int fds[WITHOUT_MEMORY];
-	struct poor *poor = arg;
+	struct oom_writer *writer = arg;
 	char now[32];
 	int limit_fd;
 
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		psi_die("setrlimit: %s", strerror(errno));
-	if (!poor->killable)
+	if (!writer->killable)
 		write_file("/proc/self/oom_score_adj", "-1000");
 	for (int i = 0; i < WITHOUT_MEMORY; i++)
 		fds[i] = trigger_open(PSI_IO);
-	/* What is refused must be the write, not a page of ours. */
+	/* Lock all pages, so that only the write can need memory. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE))
 		psi_die("mlockall: %s", strerror(errno));
-	if (read_file(HOSTILE "/memory.current", now, sizeof(now)) < 0)
-		psi_die("memory.current: %s", strerror(errno));
+	read_text(HOSTILE "/memory.current", now, sizeof(now));
 	limit_fd = open(HOSTILE "/memory.max", O_WRONLY | O_CLOEXEC);
 	if (limit_fd < 0 || write(limit_fd, now, strlen(now)) < 0)
 		psi_die("memory.max: %s", strerror(errno));
@@ -470,24 +467,24 @@ static void arm_without_memory(void *arg)
 		int error = trigger_set(fds[i], "some 50000 2000000\n");
 
 		refused[i] = error == ENOMEM;
-		poor->armed += !error;
-		poor->refused += error == ENOMEM;
+		writer->armed += !error;
+		writer->refused += error == ENOMEM;
 		if (error && error != ENOMEM)
-			poor->other = error;
-		if (refused[i] && poor->refused == 20)
+			writer->other = error;
+		if (refused[i] && writer->refused == 20)
 			break;
 	}
 	if (write(limit_fd, "max", 3) != 3)
 		psi_die("memory.max: %s", strerror(errno));
-	for (int i = 0; i < poor->armed + poor->refused; i++)
+	for (int i = 0; i < writer->armed + writer->refused; i++)
 		if (refused[i])
-			poor->later += !trigger_set(fds[i], "some 50000 2000000\n");
+			writer->later += !trigger_set(fds[i], "some 50000 2000000\n");
 }
 
-static void check_poor(struct __test_metadata *_metadata, const struct stalls *stalls,
-		       const struct victim *alone, struct poor *poor)
+static void check_writer(struct __test_metadata *_metadata, const struct stalls *stalls,
+			 const struct victim *alone, struct oom_writer *writer)
 {
-	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = poor };
+	const struct load load = { .cgroup = HOSTILE, .fn = arm_without_memory, .arg = writer };
 	struct victim victim;
 	int status;
 	pid_t pid;
@@ -495,97 +492,38 @@ static void check_poor(struct __test_metadata *_metadata, const struct stalls *s
 	pid = load_start(&load);
 	victim = victim_watch(stalls);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ksft_print_msg("%d armed, %d refused, %d armed later; wait status %#x\n", poor->armed,
-		       poor->refused, poor->later, status);
-	if (!poor->killable || !WIFSIGNALED(status)) {
+	ksft_print_msg("%d armed, %d refused, %d armed later; wait status %#x\n", writer->armed,
+		       writer->refused, writer->later, status);
+	if (!writer->killable || !WIFSIGNALED(status)) {
 		EXPECT_EQ(0, status);
-		EXPECT_LT(0, poor->refused);
-		EXPECT_EQ(poor->refused, poor->later);
+		EXPECT_LT(0, writer->refused);
+		EXPECT_EQ(writer->refused, writer->later);
 	} else {
 		EXPECT_EQ(SIGKILL, WTERMSIG(status));
 	}
-	EXPECT_EQ(0, poor->other);
+	EXPECT_EQ(0, writer->other);
 	expect_unharmed(_metadata, alone, &victim);
 }
 
-/* Errors are for whoever has no room: ENOMEM, or its own OOM killer. */
+/* A writer without memory gets ENOMEM, or its cgroup's OOM killer. */
 TEST_F_TIMEOUT(user, without_memory_is_refused_or_killed, 150)
 {
-	struct poor *poor = shared_memory(sizeof(*poor));
+	struct oom_writer *writer = shared_memory(sizeof(*writer));
 
-	poor->killable = true;
-	check_poor(_metadata, &self->stalls, &self->alone, poor);
+	writer->killable = true;
+	check_writer(_metadata, &self->stalls, &self->alone, writer);
 }
 
-TEST_F_TIMEOUT(user, without_memory_who_cannot_be_killed_gets_enomem, 150)
+TEST_F_TIMEOUT(user, without_memory_gets_enomem_if_it_cannot_be_killed, 150)
 {
-	struct poor *poor = shared_memory(sizeof(*poor));
+	struct oom_writer *writer = shared_memory(sizeof(*writer));
 
-	check_poor(_metadata, &self->stalls, &self->alone, poor);
+	check_writer(_metadata, &self->stalls, &self->alone, writer);
 }
 
 /* ---- Bytes at random ---- */
 
-/* What the specification says of a text: 1 good, 0 bad, -1 it does not say. */
-static int judge_number(const char **pos, __u64 *value)
-{
-	const char *start = *pos;
-
-	*value = 0;
-	while (**pos >= '0' && **pos <= '9') {
-		if (*value <= 0xffffffff)
-			*value = *value * 10 + (**pos - '0');
-		++*pos;
-	}
-	if (*pos == start || *value > 0xffffffff)
-		return 0;
-	return *start == '0' && *pos - start > 1 ? -1 : 1;
-}
-
-static int judge_text(const char *bytes, size_t len)
-{
-	int number, sure = 1;
-	__u64 stall, window;
-	char text[256] = "";
-	const char *pos;
-
-	if (len >= sizeof(text))
-		return -1;
-	memcpy(text, bytes, len);
-	if (len && !text[len - 1])
-		len--;
-	if (len && text[len - 1] == '\n')
-		text[--len] = '\0';
-	if (strlen(text) != len)
-		return strcspn(text, "\n") == strlen(text) ? 0 : -1;
-	pos = text + strspn(text, " \t");
-	if (pos != text)
-		return 0;
-	if (strpbrk(text, "\v\f\r"))
-		sure = -1;
-	if (strncmp(pos, "some", 4) && strncmp(pos, "full", 4))
-		return 0;
-	pos += 4;
-	if (*pos != ' ' && *pos != '\t')
-		return sure == 1 ? 0 : -1;
-	pos += strspn(pos, " \t");
-	number = judge_number(&pos, &stall);
-	if (!number)
-		return sure == 1 ? 0 : -1;
-	sure = number < 0 ? -1 : sure;
-	if (*pos != ' ' && *pos != '\t')
-		return sure == 1 ? 0 : -1;
-	pos += strspn(pos, " \t");
-	number = judge_number(&pos, &window);
-	if (!number)
-		return sure == 1 ? 0 : -1;
-	sure = number < 0 ? -1 : sure;
-	if (*pos || !stall || stall > window || window < 500000 || window > 10000000)
-		return sure == 1 ? 0 : -1;
-	return sure;
-}
-
-/* @size leaves room for what is put in. */
+/* @size leaves room for insertions. */
 static size_t random_text(char *text, size_t size)
 {
 	static const char bytes[] = "somefull0123456789 0123456789 \t\n\r-+x.";
@@ -594,11 +532,11 @@ static size_t random_text(char *text, size_t size)
 	if (!random_below(4)) {
 		len = random_below(size);
 		for (size_t i = 0; i < len; i++)
-			text[i] = random_below(2) ? random_below(256) :
+			text[i] = random_below(2) ? (char)random_below(256) :
 				  bytes[random_below(sizeof(bytes))];
 		return len;
 	}
-	/* A good text with some bytes changed, put in or left out. */
+	/* A good text, with some bytes changed, inserted or removed. */
 	len = snprintf(text, size, "%s %llu %llu", random_below(2) ? "some" : "full",
 		       random_below(600000), 400000 + random_below(10000000));
 	len += random_below(2);
@@ -643,7 +581,8 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 
 	for (int i = 0; i < 20000; i++) {
 		size_t len = random_text(text, sizeof(text) - 10);
-		int verdict = judge_text(text, len);
+		struct meaning meaning;
+		bool good = text_means(text, len, &meaning);
 		int fd = trigger_open(paths[i % 2]);
 		ssize_t done = write(fd, text, len);
 		bool alive = !(poll_fd(fd, POLLPRI, 0) & POLLERR);
@@ -652,12 +591,9 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 			wrong++;
 		if (len && alive != !(done < 0))
 			wrong++;
-		if (len && verdict >= 0 && alive != verdict) {
-			if (++wrong < 10)
-				ksft_print_msg("%s \"%.*s\" (%zu bytes), must %sbe\n",
-					       alive ? "armed" : "refused", (int)len, text, len,
-					       verdict ? "" : "not ");
-		}
+		if (len && alive != good && ++wrong < 10)
+			ksft_print_msg("\"%s\" (%zu bytes) is %s\n", text_quote(text, len), len,
+				       alive ? "armed" : "refused");
 		if (alive)
 			armed++;
 		else
@@ -676,7 +612,7 @@ static void do_nothing(int sig)
 {
 }
 
-/* Every system call on the way is interrupted sooner or later. */
+/* Signals hit every system call of the loop sooner or later. */
 static void arm_under_signals(void *arg)
 {
 	const struct sigaction action = { .sa_handler = do_nothing };
@@ -721,12 +657,14 @@ TEST_F_TIMEOUT(user, who_is_interrupted_all_the_time_harms_nobody, 600)
 #define RACE_TIME	(2 * NSEC_PER_SEC)
 
 /**
- * struct race - two threads that do something at the same time
- * @fn: each of them, with its number
+ * struct race - two threads that operate on a file at the same time
+ * @fn: the operation; @nr is the number of the thread
  * @path: of the file
  * @fd: the descriptor of this round
- * @rounds: how many there were
- * @result: of each
+ * @rounds: number of rounds so far
+ * @result: of each thread
+ * @barrier: both threads wait here before and after the operation
+ * @over: the second thread ends
  */
 struct race {
 	int (*fn)(struct race *race, int nr);
@@ -751,7 +689,7 @@ static void *race_second(void *arg)
 	}
 }
 
-/* @judge gets every round; false ends the race. */
+/* @judge sees the result of every round; false ends the race. */
 static void race_run(struct race *race, bool (*judge)(struct race *race))
 {
 	__u64 end = now_ns() + storm_time(RACE_TIME);
@@ -784,33 +722,24 @@ FIXTURE_VARIANT(race) {
 	const char *path;
 };
 
-FIXTURE_VARIANT_ADD(race, on_a_file_of_the_system) {
-	.path = PSI_CPU,
-};
-
-FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) {
-	.path = HOSTILE "/cpu.pressure",
-};
+FIXTURE_VARIANT_ADD(race, on_a_file_of_the_system) { .path = PSI_CPU };
+FIXTURE_VARIANT_ADD(race, on_a_file_of_a_cgroup) { .path = HOSTILE "/cpu.pressure" };
 
 FIXTURE_SETUP(race)
 {
-	const struct load load = { .cpu = 0, .cgroup = HOSTILE, .fn = spin };
-
 	cpus_use(cpus_possible());
 	cgroup_create(HOSTILE, "+io");
-	/* The spinners stall, and whoever races comes before them. */
+	/* The spinners stall, and the threads of the race have priority. */
 	set_policy(0, SCHED_FIFO, 40);
-	for (int i = 0; i < 2; i++)
-		self->spinner[i] = load_start(&load);
+	spin_pair_start(self->spinner, HOSTILE);
 }
 
-/* The spinners still stall. */
+/* The checks need the stalls of the spinners. */
 FIXTURE_TEARDOWN(race)
 {
 	EXPECT_EQ(NULL, find_trigger());
 	EXPECT_EQ(NULL, find_excess());
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	cgroup_remove(HOSTILE);
 }
 
@@ -825,7 +754,7 @@ static bool one_won(struct race *race)
 	       (race->result[1] == 0 && race->result[0] == EBUSY);
 }
 
-TEST_F_TIMEOUT(race, of_two_who_arm_has_one_winner, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, of_two_writers_has_one_winner, STORM_TIMEOUT)
 {
 	struct race race = { .fn = race_arm, .path = variant->path };
 
@@ -843,7 +772,7 @@ static int race_arm_and_poll(struct race *race, int nr)
 	if (nr)
 		return trigger_set(race->fd, "some 1 500000\n");
 	revents = poll_fd(race->fd, POLLPRI, 0);
-	/* Before it was armed, or after. */
+	/* The poll came before the write, or after it. */
 	return revents == (POLLERR | POLLPRI) || revents == POLLPRI || !revents ? 0 : revents;
 }
 
@@ -852,7 +781,7 @@ static bool both_won(struct race *race)
 	return !race->result[0] && !race->result[1];
 }
 
-TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, of_a_writer_and_a_poller_breaks_nothing, STORM_TIMEOUT)
 {
 	struct race race = { .fn = race_arm_and_poll, .path = variant->path };
 
@@ -865,10 +794,10 @@ TEST_F_TIMEOUT(race, of_one_who_arms_and_one_who_polls_harms_nobody, STORM_TIMEO
 #define DYING	HOSTILE "/dying"
 
 /**
- * struct arming - threads that arm, poll, read and close while the cgroup comes and goes
+ * struct arming - threads that use a file while its cgroup comes and goes
  * @over: they end
- * @wrong: an error that none of these can have
- * @armed: how often it worked
+ * @wrong: an error that no call may return
+ * @armed: number of writes that succeeded
  */
 struct arming {
 	bool over;
@@ -876,12 +805,12 @@ struct arming {
 	int armed;
 };
 
-static void *arm_what_dies(void *arg)
+static void *arm_while_it_ends(void *arg)
 {
 	struct arming *arming = arg;
 	char buf[512];
 
-	/* Whoever makes the cgroup come and go comes first. */
+	/* The test, which creates and removes the cgroup, has priority. */
 	set_policy(0, SCHED_OTHER, 0);
 	while (!__atomic_load_n(&arming->over, __ATOMIC_RELAXED)) {
 		int error, fd = open(DYING "/cpu.pressure", O_RDWR | O_CLOEXEC);
@@ -898,7 +827,10 @@ static void *arm_what_dies(void *arg)
 		if (pread(fd, buf, sizeof(buf), 0) < 0 && errno != ENODEV)
 			arming->wrong = errno;
 		poll_fd(fd, POLLPRI, random_below(3));
-		/* There is a trigger already, or what has died stays dead. */
+		/*
+		 * The file has a trigger, or is dead, and a dead file stays
+		 * dead.
+		 */
 		for (int i = random_below(100); i; i--) {
 			bool dead = error == ENODEV;
 
@@ -914,16 +846,14 @@ static void *arm_what_dies(void *arg)
 
 static void move_to(const char *cgroup, const pid_t *pid)
 {
-	char text[32];
-
-	for (int i = 0; i < 2; i++) {
-		snprintf(text, sizeof(text), "%d", pid[i]);
-		cgroup_write(cgroup, "cgroup.procs", text);
-	}
+	for (int i = 0; i < 2; i++)
+		cgroup_move(cgroup, pid[i]);
 }
 
-/* It is stalled up to its end. */
-static void come_and_go(bool remove, const pid_t *pid)
+/*
+ * Creates and removes the cgroup, or switches it off and on, while it stalls.
+ */
+static void end_and_renew(bool remove, const pid_t *pid)
 {
 	if (remove) {
 		if (mkdir(DYING, 0755))
@@ -936,7 +866,10 @@ static void come_and_go(bool remove, const pid_t *pid)
 		return;
 	}
 	cgroup_write(DYING, "cgroup.pressure", "0");
-	/* Or it is on again before they who are about to use a file have seen it off. */
+	/*
+	 * In half of the rounds the cgroup is on again before any thread has
+	 * seen it off.
+	 */
 	sleep_for(random_below(2) * NSEC_PER_MSEC);
 	cgroup_write(DYING, "cgroup.pressure", "1");
 	sleep_for(NSEC_PER_MSEC);
@@ -950,13 +883,13 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	int rounds = 0;
 
 	if (!remove) {
-		cgroup_create(DYING, "+io");
+		cgroup_create(DYING, "");
 		move_to(DYING, pid);
 	}
 	for (int i = 0; i < 3; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_what_dies, &arming));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_while_it_ends, &arming));
 	for (; now_ns() < end; rounds++)
-		come_and_go(remove, pid);
+		end_and_renew(remove, pid);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
@@ -970,12 +903,12 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	EXPECT_LT(10, arming.armed);
 }
 
-TEST_F_TIMEOUT(race, with_the_end_of_the_cgroup_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, with_the_removal_of_the_cgroup_breaks_nothing, STORM_TIMEOUT)
 {
 	check_dying(_metadata, true, self->spinner);
 }
 
-TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_harms_nobody, STORM_TIMEOUT)
+TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_breaks_nothing, STORM_TIMEOUT)
 {
 	check_dying(_metadata, false, self->spinner);
 }

@@ -38,8 +38,8 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_uring.h"
+#include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_io_async"
 #define DISK_MB		64
@@ -235,7 +235,7 @@ FIXTURE_SETUP(async)
 	ASSERT_LE(0, self->fd);
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, pipe(self->pipe));
-	cgroup_make(GROUP);
+	cgroup_create(GROUP, "");
 	self->job = shared_memory(2 * sizeof(*self->job));
 	self->before = psi_some_ns(PSI_IO);
 }
@@ -243,11 +243,11 @@ FIXTURE_SETUP(async)
 /* Whatever happened, an idle machine waits for nothing. */
 FIXTURE_TEARDOWN(async)
 {
-	struct quiet quiet;
+	struct idle_growth growth;
 
 	close(self->fd);
-	quiet_measure(&quiet, 4 * NSEC_PER_SEC);
-	EXPECT_EQ(0, quiet.io);
+	idle_growth_measure(&growth, 4 * NSEC_PER_SEC);
+	EXPECT_EQ(0, growth.io);
 	cgroup_remove(GROUP);
 	slow_disk_remove(&self->disk);
 	slow_disk_remove(&self->slower);
@@ -774,14 +774,14 @@ static void wait_in_aio(void *arg)
 static void kill_a_waiter(struct __test_metadata *_metadata, struct job *job, void (*fn)(void *))
 {
 	struct load load = { .cpu = 0, .fn = fn, .arg = job };
-	struct quiet quiet;
+	struct idle_growth growth;
 	pid_t pid;
 
 	pid = load_start(&load);
 	sleep_for(NSEC_PER_SEC);
 	load_stop(pid);
-	quiet_measure(&quiet, 4 * NSEC_PER_SEC);
-	EXPECT_EQ(0, quiet.io);
+	idle_growth_measure(&growth, 4 * NSEC_PER_SEC);
+	EXPECT_EQ(0, growth.io);
 }
 
 TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)

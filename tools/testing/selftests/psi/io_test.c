@@ -2,28 +2,28 @@
 /*
  * IO pressure: a task that waits for a block device
  *
- * Invariant: io "some" is the time in which a task is asleep in iowait, and a task that
- * does nothing but read sleeps in no other way (struct reader). "full" is the part of
- * it in which the CPU has nothing to run. Other ways to sleep are no io.
+ * Invariant: io "some" is the time in which a task is asleep in iowait. A task
+ * that only reads has no other sleep (struct reader). "full" is the part in
+ * which the CPU has no task to run. Other sleep is no io.
  *
  *     reader    run|  asleep in iowait  |run|  asleep in iowait  |run
  *     io some      |####################|   |####################|
  *     io full      |####################|   |####################|    alone on the CPU
- *     io full      |                    |   |                    |    next to a spinner
+ *     io full      |                    |   |                    |    beside a spinner
  *
- * What would break it: iowait that is looked up after the wake-up cleared it, a stall that
- * ends when the task runs instead of when it is woken, a sleeper that is taken to
- * the CPU on which it wakes up, two sleepers counted twice.
+ * Bugs it would find: iowait that PSI reads after the wake-up has cleared it; a
+ * stall that ends when the task runs instead of when it wakes up; a sleeper
+ * that is counted on the CPU on which it wakes up; two sleepers that count
+ * twice.
  *
- * The device (null_blk) answers after 10 ms of the guest's own timer.
+ * The device (null_blk) answers after 10 ms of a timer of the guest.
  *
- * Tolerance: 0.5 %. The switch to and from the reader is in neither of its clocks, and is
- * some 10 us of virtual time for each sleep of 10 ms.
+ * Tolerance: 0.5 %. The context switch to and from the reader is in neither of
+ * its clocks, and takes about 10 us of virtual time for each sleep of 10 ms.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -32,13 +32,6 @@
 #define LATENCY		(10 * NSEC_PER_MSEC)
 #define DISK_MB		64
 #define TOLERANCE	0.005
-
-static pid_t reader_start(struct reader *reader, int cpu)
-{
-	const struct load load = { .cpu = cpu, .fn = read_blocks, .arg = reader };
-
-	return load_start(&load);
-}
 
 FIXTURE(device) {
 	struct slow_disk disk;
@@ -78,8 +71,8 @@ static void expect_some(struct __test_metadata *_metadata, const struct reader *
 }
 
 /*
- * Nothing runs while it sleeps. But with PREEMPT_RT threads complete its reads: that is no
- * full stall, up to a tenth of the time.
+ * The CPU is idle while the reader sleeps. But with PREEMPT_RT, threads
+ * complete its reads. That is no full stall, up to a tenth of the time.
  */
 static void expect_full(struct __test_metadata *_metadata, const struct reader *reader)
 {
@@ -112,7 +105,7 @@ TEST_F(device, read_through_the_page_cache_is_io)
 	expect_full(_metadata, reader);
 }
 
-TEST_F(device, cpu_with_something_to_run_is_not_full)
+TEST_F(device, cpu_with_a_task_to_run_is_not_full)
 {
 	struct reader *reader = self->reader;
 	pid_t spinner = spin_on(0);
@@ -125,8 +118,8 @@ TEST_F(device, cpu_with_something_to_run_is_not_full)
 }
 
 /*
- * Four readers sleep side by side: their delays add up to four times the wall clock,
- * the pressure must not.
+ * Four readers sleep at the same time. Their delays add up to four times the
+ * elapsed time; the pressure must not.
  */
 TEST_F(device, four_sleepers_are_one_stall)
 {
@@ -165,7 +158,10 @@ TEST_F(device, sleep_that_is_no_io_makes_no_pressure)
 	load_stop(pid);
 }
 
-/* The limit of a cgroup is a wait for io like that for the device. */
+/*
+ * A task that waits for its cgroup's limit waits for io, like one that waits
+ * for the device.
+ */
 TEST_F(device, read_that_a_cgroup_throttles_is_io)
 {
 	static const char group[] = "/sys/fs/cgroup/psi_io";

@@ -2,44 +2,43 @@
 /*
  * Interrupt pressure: time that interrupts take from a task
  *
- * Invariant: irq "full" is the time a CPU spends in hard and soft interrupts while a task
- * is on it. The kernel accounts the same time to the task that was hit (taskstats,
- * irq delay) and to the machine (/proc/stat, irq and softirq). Interrupts that
- * hit an idle CPU keep nobody from anything.
+ * Invariant: irq "full" is the time that a CPU spends in hard and soft
+ * interrupts while it executes a task. The kernel accounts the same time to the
+ * interrupted task (taskstats, irq delay) and to the machine (/proc/stat, irq
+ * and softirq). An interrupt that hits an idle CPU delays no task.
  *
  *     CPU        | spinner |irq| spinner |irq|  idle  |irq|  idle
  *     irq full             |###|         |###|        |   |
  *
- * What would break it: interrupts of the idle task, time that is counted twice (once by the
- * tick and once by the switch), time between the last tick and a switch that is lost
- * or given to the next task.
+ * Bugs it would find: interrupts of the idle task that count; time that counts
+ * twice, at a tick and at a context switch; time between the last tick and a
+ * switch that is lost, or charged to the next task.
  *
- * The load is a task that sleeps until each next multiple of 487 us: a timer interrupt each
- * time, on top of the tick. The tick must not come in step with it, as it does with 500 us:
- * at some offsets each tick hits the task while it is awake, at others none does.
+ * The load is a task that sleeps until each next multiple of 487 us: a timer
+ * interrupt each, besides the tick. The tick must not be in step with the load,
+ * as it would be with 500 us: depending on the offset, every tick or no tick
+ * would hit the task while it is awake.
  *
- * Tolerance: 1 % against the tasks' own delays, for what a kernel thread is hit by.
- * /proc/stat counts at each tick, in units of 10 ms: 2 %, and a tick at both ends. Of an idle
- * CPU, at most the share of time that the task is awake, by its own account.
+ * Tolerance: 1 % against the tasks' own delays, for interrupts of kernel
+ * threads. /proc/stat counts ticks, in units of 10 ms: 2 %, and a tick at both
+ * ends. On an idle CPU, interrupt pressure may be the share of time in which
+ * the task is awake, by its own clock.
  */
 #include <math.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define TICK		(10 * NSEC_PER_MSEC)
 
-/* Interrupt time of all CPUs so far, by the system's statistics. */
+/* Interrupt time of all CPUs so far, by /proc/stat. */
 static __u64 stat_irq_ns(void)
 {
 	unsigned long long irq, softirq;
 	char buf[8192];
 
-	if (read_file("/proc/stat", buf, sizeof(buf)) < 0)
-		psi_die("/proc/stat cannot be read");
+	read_text("/proc/stat", buf, sizeof(buf));
 	if (sscanf(buf, "cpu %*u %*u %*u %*u %*u %llu %llu", &irq, &softirq) != 2)
 		psi_die("/proc/stat has an unknown format");
 	return (irq + softirq) * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
@@ -107,8 +106,9 @@ TEST_F(interrupts, that_hit_a_task_are_pressure)
 }
 
 /*
- * A twenty-fifth of the time: the ticks alone are less than a hundredth, the load
- * twenty times that, and a third of it where the guest has more instructions a second.
+ * The threshold is a twenty-fifth of the window. The ticks alone are less than
+ * a hundredth. The load is twenty times that, or a third of it where the guest
+ * executes more instructions per second.
  */
 TEST_F(interrupts, that_hit_a_task_fire_a_trigger)
 {
@@ -141,8 +141,9 @@ TEST_F(interrupts, that_hit_an_idle_cpu_are_not)
 		       full / 1e9, tasks / 1e9, awake / 1e9, stat / 1e9);
 	EXPECT_GE(tasks * 1.01 + NSEC_PER_MSEC, full);
 	/*
-	 * The delay of the napper has those of when it sleeps. While it is awake, no
-	 * timer of its own hits it, but its share of the ticks does.
+	 * The delay of the napper includes interrupts while it sleeps. While it
+	 * is awake its own timer does not fire, but its share of the ticks
+	 * does.
 	 */
 	ASSERT_LT(NSEC_PER_SEC / 10, stat);
 	EXPECT_GE((double)stat * awake / time, full);

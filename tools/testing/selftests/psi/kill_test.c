@@ -2,24 +2,25 @@
 /*
  * A task is killed at every step of arming a trigger, and of its cgroup's life
  *
- * Invariant: whoever dies leaves no trigger, no cgroup that cannot be removed, and no
- * memory, wherever it was.
+ * Invariant: a task that dies leaves no trigger, no cgroup that cannot be
+ * removed, and no memory, at whatever step the kill hits it.
  *
  *      victim   |go   mkdir   open   write   poll   close   rmdir|
  *      killer   |.....|..k steps later: SIGKILL
  *
- * What would break it: a trigger that belongs to the task and not to the file, a reference
- * that is put on the way out of the system call only, a wait that nothing ends.
+ * Bugs it would find: a trigger that belongs to the task instead of the file; a
+ * reference that only the return of the system call drops; a wait that a kill
+ * does not end.
  *
- * The killer comes before the victim, and goes by the clock: in virtual time kill number k
- * hits the same instruction in each run. How long the victim takes is measured first, and
- * the steps divide that.
+ * The killer has priority over the victim and goes by the clock: in virtual
+ * time, kill number k hits the same instruction in every run. The test first
+ * measures how long each step of a victim takes, and divides that time by the
+ * number of kills.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,7 +33,7 @@
 #define GROUP		CGROUP_ROOT "/psi_kill"
 #define CHILD		GROUP "/child"
 #define TEXT		"some 1000 500000"
-#define KILLS		400	/* in a round, so many for each step */
+#define KILLS		400	/* in a round, the same number for each step */
 #define STEPS		7
 #define ROUNDS		2
 #define LATENCY		(100 * NSEC_PER_MSEC)
@@ -42,8 +43,8 @@
 /**
  * struct victim - a task that is killed sooner or later
  * @go: when it begins
- * @end: when it got done, 0: it did not
- * @step: how far it got
+ * @end: when it had finished, or 0
+ * @step: its current step
  * @begin: when each step began
  */
 struct victim {
@@ -55,7 +56,7 @@ struct victim {
 
 static struct victim *victim;
 
-static void done(bool well, const char *what)
+static void step_done(bool well, const char *what)
 {
 	if (!well)
 		psi_die("%s: %s", what, strerror(errno));
@@ -68,11 +69,11 @@ static void arm_and_close(const char *path, int ms)
 	char buf[512];
 
 	pfd.fd = open(path, O_RDWR | O_CLOEXEC);
-	done(pfd.fd >= 0, "open");
-	done(write(pfd.fd, TEXT, strlen(TEXT)) == (ssize_t)strlen(TEXT), "write");
-	done(!poll(&pfd, 1, ms), "poll");
-	done(read(pfd.fd, buf, sizeof(buf)) > 0, "read");
-	done(!close(pfd.fd), "close");
+	step_done(pfd.fd >= 0, "open");
+	step_done(write(pfd.fd, TEXT, strlen(TEXT)) == (ssize_t)strlen(TEXT), "write");
+	step_done(!poll(&pfd, 1, ms), "poll");
+	step_done(read(pfd.fd, buf, sizeof(buf)) > 0, "read");
+	step_done(!close(pfd.fd), "close");
 }
 
 static void arm_the_system(void)
@@ -92,28 +93,28 @@ static void arm_a_cgroup(void)
 
 static void make_arm_and_remove(void)
 {
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	arm_and_close(CHILD "/io.pressure", 0);
-	done(!rmdir(CHILD), "rmdir");
+	step_done(!rmdir(CHILD), "rmdir");
 }
 
 static void wait_in_a_new_cgroup(void)
 {
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	arm_and_close(CHILD "/io.pressure", 5);
-	done(!rmdir(CHILD), "rmdir");
+	step_done(!rmdir(CHILD), "rmdir");
 }
 
 static void make_and_remove_armed(void)
 {
 	int fd;
 
-	done(!mkdir(CHILD, 0755), "mkdir");
+	step_done(!mkdir(CHILD, 0755), "mkdir");
 	fd = open(CHILD "/io.pressure", O_RDWR | O_CLOEXEC);
-	done(fd >= 0, "open");
-	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
-	done(!rmdir(CHILD), "rmdir");
-	done(!close(fd), "close");
+	step_done(fd >= 0, "open");
+	step_done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	step_done(!rmdir(CHILD), "rmdir");
+	step_done(!close(fd), "close");
 }
 
 static void switch_armed(void)
@@ -121,16 +122,16 @@ static void switch_armed(void)
 	int fd = open(GROUP "/io.pressure", O_RDWR | O_CLOEXEC);
 	int control = open(GROUP "/cgroup.pressure", O_WRONLY | O_CLOEXEC);
 
-	done(fd >= 0 && control >= 0, "open");
-	done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
-	done(write(control, "0", 1) == 1, "off");
-	done(write(control, "1", 1) == 1, "on");
-	done(!close(fd) && !close(control), "close");
+	step_done(fd >= 0 && control >= 0, "open");
+	step_done(write(fd, TEXT, strlen(TEXT)) > 0, "write");
+	step_done(write(control, "0", 1) == 1, "off");
+	step_done(write(control, "1", 1) == 1, "on");
+	step_done(!close(fd) && !close(control), "close");
 }
 
 /* ---- The killer ---- */
 
-/* Lets a victim live for @ns. Returns whether it was killed. */
+/* Kills a victim after @ns. Returns whether the kill came before its end. */
 static bool kill_after(void (*fn)(void), __u64 ns)
 {
 	int status;
@@ -138,10 +139,7 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 
 	memset(victim, 0, sizeof(*victim));
 	victim->go = now_ns() + 2 * NSEC_PER_MSEC;
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		set_policy(0, SCHED_FIFO, 10);
 		sleep_until(victim->go);
@@ -152,14 +150,13 @@ static bool kill_after(void (*fn)(void), __u64 ns)
 	}
 	sleep_until(victim->go + ns);
 	kill(pid, SIGKILL);
-	if (waitpid(pid, &status, 0) != pid)
-		psi_die("waitpid: %s", strerror(errno));
+	status = reap(pid);
 	if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : status)
 		psi_die("the victim ended with %#x at step %d", status, victim->step);
 	return WIFSIGNALED(status);
 }
 
-/* What it leaves is gone, or can be. */
+/* The child cgroup is gone, or can be removed. */
 static void clean_up(struct __test_metadata *_metadata, __u64 ns)
 {
 	char buf[8];
@@ -174,21 +171,7 @@ static void clean_up(struct __test_metadata *_metadata, __u64 ns)
 	cgroup_write(GROUP, "cgroup.pressure", "1");
 }
 
-/* Of /proc/meminfo, in KiB. */
-static long memory_of_kernel(const char *key)
-{
-	char buf[8192], *at;
-	long value;
-
-	if (read_file("/proc/meminfo", buf, sizeof(buf)) < 0)
-		psi_die("/proc: %s", strerror(errno));
-	at = strstr(buf, key);
-	if (!at || sscanf(at + strlen(key), " %ld", &value) != 1)
-		psi_die("there is no %s", key);
-	return value;
-}
-
-/* How often somebody looks whether one of a few stalls makes an event. */
+/* How often PSI's threads check a trigger during a few stalls. */
 static __u64 stalls_served(const struct stalls *stalls)
 {
 	__u64 switches = monitor_switches();
@@ -206,40 +189,13 @@ FIXTURE_VARIANT(killed) {
 	int steps;
 };
 
-FIXTURE_VARIANT_ADD(killed, arm_the_system) {
-	.fn = arm_the_system,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, wait_for_the_system) {
-	.fn = wait_for_the_system,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, arm_a_cgroup) {
-	.fn = arm_a_cgroup,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, make_arm_and_remove) {
-	.fn = make_arm_and_remove,
-	.steps = 7,
-};
-
-FIXTURE_VARIANT_ADD(killed, wait_in_a_new_cgroup) {
-	.fn = wait_in_a_new_cgroup,
-	.steps = 7,
-};
-
-FIXTURE_VARIANT_ADD(killed, make_and_remove_armed) {
-	.fn = make_and_remove_armed,
-	.steps = 5,
-};
-
-FIXTURE_VARIANT_ADD(killed, switch_armed) {
-	.fn = switch_armed,
-	.steps = 5,
-};
+FIXTURE_VARIANT_ADD(killed, arm_the_system) { .fn = arm_the_system, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, wait_for_the_system) { .fn = wait_for_the_system, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, arm_a_cgroup) { .fn = arm_a_cgroup, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, make_arm_and_remove) { .fn = make_arm_and_remove, .steps = 7 };
+FIXTURE_VARIANT_ADD(killed, wait_in_a_new_cgroup) { .fn = wait_in_a_new_cgroup, .steps = 7 };
+FIXTURE_VARIANT_ADD(killed, make_and_remove_armed) { .fn = make_and_remove_armed, .steps = 5 };
+FIXTURE_VARIANT_ADD(killed, switch_armed) { .fn = switch_armed, .steps = 5 };
 
 FIXTURE_SETUP(killed)
 {
@@ -259,8 +215,9 @@ FIXTURE_TEARDOWN(killed)
 }
 
 /*
- * One round: as many kills for each step, however short it is, when @alive took it. @hits
- * gets how often each was the one that was not finished.
+ * One round with the same number of kills for each step, however short. @alive
+ * has the times of a victim that finished. @hits counts the kills by the step
+ * at which they hit.
  */
 static int kill_all(struct __test_metadata *_metadata, void (*fn)(void), int steps,
 		    const struct victim *alive, int *hits)
@@ -290,7 +247,7 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 	struct victim alive;
 	int fd;
 
-	/* The first time much is done for the first time. */
+	/* The kernel allocates much on the first runs. */
 	for (int i = 0; i < 3; i++) {
 		EXPECT_FALSE(kill_after(variant->fn, NSEC_PER_SEC));
 		ASSERT_NE(0, victim->end);
@@ -299,14 +256,14 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 	for (int round = 0; round < ROUNDS; round++) {
 		if (round == 1) {
 			sleep_for(3 * NSEC_PER_SEC);
-			slab = memory_of_kernel("SUnreclaim:");
-			percpu = memory_of_kernel("Percpu:");
+			slab = file_number("/proc/meminfo", "SUnreclaim:");
+			percpu = file_number("/proc/meminfo", "Percpu:");
 		}
 		killed += kill_all(_metadata, variant->fn, variant->steps, &alive, hits);
 	}
 	sleep_for(3 * NSEC_PER_SEC);
-	slab = memory_of_kernel("SUnreclaim:") - slab;
-	percpu = memory_of_kernel("Percpu:") - percpu;
+	slab = file_number("/proc/meminfo", "SUnreclaim:") - slab;
+	percpu = file_number("/proc/meminfo", "Percpu:") - percpu;
 	ksft_print_msg("%d kills; slabs grew by %ld KiB, percpu by %ld KiB\n", killed, slab,
 		       percpu);
 	for (int i = 0; i < variant->steps; i++) {
@@ -316,11 +273,14 @@ TEST_F_TIMEOUT(killed, leaves_nothing, 600)
 			TH_LOG("none in step %d", i);
 		}
 	}
-	/* A trigger with its sampler takes more than 1 KiB, a group more than 1 KiB of each. */
+	/*
+	 * A leaked trigger with its sampler would take more than 1 KiB each
+	 * time, a leaked group more than 1 KiB of each kind.
+	 */
 	EXPECT_GE(200, slab);
 	EXPECT_GE(40, percpu);
 	EXPECT_EQ(0, stalls_served(&self->stalls));
-	/* A trigger that is still there is served: that check can fail. */
+	/* This check can fail: the threads do serve a trigger that exists. */
 	fd = trigger_arm(PSI_IO, TEXT);
 	EXPECT_LT(0, stalls_served(&self->stalls));
 	EXPECT_EQ(0, close(fd));

@@ -2,26 +2,26 @@
 /*
  * Memory pressure: a working set that does not fit
  *
- * Invariant: memory "some" is the time in which a task is inside a memory-stall
- * section, on the CPU or not: reclaiming for a limit, waiting for a page of its working
- * set, held back above memory.high. The task's own delay accounting measures the first
- * two in the same places ("reclaim" and "thrashing"), its schedstat the third: a task
- * that is held back neither runs nor waits. "full" is the part of it in which
- * nobody else makes progress on that CPU.
+ * Invariant: memory "some" is the time in which a task is inside a memory stall
+ * section, on the CPU or not: it reclaims for a limit, waits for a page of its
+ * working set, or is throttled above memory.high. The task's delay accounting
+ * measures the first two in the same places ("reclaim" and "thrashing"), and
+ * its schedstat the third: a throttled task neither runs nor waits. "full" is
+ * the part in which no other task makes progress on that CPU.
  *
  *     task         run | reclaim | read back a page | run | reclaim | ...
  *     memory some      |############################|     |#########|
  *
- * What would break it: a section that is left early or twice, one that nests and ends
- * the outer one, a sleeper in a section that is taken for io only, a section that is
- * forgotten (the wait for a page, the throttle), a runnable task in reclaim that is taken
- * for productive.
+ * Bugs it would find: a section that is left early or twice; a nested section
+ * that ends the outer one; a sleeper in a section that counts as io only; a
+ * place without a section (the wait for a page, the throttle); a runnable task
+ * in reclaim that counts as productive.
  *
- * Tolerance: 1 %. A section brackets the delay it is compared with, and is longer
- * by some hundred instructions at each end; at about a thousand sections a second and
- * 64 ns for an instruction in virtual time, that is below 1 % of the stall. The section
- * of a refault has the submission of the read in it, which is no delay: there the
- * task's whole time on the CPU is allowed on top.
+ * Tolerance: 1 %. A section encloses the delay that it is compared with, and is
+ * longer by some hundred instructions at each end. With a thousand sections a
+ * second and 64 ns per instruction, that is below 1 % of the stall. The section
+ * of a refault includes submitting the read, which is no delay: there, all of
+ * the task's time on the CPU is allowed on top.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,6 @@
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_memory"
 #define LIMIT		(8UL << 20)
@@ -43,20 +42,20 @@
 #define TOLERANCE	0.01
 
 /**
- * struct worker - one child in the group, and what it says about itself
+ * struct worker - a child in the group, and what it measures
  * @size: its working set, in bytes
- * @node: device that it reads it from; NULL: it is anonymous memory
- * @duration: how long it goes round, in ns
+ * @node: device that it reads the working set from; NULL: anonymous memory
+ * @duration: how long it uses the working set, in ns
  * @some: growth of memory some in that time
  * @full: growth of memory full in that time
- * @elapsed: the time it really took
- * @clock: where its time went
- * @others: what other tasks ran on its CPU, or waited for it, in that time
- * @least: delays between the inner two of its four readings of its clock
+ * @elapsed: the time that it really took
+ * @clock: growth of its clock
+ * @others: time that other tasks ran on its CPU, or waited for it
+ * @least: delays between the inner two of the four readings of its clock
  *
- * The time in which the working set is built up is not measured. To read a file is to
- * charge memory, which at the limit means to reclaim; so the clock is read before and
- * after the pressure at both ends.
+ * Building up the working set is not measured. Reading a file charges memory,
+ * which means reclaim at the limit. So the worker reads its clock before and
+ * after the pressure, at both ends.
  */
 struct worker {
 	size_t size;
@@ -110,9 +109,9 @@ static void worker_end(struct worker *w)
 }
 
 /*
- * Touches random pages, long enough for the kernel to learn what the working set is,
- * then for @duration. In random order some pages come back soon after they were
- * evicted; round and round none would, and nothing would count as working set.
+ * Touches random pages, long enough for the kernel to learn the working set,
+ * then for @duration. In random order, some pages come back soon after their
+ * eviction. In cyclic order none would, and none would count as working set.
  */
 static void touch_at_random(struct worker *w, void (*touch)(void *mem, size_t pos), void *mem)
 {
@@ -161,29 +160,24 @@ static void use_anon(void *arg)
 	struct worker *w = arg;
 	void *mem;
 
-	mem = mmap(NULL, w->size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	mem = private_memory(w->size);
 	touch_at_random(w, touch_anon, mem);
 }
 
-/* One page at a time: the kernel shall not read ahead. */
+/* One page at a time, without readahead. */
 static void use_file(void *arg)
 {
 	struct worker *w = arg;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	touch_at_random(w, touch_file, &fd);
 }
 
 /*
- * By page faults, which do not read ahead either, as the device says so: what is mapped
- * with MADV_RANDOM is no working set.
+ * By page faults. The device has its readahead switched off, as the kernel
+ * counts no page that is mapped with MADV_RANDOM as working set.
  */
 static void use_mapped(void *arg)
 {
@@ -200,7 +194,7 @@ static void use_mapped(void *arg)
 	touch_at_random(w, touch_mapped, mem);
 }
 
-/* Reads what nobody read before, to its end. */
+/* Reads the rest of the device once. */
 static void read_once(void *arg)
 {
 	static char buffer[64 * PAGE];
@@ -208,9 +202,7 @@ static void read_once(void *arg)
 	size_t pos = 0;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	for (; pos < w->size; pos += sizeof(buffer)) {
 		if (pread(fd, buffer, sizeof(buffer), pos) != sizeof(buffer))
 			psi_die("read: %s", strerror(errno));
@@ -223,16 +215,14 @@ static void read_once(void *arg)
 	worker_end(w);
 }
 
-/* Takes all of it once, above the limit that holds it back. */
+/* Touches all of it once, above the limit that throttles it. */
 static void build_up(void *arg)
 {
 	struct worker *w = arg;
 	size_t size = w->size;
 	void *mem;
 
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	mem = private_memory(size);
 	worker_begin(w);
 	for (size_t pos = 0; pos < size; pos += PAGE)
 		touch_anon(mem, pos);
@@ -289,7 +279,7 @@ static double delays(const struct worker *w)
 	return w->clock.reclaim + w->clock.thrash;
 }
 
-static void say(const struct worker *w)
+static void print_worker(const struct worker *w)
 {
 	ksft_print_msg("some %.3f s, full %.3f s of %.3f s, others runnable %.3f s\n",
 		       w->some / 1e9, w->full / 1e9, w->elapsed / 1e9, w->others / 1e9);
@@ -298,7 +288,7 @@ static void say(const struct worker *w)
 		       w->clock.wait / 1e9);
 }
 
-/* Some is the delays of the task; @extra is what may come on top. */
+/* Some equals the delays of the task, or up to @extra more. */
 static void expect_some(struct __test_metadata *_metadata, const struct worker *w, double extra)
 {
 	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
@@ -306,8 +296,8 @@ static void expect_some(struct __test_metadata *_metadata, const struct worker *
 }
 
 /*
- * Full is some, but for the time in which somebody else could run: from its
- * wake-up on, there is a productive task.
+ * Full equals some, apart from the time in which another task is runnable: from
+ * its wake-up on, that task is productive.
  */
 static void expect_full(struct __test_metadata *_metadata, const struct worker *w)
 {
@@ -332,14 +322,14 @@ TEST_F_TIMEOUT(limit, anonymous_memory_that_does_not_fit_stalls_in_reclaim_and_s
 	swap_on(self->disk.node, DISK_MB);
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use_anon);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.reclaim);
 	expect_some(_metadata, w, 0);
 	expect_full(_metadata, w);
 }
 
-/* What a daemon that kills for memory waits for. */
+/* Daemons that kill tasks to free memory use such triggers. */
 TEST_F_TIMEOUT(limit, stall_fires_the_triggers_that_wait_for_it, 200)
 {
 	static const char * const files[] = { PSI_MEMORY, GROUP "/memory.pressure" };
@@ -356,8 +346,8 @@ TEST_F_TIMEOUT(limit, stall_fires_the_triggers_that_wait_for_it, 200)
 		EXPECT_FALSE(trigger_fired(fds[i / 2][i & 1], 0));
 	}
 	run_worker(w, use_anon);
-	say(w);
-	/* So there was a second with a fifth of it. */
+	print_worker(w);
+	/* So in some second a fifth was stalled. */
 	ASSERT_LT(w->elapsed / 5, w->full);
 	for (int i = 0; i < 4; i++) {
 		EXPECT_TRUE(trigger_fired(fds[i / 2][i & 1], 0));
@@ -373,31 +363,33 @@ TEST_F_TIMEOUT(limit, file_pages_that_do_not_fit_stall_in_refault, 200)
 
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use_file);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
 	expect_some(_metadata, w, w->clock.run);
 	expect_full(_metadata, w);
 }
 
-/* The disk takes one request at a time, and has one of somebody else's. */
+/*
+ * The disk takes one request at a time, and another task always has one
+ * pending.
+ */
 static void expect_queue(struct __test_metadata *_metadata, struct slow_disk *disk,
 			 struct worker *w, void (*use)(void *arg))
 {
 	struct reader *other = shared_memory(sizeof(*other));
-	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = other };
 	pid_t pid;
 
 	slow_disk_queue(disk, 1);
 	other->node = disk->node;
 	other->flags = O_DIRECT;
 	other->end = now_ns() + 1000 * NSEC_PER_SEC;
-	pid = load_start(&load);
+	pid = reader_start(other, 0);
 	w->size = LIMIT * 5 / 4;
 	run_worker(w, use);
 	load_stop(pid);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.thrash);
-	/* A latency for the one, a latency for the other. */
+	/* One latency for the request of each. */
 	EXPECT_LE(w->clock.reclaim + 1.8 * w->clock.thrash, w->some);
 }
 
@@ -412,10 +404,10 @@ TEST_F_TIMEOUT(limit, wait_for_the_queue_of_the_disk_is_part_of_a_page_fault, 20
 }
 
 /*
- * The spinner is productive while the worker sleeps in its stall, and is not while
- * the worker reclaims on the CPU.
+ * The spinner is productive while the worker sleeps in its stall. It is not
+ * while the worker reclaims on the CPU.
  */
-TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
+TEST_F_TIMEOUT(limit, stall_beside_a_productive_task_is_not_full, 200)
 {
 	struct worker *w = self->worker;
 	pid_t spinner;
@@ -425,13 +417,15 @@ TEST_F_TIMEOUT(limit, stall_next_to_a_productive_task_is_not_full, 200)
 	spinner = spin_on(0);
 	run_worker(w, use_anon);
 	load_stop(spinner);
-	say(w);
+	print_worker(w);
 	expect_some(_metadata, w, 0);
 	EXPECT_GE(w->clock.run * (1 + TOLERANCE), w->full);
 	EXPECT_LT(w->full, w->some);
 }
 
-/* With plenty to reclaim, a task above memory.high does that and need not sleep. */
+/*
+ * With much to reclaim, a task above memory.high reclaims and need not sleep.
+ */
 TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
 {
 	struct worker *w = self->worker;
@@ -439,7 +433,7 @@ TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
 	set_limit("memory.high", LIMIT / 2);
 	w->size = LIMIT;
 	run_worker(w, read_once);
-	say(w);
+	print_worker(w);
 	ASSERT_LT(NSEC_PER_MSEC, w->least);
 	EXPECT_EQ(0, w->clock.thrash);
 	expect_some(_metadata, w, w->clock.run);
@@ -447,10 +441,10 @@ TEST_F_TIMEOUT(limit, reclaim_above_memory_high_is_a_stall, 200)
 }
 
 /*
- * With nothing to reclaim, a task above memory.high is put to sleep for up to
- * 2 s at each step.
+ * With nothing to reclaim, the kernel puts a task above memory.high to sleep
+ * for up to 2 s at each step.
  */
-TEST_F_TIMEOUT(limit, task_held_back_above_memory_high_is_stalled, 200)
+TEST_F_TIMEOUT(limit, task_throttled_above_memory_high_is_stalled, 200)
 {
 	struct worker *w = self->worker;
 	double asleep;
@@ -458,7 +452,7 @@ TEST_F_TIMEOUT(limit, task_held_back_above_memory_high_is_stalled, 200)
 	set_limit("memory.high", LIMIT / 2);
 	w->size = LIMIT / 2 + LIMIT / 32;
 	run_worker(w, build_up);
-	say(w);
+	print_worker(w);
 	asleep = w->elapsed - w->clock.run - w->clock.wait;
 	ASSERT_LT(NSEC_PER_SEC, asleep);
 	EXPECT_LE(asleep * (1 - TOLERANCE), w->some);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Everything at once, and who plays with the pressure files meanwhile. See psi_storm.h. */
+/* Storms on pressure files, and all storms at once: see psi_storm.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -8,16 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_crew.h"
 #include "psi_leak.h"
 #include "psi_trigger.h"
 
 #define PATH_SIZE	256
 
-/* ---- Some file of some cgroup ---- */
-
-/* What a pattern finds below the cgroups of the storms; they come and go meanwhile. */
+/* The files of a pattern in the cgroups of storms, which come and go meanwhile. */
 static void find_files(const char *names, glob_t *found)
 {
 	static const char * const depths[] = {
@@ -121,12 +118,12 @@ void storm_toggles(struct storm *storm)
 
 #define NR_TRIGGERS	32
 
-/* A descriptor with a trigger, or -1. */
-static int arm_some_file(void)
+/* Opens a random file and arms it; -1 if the file is gone. */
+static int arm_random_file(void)
 {
 	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO };
 	int windows = 500 + storm_chance(1500), fd, error;
-	const char *path = system[storm_chance(3)];
+	const char *path = system[storm_chance(ARRAY_SIZE(system))];
 	char text[64];
 	glob_t found;
 
@@ -160,7 +157,7 @@ void storm_triggers(struct storm *storm)
 			psi_die("poll: %s", strerror(errno));
 		if (pfd[i].fd >= 0)
 			close(pfd[i].fd);
-		pfd[i].fd = storm_chance(4) ? arm_some_file() : -1;
+		pfd[i].fd = storm_chance(4) ? arm_random_file() : -1;
 		sleep_for(storm_chance(3) * NSEC_PER_MSEC);
 	}
 	for (int i = 0; i < NR_TRIGGERS; i++)

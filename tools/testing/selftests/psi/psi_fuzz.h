@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the parts of fuzz_test share: chance, texts and what they mean, the story so far
- */
+/* What the parts of fuzz_test share: random numbers, a log, texts, the judge */
 #ifndef PSI_FUZZ_H
 #define PSI_FUZZ_H
 
@@ -10,20 +8,20 @@
 #define CGROUP_ROOT	"/sys/fs/cgroup"
 #define FUZZ_TOP	CGROUP_ROOT "/psi_fuzz"
 
-/* ---- Chance: a seed gives the same run, always ---- */
+/* ---- Random numbers: a seed always gives the same run ---- */
 
 void fuzz_seed(unsigned int seed);
 /* A number below @limit. */
 __u64 fuzz_below(__u64 limit);
 
-/* ---- The story: what was done last, for whoever has to find out ---- */
+/* ---- A log of the latest operations ---- */
 
-/* Shared with whoever tells it, who may outlive the one that wrote it. */
-void story_begin(void);
-void __printf(1, 2) story_add(const char *fmt, ...);
-unsigned int story_length(void);
-void story_tell(void);
-/* Something is not as the specification says. Ends the process. */
+/* The log is in shared memory: the parent prints it if the child fails. */
+void oplog_begin(void);
+void __printf(1, 2) oplog_add(const char *fmt, ...);
+unsigned int oplog_length(void);
+void oplog_print(void);
+/* A result contradicts the specification. Ends the process. */
 void __noreturn __printf(1, 2) fuzz_fail(const char *fmt, ...);
 
 /* ---- Texts ---- */
@@ -31,9 +29,9 @@ void __noreturn __printf(1, 2) fuzz_fail(const char *fmt, ...);
 #define TEXT_MAX	(3 * 4096)
 
 /**
- * struct fuzz_text - what is written to a pressure file
+ * struct fuzz_text - a text for a pressure file
  * @bytes: any bytes
- * @len: how many
+ * @len: their number
  */
 struct fuzz_text {
 	char bytes[TEXT_MAX];
@@ -41,8 +39,8 @@ struct fuzz_text {
 };
 
 /**
- * struct meaning - what a text asks for
- * @full: the trigger waits for "full"
+ * struct meaning - the trigger that a text describes
+ * @full: it waits for "full"
  * @stall: its threshold in us
  * @window: in us
  */
@@ -52,26 +50,26 @@ struct meaning {
 	__u64 window;
 };
 
-/* Something like a trigger: grammatical, or changed a little, or not at all like one. */
+/* A random text: a trigger, one with small changes, or no trigger at all. */
 void text_random(struct fuzz_text *text);
-/* Changes some bytes of it. */
+/* Mutates some bytes. */
 void text_change(struct fuzz_text *text);
-/* A trigger, with nothing special about it; one with a window that everyone may have. */
+/* A well-formed trigger; if @ordinary, one that any user may arm. */
 void text_good(struct fuzz_text *text, bool ordinary);
-/* The first bytes of it as C has them, good until the next call. */
+/* The first bytes, escaped as in C; valid until the next call. */
 const char *text_quote(const char *bytes, size_t len);
-/* Whether a text is a trigger that can be, as the specification has it. */
+/* Whether the specification accepts a text, and as what. */
 bool text_means(const char *bytes, size_t len, struct meaning *meaning);
 
-/* ---- Who may write what ---- */
+/* ---- What a write may return ---- */
 
 enum fuzz_resource { FUZZ_CPU, FUZZ_MEMORY, FUZZ_IO, FUZZ_IRQ, NR_FUZZ_RESOURCES };
 
 /**
- * struct target - an open pressure file, as far as a write is concerned
- * @cgroup: it is one of a cgroup
- * @resource: which
- * @writable: open for writing
+ * struct target - the properties of an open file that decide about a write
+ * @cgroup: it belongs to a cgroup, not to /proc
+ * @resource: which file
+ * @writable: it is open for writing
  * @privileged: its opener had CAP_SYS_RESOURCE
  * @dead: its cgroup was removed, or switched off
  * @armed: it has a trigger
@@ -85,7 +83,10 @@ struct target {
 	bool armed;
 };
 
-/* What a write may give, a bit each: it succeeds and arms, it does nothing, an error. */
+/*
+ * Results of a write, a bit each: success that arms, success without effect,
+ * errors.
+ */
 enum {
 	WRITE_ARMS		= 0x001,
 	WRITE_NOTHING		= 0x002,
@@ -99,27 +100,26 @@ enum {
 	WRITE_OTHER		= 0x200,
 };
 
-/* What may come of a write of @len bytes, of which only the first @mapped can be read. */
+/*
+ * The results allowed for a write of @len bytes, of which @mapped are readable.
+ */
 unsigned int write_expected(const struct target *target, const char *bytes, size_t len,
 			    size_t mapped);
-/* What came of it. */
+/* The result that a write had. */
 unsigned int write_result(ssize_t ret, int error, size_t len);
-
-/* Sets or drops CAP_SYS_RESOURCE for what this process opens from now on. */
-void be_privileged(bool privileged);
 
 /* ---- Coverage, for a kernel with CONFIG_KCOV ---- */
 
-/* From here on what this process runs through in the kernel is recorded. */
+/* From here on, records the kernel code that this process executes. */
 void cover_begin(void);
-/* Whether since the last call there was something new in that; false without cover_begin(). */
+/* Whether code was new since the last call; false without cover_begin(). */
 bool cover_new(void);
-/* How many places were reached so far. */
+/* Number of places in the kernel's code that were reached so far. */
 unsigned int cover_places(void);
 
 /* ---- The parts ---- */
 
-/* Each returns, or ends the process with a story. @ops: how much. */
+/* Each runs @ops operations. A failure ends the process. */
 void fuzz_texts(unsigned int ops);
 void fuzz_sequence(unsigned int ops);
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which code of the kernel the fuzzer reaches: see psi_fuzz.h */
+/* The kernel code that the fuzzer reaches: see psi_fuzz.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcov.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "psi_fuzz.h"
 
-#define WORDS	65536		/* what one round may run through */
-#define PLACES	65536		/* by a hash of 16 bits; there are some hundred */
+#define WORDS	65536		/* addresses that one round may record */
+#define PLACES	65536		/* by a hash of 16 bits; some hundred are in use */
 
-/* The kernel writes a number first, then that many addresses. */
+/* The kernel writes the number of addresses, then the addresses. */
 static unsigned long *trace;
 static bool known[PLACES];
 static unsigned int nr_known;
@@ -29,7 +28,7 @@ void cover_begin(void)
 	trace = mmap(NULL, WORDS * sizeof(*trace), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (trace == MAP_FAILED)
 		psi_die("mmap of kcov: %s", strerror(errno));
-	/* Of this task from now on, until it ends. */
+	/* Trace this task until it ends. */
 	if (ioctl(fd, KCOV_ENABLE, KCOV_TRACE_PC))
 		psi_die("KCOV_ENABLE: %s", strerror(errno));
 }

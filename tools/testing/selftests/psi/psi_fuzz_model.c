@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Operations at random on cgroups, tasks and pressure files, against a model
+ * Random operations on cgroups, tasks and pressure files, against a model
  *
- * The model
+ * The model:
  *
- *   group   a cgroup: is it there, is its accounting on, the totals that were seen last
- *   file    an open file: of which group, how opened, dead or armed, what it was armed with
- *   desc    a descriptor of this process; several may share a file
- *   holder  a child with all descriptors there were at its birth: it keeps files alive
- *   task    a holder that runs, naps or reads in a group
- *   item    a file that the epoll instance watches
+ *    group   a cgroup: whether it exists, is switched on, its last totals
+ *    file    an open file: its group, how it was opened, whether dead or armed
+ *    desc    a descriptor of this process; several may share a file
+ *    holder  a child that inherited all descriptors: it keeps files open
+ *    task    a holder that spins, naps or reads in a group
+ *    item    a file in the epoll instance
  *
- *   An operation does one system call, and compares what comes of it with what the model
- *   says. What depends on the moment (has a trigger fired by now?) is checked for what it
- *   must not be: an event for less stall than the threshold, a second one too soon, a total
- *   that goes backwards or grows by more than time.
+ * An operation makes one system call and compares the result with the model.
+ * Whether a trigger has fired depends on time. So of such results the test
+ * checks what must never be: an event for less stall than the threshold, a
+ * second event too soon, a total that goes backwards or grows faster than time.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_fuzz.h"
 #include "psi_leak.h"
 #include "psi_trigger.h"
@@ -46,13 +43,13 @@
 #define DEPTH		5
 #define PATH_SIZE	128
 
-/* The first two are always there. */
+/* The first two always exist. */
 enum { ROOT, TOP };
 
 /**
- * struct seen - what was read of one pressure file
- * @valid: it was
- * @at: when, before it was read
+ * struct seen - the last reading of a pressure file
+ * @valid: there was one
+ * @at: when, before the read
  * @some: its totals in us
  * @full: see @some
  */
@@ -65,15 +62,15 @@ struct seen {
 
 /**
  * struct group - a cgroup
- * @there: it exists
+ * @exists: it exists
  * @off: its cgroup.pressure is 0
  * @parent: index of its parent
  * @depth: below the top
  * @path: its directory
- * @seen: its files, as read last
+ * @seen: last readings of its files
  */
 struct group {
-	bool there;
+	bool exists;
 	bool off;
 	int parent;
 	int depth;
@@ -83,16 +80,16 @@ struct group {
 
 /**
  * struct file - an open file
- * @refs: descriptors, of this process and of holders; 0: not in use
- * @group: whose; those of /proc are the root's, too
+ * @refs: descriptors of this process and of holders; 0: not in use
+ * @group: its group; files of /proc belong to the root's
  * @readable: open for reading
- * @target: what a write sees of it
- * @text: what it has been armed with
- * @armed_at: when
- * @base: the total at that time, or a bit less, in us
- * @events: that were collected
- * @pos: where it is read, -1 when that is not known
- * @stream: what was read since @pos was 0
+ * @target: its properties for a write
+ * @text: the trigger that it has
+ * @armed_at: when it was armed
+ * @base: the total at that time, or a little less, in us
+ * @events: number of events collected
+ * @pos: offset of the next read, -1 if unknown
+ * @stream: bytes read since @pos was 0
  */
 struct file {
 	int refs;
@@ -120,8 +117,9 @@ struct holder {
 /**
  * struct item - a file in the epoll instance
  * @file: the file, NULL: not in use
- * @events: what was asked for
- * @owed: it has died since: that has to be told, even to who is told once only
+ * @events: that epoll waits for
+ * @owed: the file has died since; epoll must report that once, also with
+ *     EPOLLET
  */
 struct item {
 	struct file *file;
@@ -172,7 +170,7 @@ static bool has_tasks(const struct group *group)
 static bool has_children(const struct group *group)
 {
 	for (int i = TOP + 1; i < NR_GROUPS; i++)
-		if (groups[i].there && &groups[groups[i].parent] == group)
+		if (groups[i].exists && &groups[groups[i].parent] == group)
 			return true;
 	return false;
 }
@@ -188,12 +186,12 @@ static void file_path(const struct group *group, bool cgroup, enum fuzz_resource
 		snprintf(path, size, PSI_DIR "/%s", names[resource]);
 }
 
-/* What is known of a file while it can be read at all. */
-static void look_at(struct group *group, enum fuzz_resource resource, const struct psi *psi,
-		    __u64 start, const char *how)
+/* Checks a reading of a file against the reading before. */
+static void check_reading(struct group *group, enum fuzz_resource resource, const struct psi *psi,
+			  __u64 start, const char *how)
 {
 	struct seen *seen = &group->seen[resource];
-	/* The clock of the accounting is another one, and rounds another way. */
+	/* PSI uses another clock, and rounds in another way. */
 	__u64 most = (now_ns() - seen->at) / 1000 + 100;
 	bool is_irq = resource == FUZZ_IRQ;
 
@@ -220,8 +218,8 @@ static void look_at(struct group *group, enum fuzz_resource resource, const stru
 	seen->full = psi->full.total;
 }
 
-static void look_at_text(struct group *group, enum fuzz_resource resource, const char *text,
-			 size_t len, __u64 start, const char *how)
+static void check_text(struct group *group, enum fuzz_resource resource, const char *text,
+		       size_t len, __u64 start, const char *how)
 {
 	struct psi psi;
 	const char *error = psi_parse(text, len, &psi);
@@ -229,10 +227,10 @@ static void look_at_text(struct group *group, enum fuzz_resource resource, const
 	if (error)
 		fuzz_fail("%s: %s.pressure of %s: %s: %s", how, names[resource], group->path,
 			  error, text_quote(text, len));
-	look_at(group, resource, &psi, start, how);
+	check_reading(group, resource, &psi, start, how);
 }
 
-/* The total that a trigger looks at, in us; false: there is no way to read it. */
+/* The total of a trigger's line, in us; false if the file cannot be read. */
 static bool total_now(const struct file *file, __u64 *total)
 {
 	struct group *group = &groups[file->group];
@@ -244,7 +242,7 @@ static bool total_now(const struct file *file, __u64 *total)
 	if ((file->target.cgroup && group->off) || file->target.dead)
 		return false;
 	psi_read(path, &psi);
-	look_at(group, file->target.resource, &psi, start, "total");
+	check_reading(group, file->target.resource, &psi, start, "total");
 	*total = file->text.full ? psi.full.total : psi.some.total;
 	return true;
 }
@@ -253,13 +251,13 @@ static void file_put(struct file *file)
 {
 	if (--file->refs)
 		return;
-	/* With the last descriptor it leaves the epoll instance by itself. */
+	/* The last close removes the file from the epoll instance. */
 	for (int i = 0; i < NR_DESCS; i++)
 		if (items[i].file == file)
 			items[i].file = NULL;
 }
 
-/* The files of a group are no more. */
+/* The open files of a group die. */
 static void files_die(int group)
 {
 	for (int i = 0; i < NR_FILES; i++) {
@@ -275,7 +273,7 @@ static void files_die(int group)
 	}
 }
 
-/* ---- System calls on a descriptor: made here or in a child, judged here ---- */
+/* ---- System calls on a descriptor, made here or in a child ---- */
 
 enum what { READ, PREAD, LSEEK, WRITE, POLL, SELECT, NR_WHAT };
 
@@ -284,19 +282,19 @@ static const char * const what_names[NR_WHAT] = {
 };
 
 /**
- * struct call - a system call, and what came of it
+ * struct call - a system call and its result
  * @what: which
  * @fd: on which descriptor
- * @len: how many bytes
- * @off: where
+ * @len: number of bytes
+ * @off: offset
  * @events: for poll
  * @timeout: for poll, in ms
  * @start: when it began
- * @ret: what it returned
+ * @ret: its return value
  * @error: errno
- * @revents: what poll or select found
- * @buf: what was read
- * @text: what to write
+ * @revents: events that poll or select reported
+ * @buf: bytes that were read
+ * @text: to write
  */
 struct call {
 	enum what what;
@@ -364,7 +362,7 @@ static void expect(bool right, const char *should)
 			  call->ret, call->error, strerror(call->error), call->revents, should);
 }
 
-/* Whether a file that can only be read when it is alive, open for that, and available, is. */
+/* Checks the error of a file that cannot be read. Returns whether it is one. */
 static bool judge_no_read(const struct file *file)
 {
 	int error = 0;
@@ -385,7 +383,7 @@ static void judge_read(struct file *file)
 	struct group *group = &groups[file->group];
 	struct psi psi;
 
-	/* What was made before, and is not read to its end, is there. */
+	/* A dead file still returns the rest of a text that was made before. */
 	if (file->readable && file->target.dead && file->pos && call->ret >= 0) {
 		file->pos = -1;
 		return;
@@ -399,10 +397,13 @@ static void judge_read(struct file *file)
 		return;
 	expect(file->pos + call->ret < (ssize_t)sizeof(file->stream), "a file that short");
 	memcpy(file->stream + file->pos, call->buf, call->ret);
-	/* In one piece it is fresh, in several it is what it was at the first of them. */
+	/*
+	 * A text that is read at once is current. In pieces, it is from the
+	 * first one.
+	 */
 	if (!file->pos && (size_t)call->ret < call->len)
-		look_at_text(group, file->target.resource, file->stream, call->ret, call->start,
-			     "read");
+		check_text(group, file->target.resource, file->stream, call->ret, call->start,
+			   "read");
 	else if (!call->ret && psi_parse(file->stream, file->pos, &psi))
 		fuzz_fail("read: torn text: %s", text_quote(file->stream, file->pos));
 	file->pos += call->ret;
@@ -410,13 +411,13 @@ static void judge_read(struct file *file)
 
 static void judge_pread(struct file *file)
 {
-	/* The file makes its text anew where the next read() begins. */
+	/* pread() makes a new text, so the offset in the old one is unknown. */
 	file->pos = -1;
 	if (judge_no_read(file))
 		return;
 	expect(call->ret > 0, "some bytes");
-	look_at_text(&groups[file->group], file->target.resource, call->buf, call->ret,
-		     call->start, "pread");
+	check_text(&groups[file->group], file->target.resource, call->buf, call->ret,
+		   call->start, "pread");
 }
 
 static void judge_lseek(struct file *file)
@@ -447,7 +448,7 @@ static void judge_write(struct file *file)
 	text_means(call->text.bytes, len, &file->text);
 }
 
-/* An event was collected: could it be? */
+/* Checks an event that was collected. */
 static void judge_event(struct file *file)
 {
 	const struct meaning *text = &file->text;
@@ -456,7 +457,7 @@ static void judge_event(struct file *file)
 
 	file->events++;
 	stall = file->events * text->stall;
-	/* What is rounded off, of the totals and of a threshold. */
+	/* Rounding of the totals and of the threshold. */
 	missing = 1 + (stall < 9000 ? stall / 1000 : 9);
 	if (file->group == ROOT && file->target.resource == FUZZ_CPU && text->full)
 		fuzz_fail("cpu full of the system has fired");
@@ -467,7 +468,7 @@ static void judge_event(struct file *file)
 			  text->stall, total - file->base);
 }
 
-/* What @revents may be of those in @asked. */
+/* Checks the reported events of a poll that asked for @asked. */
 static void judge_events(struct file *file, short asked, short revents)
 {
 	short always = file->target.dead || !file->target.armed ? ALWAYS | BROKEN : ALWAYS;
@@ -503,7 +504,7 @@ static void (* const judge[NR_WHAT])(struct file *file) = {
 	judge_read, judge_pread, judge_lseek, judge_write, judge_poll, judge_select
 };
 
-/* Before a text is written: what counts as stall before it. */
+/* Before a write that arms: notes the total from which the trigger counts. */
 static void call_prepare(struct file *file)
 {
 	struct meaning text;
@@ -538,7 +539,7 @@ static void call_choose(const struct desc *desc)
 	call->text.len = call->what == WRITE ? call->text.len : 0;
 }
 
-/* A child that was just born has all descriptors. */
+/* A new child has all descriptors. */
 static void holder_begin(struct holder *holder, pid_t pid)
 {
 	holder->pid = pid;
@@ -558,7 +559,7 @@ static void holder_end(struct holder *holder)
 			file_put(holder->files[i]);
 }
 
-/* The child may stay, with the descriptors it has. */
+/* The child may stay alive, with its descriptors. */
 static void call_make_in_child(void)
 {
 	struct holder *holder = choose(holders, !it->pid);
@@ -568,9 +569,7 @@ static void call_make_in_child(void)
 
 	if (pipe2(done, O_CLOEXEC))
 		psi_die("pipe: %s", strerror(errno));
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		call_make();
@@ -603,7 +602,7 @@ static bool op_call(void)
 		return false;
 	call_choose(desc);
 	call_prepare(desc->file);
-	story_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
+	oplog_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
 		  in_child ? "child: " : "", what_names[call->what], desc->fd,
 		  names[desc->file->target.resource],
 		  desc->file->target.cgroup ? groups[desc->file->group].path : PSI_DIR,
@@ -626,14 +625,14 @@ static bool op_kill_holder(void)
 
 	if (!holder)
 		return false;
-	story_add("kill child %d", holder->pid);
+	oplog_add("kill child %d", holder->pid);
 	holder_end(holder);
 	return true;
 }
 
 /* ---- Descriptors ---- */
 
-/* A group that may or may not be there. */
+/* A group that may not exist. */
 static int any_group(void)
 {
 	return fuzz_below(NR_GROUPS);
@@ -641,7 +640,7 @@ static int any_group(void)
 
 static int present_group(void)
 {
-	struct group *group = choose(groups, it->there);
+	struct group *group = choose(groups, it->exists);
 
 	return group - groups;
 }
@@ -654,7 +653,7 @@ static bool op_open(void)
 	int mode = modes[fuzz_below(ARRAY_SIZE(modes))];
 	bool cgroup = fuzz_below(4);
 	int group = !cgroup ? ROOT : fuzz_below(4) ? present_group() : any_group();
-	bool there = !cgroup || (groups[group].there && !groups[group].off);
+	bool exists = !cgroup || (groups[group].exists && !groups[group].off);
 	enum fuzz_resource resource = fuzz_below(NR_FUZZ_RESOURCES);
 	bool privileged = fuzz_below(3);
 	char path[200];
@@ -663,15 +662,15 @@ static bool op_open(void)
 	if (!desc || !file)
 		return false;
 	file_path(&groups[group], cgroup, resource, path, sizeof(path));
-	story_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
+	oplog_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
 	if (!privileged)
-		be_privileged(false);
+		set_cap_sys_resource(false, true);
 	fd = open(path, mode | O_CLOEXEC | O_NONBLOCK);
-	be_privileged(true);
-	if (fd < 0 && (there || errno != ENOENT))
+	set_cap_sys_resource(true, true);
+	if (fd < 0 && (exists || errno != ENOENT))
 		fuzz_fail("open: %s", strerror(errno));
-	if (fd >= 0 && !there)
-		fuzz_fail("open: it is there");
+	if (fd >= 0 && !exists)
+		fuzz_fail("open succeeds, but the file must not exist");
 	if (fd < 0)
 		return true;
 	*file = (struct file) {
@@ -697,7 +696,7 @@ static bool op_dup(void)
 	if (!old || !desc)
 		return false;
 	desc->fd = fcntl(old->fd, F_DUPFD_CLOEXEC, 3);
-	story_add("dup of fd %d is %d", old->fd, desc->fd);
+	oplog_add("dup of fd %d is %d", old->fd, desc->fd);
 	if (desc->fd < 0)
 		fuzz_fail("dup: %s", strerror(errno));
 	desc->file = old->file;
@@ -711,7 +710,7 @@ static bool op_close(void)
 
 	if (!desc)
 		return false;
-	story_add("close fd %d", desc->fd);
+	oplog_add("close fd %d", desc->fd);
 	if (close(desc->fd))
 		fuzz_fail("close: %s", strerror(errno));
 	file_put(desc->file);
@@ -741,7 +740,7 @@ static bool op_epoll_add(void)
 	if (!item || !desc)
 		return false;
 	event.events = masks[fuzz_below(ARRAY_SIZE(masks))];
-	story_add("epoll: add fd %d for %#x as %u", desc->fd, event.events, event.data.u32);
+	oplog_add("epoll: add fd %d for %#x as %u", desc->fd, event.events, event.data.u32);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, desc->fd, &event))
 		fuzz_fail("epoll_ctl: %s", strerror(errno));
 	*item = (struct item) {
@@ -757,7 +756,7 @@ static bool op_epoll_wait(void)
 	bool told[NR_DESCS] = {};
 	int nr;
 
-	story_add("epoll_wait");
+	oplog_add("epoll_wait");
 	nr = epoll_wait(epoll_fd, events, ARRAY_SIZE(events), 0);
 	if (nr < 0)
 		fuzz_fail("epoll_wait: %s", strerror(errno));
@@ -776,7 +775,7 @@ static bool op_epoll_wait(void)
 		bool must = item->file && item->file->target.dead;
 
 		if (must && (item->owed || !(item->events & EPOLLET)) && !told[i])
-			fuzz_fail("epoll: item %d is dead, and nobody is told", i);
+			fuzz_fail("epoll does not report item %d, which is dead", i);
 		item->owed = false;
 	}
 	return true;
@@ -790,8 +789,8 @@ static bool op_mkdir(void)
 	struct group *group = &groups[i];
 	char path[PATH_SIZE];
 
-	if (!group->there) {
-		struct group *parent = choose(groups, it != &groups[ROOT] && it->there &&
+	if (!group->exists) {
+		struct group *parent = choose(groups, it != &groups[ROOT] && it->exists &&
 					      it->depth < DEPTH);
 
 		group->parent = parent - groups;
@@ -801,12 +800,12 @@ static bool op_mkdir(void)
 		group->off = false;
 		memset(group->seen, 0, sizeof(group->seen));
 	}
-	story_add("mkdir %s", group->path);
-	if (!mkdir(group->path, 0755) == group->there)
-		fuzz_fail("mkdir: %s", group->there ? "done" : strerror(errno));
-	if (group->there && errno != EEXIST)
+	oplog_add("mkdir %s", group->path);
+	if (!mkdir(group->path, 0755) == group->exists)
+		fuzz_fail("mkdir: %s", group->exists ? "done" : strerror(errno));
+	if (group->exists && errno != EEXIST)
 		fuzz_fail("mkdir: %s", strerror(errno));
-	group->there = true;
+	group->exists = true;
 	return true;
 }
 
@@ -818,16 +817,16 @@ static bool op_rmdir(void)
 
 	if (!*group->path)
 		return false;
-	if (!group->there)
+	if (!group->exists)
 		error = ENOENT;
 	else if (has_children(group) || has_tasks(group))
 		error = EBUSY;
-	story_add("rmdir %s", group->path);
+	oplog_add("rmdir %s", group->path);
 	if (rmdir(group->path) ? errno != error : error)
 		fuzz_fail("rmdir: %s, must be %s", strerror(errno), strerror(error));
 	if (error)
 		return true;
-	group->there = false;
+	group->exists = false;
 	files_die(i);
 	return true;
 }
@@ -846,12 +845,12 @@ static bool op_switch(void)
 	int i = fuzz_below(20) ? 1 + fuzz_below(NR_GROUPS - 1) : ROOT;
 	int nr = fuzz_below(fuzz_below(3) ? 4 : ARRAY_SIZE(texts));
 	struct group *group = &groups[i];
-	int error = group->there ? texts[nr].error : ENOENT;
+	int error = group->exists ? texts[nr].error : ENOENT;
 	int found;
 
 	if (!*group->path)
 		return false;
-	story_add("%s: cgroup.pressure \"%s\"", group->path,
+	oplog_add("%s: cgroup.pressure \"%s\"", group->path,
 		  text_quote(texts[nr].text, strlen(texts[nr].text)));
 	found = cgroup_try_write(group->path, "cgroup.pressure", texts[nr].text);
 	if (found != error)
@@ -869,14 +868,14 @@ static bool op_read_switch(void)
 	struct group *group = &groups[present_group()];
 	char path[200], buf[16];
 
-	story_add("%s: read cgroup.pressure", group->path);
+	oplog_add("%s: read cgroup.pressure", group->path);
 	snprintf(path, sizeof(path), "%s/cgroup.pressure", group->path);
 	if (read_file(path, buf, sizeof(buf)) != 2 || strcmp(buf, group->off ? "0\n" : "1\n"))
 		fuzz_fail("cgroup.pressure: \"%s\"", buf);
 	for (int r = 0; r < NR_FUZZ_RESOURCES; r++) {
 		file_path(group, true, r, path, sizeof(path));
 		if (!access(path, F_OK) == group->off)
-			fuzz_fail("%s is %sthere", path, group->off ? "" : "not ");
+			fuzz_fail("%s %s", path, group->off ? "exists" : "does not exist");
 	}
 	return true;
 }
@@ -910,7 +909,7 @@ static bool op_task(void)
 	load.fn = fns[fuzz_below(ARRAY_SIZE(fns))];
 	holder_begin(&task->holder, load_start(&load));
 	task->group = group;
-	story_add("task %d in %s", task->holder.pid, groups[group].path);
+	oplog_add("task %d in %s", task->holder.pid, groups[group].path);
 	return true;
 }
 
@@ -922,10 +921,10 @@ static bool op_move(void)
 
 	if (!task || !*groups[group].path)
 		return false;
-	story_add("move %d to %s", task->holder.pid, groups[group].path);
+	oplog_add("move %d to %s", task->holder.pid, groups[group].path);
 	snprintf(text, sizeof(text), "%d", task->holder.pid);
 	error = cgroup_try_write(groups[group].path, "cgroup.procs", text);
-	if (error != (groups[group].there ? 0 : ENOENT))
+	if (error != (groups[group].exists ? 0 : ENOENT))
 		fuzz_fail("move: %s", strerror(error));
 	if (!error)
 		task->group = group;
@@ -938,7 +937,7 @@ static bool op_kill(void)
 
 	if (!task)
 		return false;
-	story_add("kill %d", task->holder.pid);
+	oplog_add("kill %d", task->holder.pid);
 	holder_end(&task->holder);
 	return true;
 }
@@ -949,7 +948,7 @@ static bool op_sleep(void)
 
 	if (!fuzz_below(100))
 		ms = 3000;
-	story_add("sleep %llu ms", ms);
+	oplog_add("sleep %llu ms", ms);
 	sleep_for(ms * NSEC_PER_MSEC);
 	return true;
 }
@@ -977,7 +976,7 @@ static const struct op {
 	{ 6, op_sleep },
 };
 
-static void step(void)
+static void run_one(void)
 {
 	unsigned int sum = 0, at;
 
@@ -993,21 +992,12 @@ static void step(void)
 	}
 }
 
-/* A number of the root's cgroup.stat, e.g. "nr_dying_descendants". */
-static int stat_of_root(const char *key)
+static int dying_cgroups(void)
 {
-	char buf[1024], *at;
-	int nr;
-
-	if (read_file(CGROUP_ROOT "/cgroup.stat", buf, sizeof(buf)) < 0)
-		psi_die("cgroup.stat: %s", strerror(errno));
-	at = strstr(buf, key);
-	if (!at || sscanf(at + strlen(key), " %d", &nr) != 1)
-		psi_die("cgroup.stat has no %s", key);
-	return nr;
+	return file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants");
 }
 
-/* In this order: descriptors may outlive everything. */
+/* In this order, as descriptors may outlive groups and tasks. */
 static void end_all(void)
 {
 	while (op_kill())
@@ -1016,11 +1006,11 @@ static void end_all(void)
 		for (int i = TOP + 1; i < NR_GROUPS; i++) {
 			struct group *group = &groups[i];
 
-			if (!group->there || group->depth != depth)
+			if (!group->exists || group->depth != depth)
 				continue;
 			if (rmdir(group->path))
 				fuzz_fail("end: rmdir %s: %s", group->path, strerror(errno));
-			group->there = false;
+			group->exists = false;
 			files_die(i);
 		}
 	}
@@ -1047,22 +1037,22 @@ void fuzz_sequence(unsigned int nr_ops)
 	disk_node = disk.node;
 	call = shared_memory(sizeof(*call));
 	irq_accounted = psi_irq_accounted();
-	dying = stat_of_root("nr_dying_descendants");
+	dying = dying_cgroups();
 	cgroup_moves_are_fast();
-	cgroup_make(FUZZ_TOP);
-	groups[ROOT] = (struct group) { .there = true, .path = CGROUP_ROOT };
-	groups[TOP] = (struct group) { .there = true, .path = FUZZ_TOP };
+	cgroup_create(FUZZ_TOP, "");
+	groups[ROOT] = (struct group) { .exists = true, .path = CGROUP_ROOT };
+	groups[TOP] = (struct group) { .exists = true, .path = FUZZ_TOP };
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0)
 		psi_die("epoll_create1: %s", strerror(errno));
 
 	for (unsigned int i = 0; i < nr_ops; i++)
-		step();
+		run_one();
 
 	end_all();
 	cgroup_remove(FUZZ_TOP);
 	close(epoll_fd);
-	/* No trigger is left when the last step is over: stalls concern nobody. */
+	/* No trigger is left after the last check, so stalls cause no work. */
 	sleep_for(2 * NSEC_PER_SEC);
 	served = monitor_switches();
 	found = find_leak(disk.node);
@@ -1070,12 +1060,12 @@ void fuzz_sequence(unsigned int nr_ops)
 		fuzz_fail("%s", found);
 	served = monitor_switches() - served;
 	if (served)
-		fuzz_fail("a trigger is still served: %llu switches", served);
+		fuzz_fail("a trigger is left: %llu switches of the monitor", served);
 	give_up = now_ns() + 20 * NSEC_PER_SEC;
-	while (stat_of_root("nr_dying_descendants") > dying) {
+	while (dying_cgroups() > dying) {
 		if (now_ns() > give_up)
 			fuzz_fail("cgroups are left: %d, at first %d",
-				  stat_of_root("nr_dying_descendants"), dying);
+				  dying_cgroups(), dying);
 		sleep_for(NSEC_PER_SEC / 10);
 	}
 	slow_disk_remove(&disk);

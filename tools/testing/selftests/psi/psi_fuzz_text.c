@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Texts at random, and what the specification says of them: see psi_fuzz.h
+ * Random texts, and what the specification says about them: see psi_fuzz.h
  *
- * The judge takes a text apart from its ends: one NUL and one newline may end it; what is
- * left are three fields with blanks between them and nothing around them.
+ * The judge takes a text apart from its ends. The first NUL ends it, and blanks
+ * and newlines may come before that. The rest must be three fields with blanks
+ * between them, and nothing before them.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -11,72 +12,68 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "psi_fuzz.h"
 
 #define PAGE	4096
 
-/* ---- Chance ---- */
+/* ---- Random numbers ---- */
 
-static __u64 chance_state;
+static __u64 random_state;
 
 void fuzz_seed(unsigned int seed)
 {
-	chance_state = 88172645463325252ULL ^ (seed * 0x9e3779b97f4a7c15ULL);
+	random_state = 88172645463325252ULL ^ (seed * 0x9e3779b97f4a7c15ULL);
 	for (int i = 0; i < 10; i++)
 		fuzz_below(2);
 }
 
 __u64 fuzz_below(__u64 limit)
 {
-	chance_state ^= chance_state << 13;
-	chance_state ^= chance_state >> 7;
-	chance_state ^= chance_state << 17;
-	return (chance_state >> 11) % limit;
+	return (random_u64(&random_state) >> 11) % limit;
 }
 
-/* ---- The story ---- */
+/* ---- The log ---- */
 
 #define LINES		20
 #define LINE_SIZE	200
 
-struct story {
+struct oplog {
 	unsigned int nr;
 	char line[LINES][LINE_SIZE];
 };
 
-static struct story *story;
+static struct oplog *oplog;
 
-void story_begin(void)
+void oplog_begin(void)
 {
-	if (!story)
-		story = shared_memory(sizeof(*story));
-	story->nr = 0;
+	if (!oplog)
+		oplog = shared_memory(sizeof(*oplog));
+	oplog->nr = 0;
 }
 
-void story_add(const char *fmt, ...)
+void oplog_add(const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(story->line[story->nr % LINES], LINE_SIZE, fmt, args);
+	vsnprintf(oplog->line[oplog->nr % LINES], LINE_SIZE, fmt, args);
 	va_end(args);
-	story->nr++;
+	oplog->nr++;
 }
 
-unsigned int story_length(void)
+unsigned int oplog_length(void)
 {
-	return story->nr;
+	return oplog->nr;
 }
 
-void story_tell(void)
+void oplog_print(void)
 {
-	unsigned int i = story->nr > LINES ? story->nr - LINES : 0;
+	unsigned int i = oplog->nr > LINES ? oplog->nr - LINES : 0;
 
-	for (; i < story->nr; i++)
-		ksft_print_msg("%u: %s\n", i + 1, story->line[i % LINES]);
+	for (; i < oplog->nr; i++)
+		ksft_print_msg("%u: %s\n", i + 1, oplog->line[i % LINES]);
 }
 
 void fuzz_fail(const char *fmt, ...)
@@ -87,11 +84,11 @@ void fuzz_fail(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	ksft_print_msg("after %u operations: %s\n", story->nr, text);
+	ksft_print_msg("after %u operations: %s\n", oplog->nr, text);
 	_exit(KSFT_FAIL);
 }
 
-/* ---- A grammar that is a bit wider than it should be ---- */
+/* ---- A grammar that is a little too wide ---- */
 
 static void add_bytes(struct fuzz_text *text, const char *bytes, size_t len)
 {
@@ -156,7 +153,7 @@ static __u64 window_value(void)
 	return fuzz_below(2) ? (1 + fuzz_below(5)) * 2000000 : 400000 + fuzz_below(10000000);
 }
 
-/* The same number past what 32 or 64 bits hold, in another base, or with something at it. */
+/* A number: plain, past 32 or 64 bits, in another base, or with extra bytes. */
 static void add_number(struct fuzz_text *text, __u64 value)
 {
 	static const char * const formats[] = {
@@ -174,7 +171,7 @@ static void add_number(struct fuzz_text *text, __u64 value)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)value);
 		break;
 	case 2:
-		/* 2^64 and this */
+		/* 2^64 + @value */
 		snprintf(number, sizeof(number), "1844674407%llu",
 			 3709551616ULL + (unsigned long long)value);
 		break;
@@ -199,6 +196,8 @@ static void add_end(struct fuzz_text *text)
 		add_bytes(text, "", 1);
 	if (!fuzz_below(30))
 		add_bytes(text, "", 1);
+	if (!fuzz_below(30))
+		add_bytes(text, "\0 5\n", 4);
 }
 
 static void add_trigger(struct fuzz_text *text)
@@ -229,7 +228,9 @@ static char random_byte(void)
 	return fuzz_below(4) ? bytes[fuzz_below(sizeof(bytes))] : (char)fuzz_below(256);
 }
 
-/* Blanks in place of one, up to about the end of a page: the text means what it meant. */
+/*
+ * Replaces a blank by many, up to about the end of a page. The meaning stays.
+ */
 static void stretch(struct fuzz_text *text)
 {
 	static char blanks[TEXT_MAX];
@@ -342,7 +343,7 @@ static bool is_blank(char byte)
 	return byte == ' ' || byte == '\t';
 }
 
-/* Decimal digits and nothing else, of a number that 32 bits hold. */
+/* Accepts decimal digits only, and a number below 2^32. */
 static bool number_of(const char *digits, size_t len, __u64 *value)
 {
 	char copy[16] = "";
@@ -369,11 +370,10 @@ bool text_means(const char *bytes, size_t len, struct meaning *meaning)
 	size_t length[3];
 	int nr = 0;
 
-	if (len && bytes[len - 1] == '\0')
+	len = strnlen(bytes, len);
+	while (len && (is_blank(bytes[len - 1]) || bytes[len - 1] == '\n'))
 		len--;
-	if (len && bytes[len - 1] == '\n')
-		len--;
-	if (!len || is_blank(bytes[0]) || is_blank(bytes[len - 1]))
+	if (!len || is_blank(bytes[0]))
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		if (is_blank(bytes[i]))
@@ -397,9 +397,9 @@ bool text_means(const char *bytes, size_t len, struct meaning *meaning)
 	       meaning->window >= 500000 && meaning->window <= 10000000;
 }
 
-/* ---- Who may write what ---- */
+/* ---- What a write may return ---- */
 
-/* What the file itself says, when it gets to see the text. */
+/* The answer of PSI, once the write gets that far. */
 static unsigned int file_expected(const struct target *target, const char *bytes, size_t len)
 {
 	static int accounted = -1;
@@ -425,7 +425,7 @@ unsigned int write_expected(const struct target *target, const char *bytes, size
 {
 	if (!target->writable)
 		return WRITE_EBADF;
-	/* All files of cgroups: texts are refused that are longer than a page. */
+	/* Kernfs refuses texts longer than a page. */
 	if (len > PAGE)
 		return target->cgroup ? WRITE_E2BIG : WRITE_EINVAL;
 	if (mapped < len)
@@ -460,19 +460,4 @@ unsigned int write_result(ssize_t ret, int error, size_t len)
 		return WRITE_EOPNOTSUPP;
 	}
 	return WRITE_OTHER;
-}
-
-void be_privileged(bool privileged)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, data))
-		psi_die("capget: %s", strerror(errno));
-	if (privileged)
-		data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective |= CAP_TO_MASK(CAP_SYS_RESOURCE);
-	else
-		data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
-	if (syscall(SYS_capset, &header, data))
-		psi_die("capset: %s", strerror(errno));
 }

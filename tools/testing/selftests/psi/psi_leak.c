@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Nothing leaked: see psi_leak.h. */
-#include <errno.h>
+/* No count was left wrong: see psi_leak.h. */
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "psi_cgroup.h"
 #include "psi_leak.h"
 
+/* A sampling window of 2 s, and time to fold it. */
 #define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
 #define STANDSTILL	(800 * NSEC_PER_MSEC)
 #define PROBE		NSEC_PER_SEC
 #define MAX_FILES	256
 #define DEPTH		6
 
+/* The text that a check returned last. */
 static char leak[512];
 
 /* ---- All files of all cgroups but the root, which is the system ---- */
@@ -42,7 +40,7 @@ static void add_file(struct files *files, const char *path)
 	psi_read(path, &file->psi);
 }
 
-/* Not cgroup.pressure, which is a switch; irq.pressure where there is something to read. */
+/* The patterns leave out cgroup.pressure, and irq.pressure if it has no text. */
 static void read_cgroups(struct files *files)
 {
 	const char *names = psi_irq_accounted() ? "*/[cim][pero]*.pressure" :
@@ -72,7 +70,7 @@ const char *find_excess_in(const char *path, const struct psi *psi)
 	__u64 elapsed = now_ns() / NSEC_PER_USEC;
 	const struct psi_line *some = psi->some.present ? &psi->some : &psi->full;
 
-	/* Each is rounded down. */
+	/* Each total is rounded down on its own. */
 	if (some->total <= elapsed && psi->full.total <= some->total + 1)
 		return NULL;
 	snprintf(leak, sizeof(leak), "%s: full %llu us, some %llu us, in %llu us", path,
@@ -97,43 +95,13 @@ const char *find_excess(void)
 
 /* ---- Triggers ---- */
 
-#define WATCH	"psi_watch"
-
-/* How often the threads that serve triggers have gone to sleep so far. */
-static __u64 watch_switches(void)
-{
-	unsigned long long voluntary;
-	char path[64], buf[4096];
-	__u64 sum = 0;
-	glob_t found;
-	char *at;
-
-	if (glob("/proc/[0-9]*/comm", 0, NULL, &found))
-		psi_die("/proc: no tasks");
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		pid_t pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
-
-		if (read_file(found.gl_pathv[i], buf, sizeof(buf)) < 0 ||
-		    strncmp(buf, WATCH, strlen(WATCH)) || getpgid(pid))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-		if (read_file(path, buf, sizeof(buf)) < 0)
-			psi_die("%s: %s", path, strerror(errno));
-		at = strstr(buf, "\nvoluntary_ctxt_switches:");
-		if (!at || sscanf(at, "\nvoluntary_ctxt_switches: %llu", &voluntary) != 1)
-			psi_die("%s: cannot parse it", path);
-		sum += voluntary;
-	}
-	globfree(&found);
-	return sum;
-}
-
 static const char *judge_trigger(__u64 switches)
 {
 	if (!switches)
 		return NULL;
 	snprintf(leak, sizeof(leak),
-		 "the threads that serve triggers woke up %llu times, for none", switches);
+		 "no trigger is left, but the threads that serve triggers woke up %llu times",
+		 switches);
 	return leak;
 }
 
@@ -142,12 +110,12 @@ const char *find_trigger(void)
 	__u64 before;
 
 	sleep_for(PROBE);
-	before = watch_switches();
+	before = monitor_switches();
 	sleep_for(PROBE);
-	return judge_trigger(watch_switches() - before);
+	return judge_trigger(monitor_switches() - before);
 }
 
-/* ---- Counts above the truth ---- */
+/* ---- Counts that are too high ---- */
 
 static bool stands_still(const struct file *before)
 {
@@ -156,46 +124,46 @@ static bool stands_still(const struct file *before)
 	psi_read(before->path, &psi);
 	if (psi.some.total == before->psi.some.total && psi.full.total == before->psi.full.total)
 		return true;
-	snprintf(leak, sizeof(leak),
-		 "%s: no task is there, and some grew by %llu us, full by %llu us", before->path,
-		 psi.some.total - before->psi.some.total,
+	snprintf(leak, sizeof(leak), "%s has no task, but some grew by %llu us, full by %llu us",
+		 before->path, psi.some.total - before->psi.some.total,
 		 psi.full.total - before->psi.full.total);
 	return false;
 }
 
 /*
- * A leak grows by the whole time, not by some of it. What an idle machine's kernel threads
- * wait for a CPU is up to 2 % after a storm, in virtual machines that wait for each other;
- * 10 % is allowed for them. They are in the root; in the other cgroups there is nobody.
+ * A leak makes a total grow by the whole time. On an idle machine kernel
+ * threads wait for a CPU: up to 2 % of the time after a storm, in virtual
+ * machines that compete for CPUs. The check allows them 10 %, in the root;
+ * other cgroups have no task that could wait.
  *
- * The window in which the storm ended has to end first: what its stalls amount to depends
- * on the weights of the CPUs, and those still change with the least activity.
+ * The sampling window in which the storm ended must end first. The stalls in
+ * it are weighted by how busy each CPU is, and that changes until its end.
  */
 static const char *find_growth(void)
 {
 	static struct files files;
-	struct quiet q;
+	struct idle_growth g;
 
 	sleep_for(WINDOW);
 	read_cgroups(&files);
-	quiet_measure(&q, STANDSTILL);
+	idle_growth_measure(&g, STANDSTILL);
 	for (int i = 0; i < files.nr; i++)
 		if (!stands_still(&files.file[i]))
 			return leak;
-	if (!q.io && !q.memory && q.cpu < STANDSTILL / 10)
+	if (!g.io && !g.memory && g.cpu < STANDSTILL / 10)
 		return NULL;
 	snprintf(leak, sizeof(leak),
 		 "idle for 0.8 s: cpu grew by %.6f s (run queues waited %.6f s), io by %.6f s, memory by %.6f s",
-		 q.cpu / 1e9, q.cpu_wait / 1e9, q.io / 1e9, q.memory / 1e9);
+		 g.cpu / 1e9, g.cpu_wait / 1e9, g.io / 1e9, g.memory / 1e9);
 	return leak;
 }
 
-/* ---- Counts below the truth ---- */
+/* ---- Counts that are too low ---- */
 
 /*
- * All CPUs at once: they weigh the same, so one on which the load is not seen takes
- * its share of the result away; of four, that is 25 %. 10 % are allowed for start and end of
- * the measurement, which takes its time on a busy machine.
+ * The load runs on all CPUs. They weigh the same, so a CPU whose load is not
+ * counted takes its share from the result: 25 % with four CPUs. 10 % are
+ * allowed, for the begin and end of the measurement on a busy machine.
  */
 static bool judge(const char *cgroup, const char *what, __u64 oracle, __u64 some)
 {
@@ -208,30 +176,29 @@ static bool judge(const char *cgroup, const char *what, __u64 oracle, __u64 some
 	return false;
 }
 
-/* The spinners are of the idle class, so that the reader hardly waits for them. */
+/* The spinners are SCHED_IDLE, so that the readers hardly wait for them. */
 void probe_start(struct probe *probe, const char *cgroup, const char *disk)
 {
 	struct load load = { .policy = SCHED_IDLE, .cgroup = cgroup, .fn = spin };
 
-	/* Else the time of interrupts that hit a reader would pass for its sleep. */
+	/* Without it, interrupts that hit a reader would look like its sleep. */
 	task_delays_on();
 	probe->cgroup = cgroup;
 	probe->disk = disk;
 	probe->cpus = cpus_possible();
-	probe->says = shared_memory(sizeof(*probe->says) * MAX_CPUS);
+	probe->result = shared_memory(sizeof(*probe->result) * MAX_CPUS);
 	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++)
 		for (int i = 0; i < 2; i++)
 			probe->spinner[load.cpu][i] = load_start(&load);
-	/* In the window in which the load begins, CPUs weigh what they were busy with before. */
+	/* In this window, CPUs also weigh what kept them busy before. */
 	sleep_for(WINDOW);
 }
 
 void probe_stop(struct probe *probe)
 {
 	for (int cpu = 0; cpu < probe->cpus; cpu++)
-		for (int i = 0; i < 2; i++)
-			load_stop(probe->spinner[cpu][i]);
-	munmap(probe->says, sizeof(*probe->says) * MAX_CPUS);
+		spin_pair_stop(probe->spinner[cpu]);
+	munmap(probe->result, sizeof(*probe->result) * MAX_CPUS);
 }
 
 __u64 probe_read(struct probe *probe, __u64 ns)
@@ -240,8 +207,8 @@ __u64 probe_read(struct probe *probe, __u64 ns)
 	__u64 asleep = 0, end = now_ns() + ns;
 
 	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++) {
-		load.arg = &probe->says[load.cpu];
-		probe->says[load.cpu] = (struct reader){
+		load.arg = &probe->result[load.cpu];
+		probe->result[load.cpu] = (struct reader){
 			.node = probe->disk,
 			.flags = O_DIRECT,
 			.end = end,
@@ -250,7 +217,7 @@ __u64 probe_read(struct probe *probe, __u64 ns)
 	}
 	for (int cpu = 0; cpu < probe->cpus; cpu++) {
 		load_wait(probe->reader[cpu]);
-		asleep += probe->says[cpu].asleep;
+		asleep += probe->result[cpu].asleep;
 	}
 	return asleep / probe->cpus;
 }
@@ -270,12 +237,12 @@ void probe_catch_up(struct probe *probe, const char *const *path, int nr)
 			tries++;
 		} while ((!p.some[RES_CPU] || !p.some[RES_IO]) && now_ns() < end);
 		if (tries > 1)
-			ksft_print_msg("%s: total stood still until it was caught up with\n",
+			ksft_print_msg("%s: the total stood still until stall caught up with it\n",
 				       path[i] ?: "system");
 	}
 }
 
-/* The cgroup and all above it; the last one is NULL, the system. */
+/* Fills @path with the cgroup and all above it, and NULL for the system. */
 static int ancestry(const char *cgroup, const char **path)
 {
 	char *up = cgroup ? strdup(cgroup) : NULL;
@@ -302,7 +269,7 @@ static const char *find_blindness(const char *cgroup, const char *disk)
 
 	probe_start(&probe, cgroup, disk);
 	probe_catch_up(&probe, path, levels);
-	switches = watch_switches();
+	switches = monitor_switches();
 	for (int i = 0; i < levels; i++) {
 		elapsed[i] = now_ns();
 		pressure_read(path[i], &p[i]);
@@ -312,7 +279,7 @@ static const char *find_blindness(const char *cgroup, const char *disk)
 		elapsed[i] = now_ns() - elapsed[i];
 		p[i] = pressure_since(path[i], &p[i]);
 	}
-	switches = watch_switches() - switches;
+	switches = monitor_switches() - switches;
 	probe_stop(&probe);
 	for (int i = 0; i < levels && right; i++)
 		right = judge(path[i], "two spinners", elapsed[i], p[i].some[RES_CPU]) &&

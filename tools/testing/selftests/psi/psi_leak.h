@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Nothing leaked: what every storm must leave behind
+ * No count was left wrong: the checks after every storm
  *
- * PSI counts the tasks in each state, per CPU. An event that is lost or taken twice leaves
- * a count wrong for good, and a wrong count shows in one of two ways:
+ * PSI counts the tasks in each state, per CPU. An event that PSI loses, or
+ * counts twice, leaves a count wrong for good. A wrong count shows in one of
+ * two ways:
  *
- *  - above the truth: a machine on which only this test sleeps has pressure, and the
- *    total grows by the whole time;
- *  - below the truth: the next load with a known answer is not seen on that CPU.
+ *  - It is too high: the total grows by the whole time on a machine on which
+ *    only the test sleeps.
+ *  - It is too low: the next load with a known answer is missing on that CPU.
  *
- * So first nothing may grow while the machine is idle, of the system and of every cgroup
- * there is. Then every CPU gets two spinners, which are 100 % cpu some, and a reader of a
- * disk, which is io some as long as it sleeps. While those stall the kernel's threads that
- * serve triggers would wake up if there were any left. And no total may be more than the
- * time that the machine is up.
+ * So the checks first let the machine idle: no total may grow, of the system
+ * or of any cgroup. Then each CPU gets two spinners (100 % cpu some) and a
+ * reader of a disk (io some while it sleeps). During those stalls no thread
+ * that serves triggers may wake up, as no trigger is left. No total may exceed
+ * the time since boot.
  *
- * All of these return NULL, or what is wrong.
+ * Each check returns NULL, or a text that says what is wrong.
  */
 #ifndef PSI_LEAK_H
 #define PSI_LEAK_H
@@ -25,13 +26,13 @@
 #define MAX_CPUS	64
 
 /**
- * struct probe - a load with a known answer: on every CPU two spinners, and a reader
- * @cgroup: where all of them are, %NULL for the cgroup of the test
- * @disk: what the readers read
- * @cpus: how many CPUs there are
+ * struct probe - a load with a known answer: on each CPU two spinners, a reader
+ * @cgroup: of all its tasks; %NULL for the cgroup of the test
+ * @disk: that the readers read
+ * @cpus: number of CPUs
  * @spinner: by CPU
  * @reader: by CPU
- * @says: by CPU, what the reader says
+ * @result: by CPU, what its reader measured
  */
 struct probe {
 	const char *cgroup;
@@ -39,31 +40,40 @@ struct probe {
 	int cpus;
 	pid_t spinner[MAX_CPUS][2];
 	pid_t reader[MAX_CPUS];
-	struct reader *says;
+	struct reader *result;
 };
 
-/* The spinners spin from here on. */
+/* Starts the spinners, and lets the sampling window end in which they began. */
 void probe_start(struct probe *probe, const char *cgroup, const char *disk);
 void probe_stop(struct probe *probe);
-/* Lets the readers read for @ns; returns what one of them slept, on average. */
+/* The readers read for @ns. Returns the mean of their sleep, in ns. */
 __u64 probe_read(struct probe *probe, __u64 ns);
 /*
- * What a reader saw of a window while it was open may be more than there was in the end.
- * Totals never go backwards: they stand still until that much has come. Lets the readers read
- * until the totals of these cgroups grow, for up to two windows: more cannot be missing.
+ * Lets the readers read until the totals of @nr cgroups grow, for two windows
+ * at most. A total that was read in an open window may exceed the stall of
+ * that window. Totals never go backwards, so such a total stands still until
+ * the stall has caught up, which takes no longer than that.
  */
 void probe_catch_up(struct probe *probe, const char *const *path, int nr);
 
-/* Everything; the load is in the cgroup, or in that of the test when it is NULL. */
+/* Runs all checks; the load is in @cgroup, or where the test is if NULL. */
 const char *find_leak_in(const char *cgroup, const char *disk);
 const char *find_leak(const char *disk);
 
-/* A file with full > some, or some > the time, of the system or of any cgroup. */
+#define EXPECT_NO_LEAK(found) do {					\
+	const char *__found = (found);					\
+									\
+	EXPECT_EQ(NULL, __found) {					\
+		TH_LOG("%s", __found);					\
+	}								\
+} while (0)
+
+/* A file, of the system or a cgroup, with full > some or some > uptime. */
 const char *find_excess(void);
-/* The same of one file that was read, the name of which is @path. */
+/* The same for one file that was read from @path. */
 const char *find_excess_in(const char *path, const struct psi *psi);
 
-/* A trigger that is left on a resource on which somebody stalls all the time. */
+/* A trigger that is left, while some task stalls on its resource. */
 const char *find_trigger(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Storms: everything that can happen to a task, as often as possible
+ * Storms: operations on tasks, each of them as often as possible
  *
- * A storm starts tasks, does one kind of thing to them until its time is over, and
- * leaves nothing behind. It has no result of its own: what counts is the state of
- * the accounting afterwards.
+ * A storm starts tasks, repeats one kind of operation on them until its time
+ * is over, and ends them. It has no verdict of its own: the test checks the
+ * accounting afterwards, with psi_leak.h.
  */
 #ifndef PSI_STORM_H
 #define PSI_STORM_H
@@ -12,18 +12,23 @@
 #include "psi_util.h"
 
 /*
- * How many things were done to tasks since storm_events_begin(), by this process and by
- * those that it started since.
+ * Sets up a test of storms: all CPUs, a real-time priority before the tasks, a
+ * disk with a latency of 5 ms, and the count of operations.
  */
-void storm_events_begin(void);
+void storm_set_up(struct slow_disk *disk, const char *name);
+
+/*
+ * Operations since storm_set_up(), of this process and of the processes that
+ * it started later.
+ */
 unsigned long storm_events(void);
 
 /**
  * struct storm - how long a storm lasts, and what it may use
- * @time: from when its tasks are there, which may take a while where CPUs are scarce
- * @end: when it ends: 0 until its tasks are there
- * @disk: a device that takes some milliseconds, for tasks asleep in iowait
- * @top: its cgroups are below this one, or below the root when it is NULL
+ * @time: from when its tasks exist, which takes a while if CPUs are scarce
+ * @end: 0 until its tasks exist
+ * @disk: a device that takes some milliseconds, for sleep in iowait
+ * @top: parent of its cgroups; NULL for the root
  */
 struct storm {
 	__u64 time;
@@ -56,41 +61,42 @@ void storm_oom(struct storm *storm);
 void storm_hotplug(struct storm *storm);
 
 /*
- * Companions: these play with the pressure files of all cgroups that a storm has, and end
- * badly when they see what must not be.
+ * These use the pressure files of all cgroups of the storms beside them, and
+ * end the test when they see a wrong value.
  */
 void storm_readers(struct storm *storm);
 void storm_toggles(struct storm *storm);
 void storm_triggers(struct storm *storm);
 
 /*
- * Lets tasks move while CPUs come and go on PREEMPT_RT too. A task that 6.12 is to move to a CPU
- * that is coming or going may stay where it must not be. With PREEMPT_RT that ends in a warning
- * of affine_move_task(), without PSI as well, once it is preempted under a lock. So there, and
- * only there, moves and changes of CPUs wait for each other.
+ * Lets moves of tasks overlap with CPUs that come and go on PREEMPT_RT, too.
+ * Without PSI as well, 6.12 may leave a task on a CPU that it is not allowed
+ * to use when that CPU comes or goes during the move. With PREEMPT_RT, such a
+ * task makes affine_move_task() warn once it is preempted under a lock. So on
+ * PREEMPT_RT, and only there, moves and CPU changes exclude each other.
  */
 void storm_moves_overlap(void);
 
-/* A process that is this storm; whoever plays with tasks is SCHED_FIFO and comes before them. */
+/* A process that runs this storm; SCHED_FIFO puts it before its tasks. */
 pid_t storm_start(void (*fn)(struct storm *storm), const struct storm *storm, int policy);
 
-/* Some of all the storms at a time, chosen by chance; and others after a while. */
+/* Runs some of all storms at a time, chosen at random, then others. */
 void storm_chaos(struct storm *storm);
 
-/* A task that reads from the device for ever, asleep in iowait most of the time. */
+/* A task that reads a device for ever, asleep in iowait most of the time. */
 pid_t storm_reader(const char *disk);
 
-/* A task in a cgroup that does one of all those things, by chance. */
+/* A task in a cgroup that does one of those things, chosen at random. */
 pid_t storm_task(const char *cgroup, const char *disk);
-/* A number below @limit: the same in every run, another one in every task. */
+/* A number below @limit: the same in every run, different in each task. */
 unsigned int storm_chance(unsigned int limit);
 
 /*
- * Reads one descriptor again and again, until its cgroup is gone, or some times. It ends badly
- * if a total goes backwards, or is more than can be.
+ * Reads one descriptor several times, or until its cgroup is gone. A total
+ * that goes backwards, or exceeds the time since boot, ends the test.
  */
 void storm_read_file(const char *path);
-/* What happens all the time to files of cgroups and to tasks: they are gone. */
+/* Errors that mean that a cgroup or a task is gone, as storms remove them. */
 bool storm_is_gone(int error);
 
 #endif

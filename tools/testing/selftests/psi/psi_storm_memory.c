@@ -1,37 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Storms of tasks that want more memory than their cgroup lets them have. See psi_storm.h.
+ * Storms of tasks that want more memory than their cgroup allows: see psi_storm.h
  *
- * None is over before it was one: before somebody was held back, swapped in or killed.
+ * Each goes on until it had an effect: the kernel throttled a task, swapped a
+ * page in, or killed a task.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/swap.h>
 #include <sys/wait.h>
 
-#include "psi_cgroup.h"
 #include "psi_crew.h"
 
 #define SWAP_MB		64
 
-/* Each of the crew wants that much. */
+/* Memory that each task wants. */
 #define APPETITE	(2UL << 20)
 
 /*
- * Its memory is charged to the cgroup it is in by then: now and then it gives all of it
- * back, and takes it again.
+ * The kernel charges pages to the cgroup in which they are touched. So the
+ * task now and then frees all its memory, and takes it again where it is then.
  */
 static void eat_forever(void *arg)
 {
-	char *mem = mmap(NULL, APPETITE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+	char *mem = private_memory(APPETITE);
 
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
 	for (;;) {
 		for (size_t pos = 0; pos < APPETITE; pos += BLOCK) {
 			mem[pos]++;
@@ -45,8 +41,8 @@ static void eat_forever(void *arg)
 static const struct load eater = { .cpu = -1, .fn = eat_forever };
 
 /*
- * It is born outside: what a task that starts needs itself is not to be had inside. Nobody
- * waits for it in there either.
+ * The task starts outside of the group: inside, it would not get the memory
+ * for its own start, and load_start() would wait for it.
  */
 static pid_t eater_start(const char *group)
 {
@@ -56,7 +52,7 @@ static pid_t eater_start(const char *group)
 	return pid;
 }
 
-/* Those who died, by whatever hand, make room for others. */
+/* Starts a task for each one that has died. */
 static void replace_dead(struct crew *crew, const char * const groups[2])
 {
 	for (int i = 0; i < CREW; i++) {
@@ -70,10 +66,10 @@ static void replace_dead(struct crew *crew, const char * const groups[2])
 }
 
 /*
- * One of them is moved to another CPU or cgroup, or killed. It may take its time to die, but
- * nobody waits for that.
+ * Moves a random task to another CPU or cgroup, or kills it. Its death may take
+ * a while: replace_dead() reaps it later.
  */
-static void trouble(struct crew *crew, const char * const groups[2])
+static void disturb(struct crew *crew, const char * const groups[2])
 {
 	pid_t pid;
 
@@ -91,43 +87,31 @@ static void trouble(struct crew *crew, const char * const groups[2])
 	}
 }
 
-/* What the file memory.events of both says about @what. */
+/* Sum of one event in memory.events of both groups. */
 static unsigned long memory_events(const char * const groups[2], const char *what)
 {
-	char name[256], buf[512], line[32];
 	unsigned long sum = 0;
+	char name[256], key[32];
 
-	snprintf(line, sizeof(line), "\n%s ", what);
+	snprintf(key, sizeof(key), "\n%s ", what);
 	for (int i = 0; i < 2; i++) {
-		const char *at;
-
 		snprintf(name, sizeof(name), "%s/memory.events", groups[i]);
-		if (read_file(name, buf, sizeof(buf)) < 0)
-			psi_die("%s: %s", name, strerror(errno));
-		at = strstr(buf, line);
-		if (!at)
-			psi_die("%s has no %s", name, what);
-		sum += atol(at + strlen(line));
+		sum += file_number(name, key);
 	}
 	return sum;
 }
 
-static void say_events(const char * const groups[2], const char *what)
+static void print_events(const char * const groups[2], const char *what)
 {
 	ksft_print_msg("memory.events: %s %lu\n", what, memory_events(groups, what));
 }
 
 #define SWAP_NAME	"psi_swap"
 
-/* How many reads there have been of the device that is swapped on. */
+/* Number of reads from the swap device so far. */
 static unsigned long swap_ins(void)
 {
-	static const char path[] = "/sys/block/" SWAP_NAME "/stat";
-	char buf[256];
-
-	if (read_file(path, buf, sizeof(buf)) < 0)
-		psi_die("%s: %s", path, strerror(errno));
-	return atol(buf);
+	return file_number("/sys/block/" SWAP_NAME "/stat", "");
 }
 
 static void crew_start_in(struct crew *crew, const char *group)
@@ -142,7 +126,7 @@ static void set_both(const char * const groups[2], const char *file, const char 
 	cgroup_write(groups[1], file, text);
 }
 
-/* Reclaim, swap-out and swap-in, with a limit that changes below them. */
+/* Reclaim, swap-out and swap-in while the limit changes. */
 void storm_swap(struct storm *storm)
 {
 	static const char * const high[] = { "1048576", "3145728", "max" };
@@ -158,7 +142,7 @@ void storm_swap(struct storm *storm)
 	set_both(groups, "memory.max", "4194304");
 	crew_start_in(&crew, groups[0]);
 	while (!storm_over(storm) || swap_ins() == reads) {
-		trouble(&crew, groups);
+		disturb(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(3) * STEP);
@@ -171,7 +155,10 @@ void storm_swap(struct storm *storm)
 	slow_disk_remove(&swap);
 }
 
-/* Without swap there is nothing to reclaim: they are held back, asleep in a memory stall. */
+/*
+ * Without swap there is nothing to reclaim, so memory.high puts the tasks to
+ * sleep, which is a memory stall.
+ */
 void storm_high(struct storm *storm)
 {
 	static const char * const high[] = { "1048576", "4194304", "max" };
@@ -183,36 +170,36 @@ void storm_high(struct storm *storm)
 	set_both(groups, "memory.high", high[0]);
 	crew_start_in(&crew, groups[0]);
 	while (!storm_over(storm) || !memory_events(groups, "high")) {
-		trouble(&crew, groups);
+		disturb(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.high", high[storm_chance(3)]);
 		sleep_for(storm_chance(3) * STEP);
 	}
 	crew_stop(&crew);
-	say_events(groups, "high");
+	print_events(groups, "high");
 	groups_remove(groups, 2);
 }
 
-/* Killed in the middle of reclaim, one by one or the whole cgroup at once. */
+/* The OOM killer takes tasks during reclaim, one by one or a cgroup at once. */
 void storm_oom(struct storm *storm)
 {
 	const char *groups[2];
 	struct crew crew;
 
-	/* Each death is a page of text as it is. */
+	/* A list of tasks for each kill would fill the log. */
 	write_file("/proc/sys/vm/oom_dump_tasks", "0");
 	groups_make(storm, "oom", "+memory", groups, 2);
 	set_both(groups, "memory.swap.max", "0");
 	set_both(groups, "memory.max", "4194304");
 	crew_start_in(&crew, groups[0]);
 	while (!storm_over(storm) || !memory_events(groups, "oom_kill")) {
-		trouble(&crew, groups);
+		disturb(&crew, groups);
 		if (!storm_chance(8))
 			cgroup_write(groups[storm_chance(2)], "memory.oom.group",
 				     storm_chance(2) ? "1" : "0");
 		sleep_for(storm_chance(3) * STEP);
 	}
 	crew_stop(&crew);
-	say_events(groups, "oom_kill");
+	print_events(groups, "oom_kill");
 	groups_remove(groups, 2);
 }

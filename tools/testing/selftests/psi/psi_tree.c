@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A tree of cgroups, and what each of them must have: see psi_tree.h. */
-#include <stdio.h>
+/* A tree of cgroups, a timetable, and checks: see psi_tree.h. */
 #include <sys/wait.h>
 
 #include "psi_tree.h"
@@ -20,17 +19,17 @@ const char * const tree_path[NR_GROUPS] = {
 
 void tree_make(void)
 {
-	/* A timetable cannot wait for kernel threads. */
+	/* A timetable has no time for a grace period. */
 	cgroup_moves_are_fast();
 	for (int i = 0; i < NR_MADE; i++)
-		cgroup_make(tree_path[i]);
-	cgroup_make(STRANGER);
+		cgroup_create(tree_path[i], "");
+	cgroup_create(STRANGER, "");
 }
 
 void tree_remove(void)
 {
-	cgroup_tree_remove(tree_path[TOP]);
-	cgroup_tree_remove(STRANGER);
+	cgroup_remove(tree_path[TOP]);
+	cgroup_remove(STRANGER);
 	while (wait(NULL) > 0)
 		;
 }
@@ -85,7 +84,7 @@ void view_end(struct view *view)
 void timetable_set_up(struct timetable *t)
 {
 	cpus_use(1);
-	rt_free_begin(&t->rt);
+	rt_limits_lift(&t->limits);
 	task_delays_on();
 	set_policy(0, SCHED_FIFO, 50);
 	tree_make();
@@ -97,7 +96,7 @@ void timetable_tear_down(struct timetable *t)
 	tree_remove();
 	if (t->disk.node[0])
 		slow_disk_remove(&t->disk);
-	rt_free_end(&t->rt);
+	rt_limits_restore(&t->limits);
 	cpus_use(cpus_possible());
 }
 
@@ -121,16 +120,16 @@ void timetable_end(struct timetable *t, __u64 end)
 	view_end(&t->view);
 }
 
-struct held_back *hold_back(const struct timetable *t, enum group g, pid_t *pid)
+struct throttled *start_throttled(const struct timetable *t, enum group g, pid_t *pid)
 {
-	struct held_back *held = shared_memory(sizeof(*held));
+	struct throttled *task = shared_memory(sizeof(*task));
 
 	tree_controllers("+memory");
 	cgroup_write(tree_path[g], "memory.high", "4194304");
-	held->size = 8 << 20;
-	held->begin = t->begin;
-	*pid = load_in(g, take_memory, held);
-	return held;
+	task->size = 8 << 20;
+	task->begin = t->begin;
+	*pid = load_in(g, take_memory, task);
+	return task;
 }
 
 /* ---- Checks ---- */
@@ -182,7 +181,7 @@ bool union_is(const struct view *view, enum group g, double waits, __u64 others)
 	return value_is("full", g, RES_CPU, 0, others + RUN_SLACK, p->full[RES_CPU]) && right;
 }
 
-bool held_back_is(const struct view *view, enum group g, __u64 elapsed, __u64 awake)
+bool throttled_is(const struct view *view, enum group g, __u64 elapsed, __u64 awake)
 {
 	const struct pressure *p = &view->p[g];
 	double least = elapsed - awake - SLACK;
@@ -198,7 +197,7 @@ bool root_is_system(const struct view *view)
 	bool right = !system->full[RES_CPU];
 
 	for (int r = 0; r < NR_RESOURCES; r++) {
-		/* While the files are read, kernel threads may wait. */
+		/* Kernel threads may wait between the readings. */
 		double slack = r == RES_CPU ? 10 * MSEC : 0;
 
 		right = stall_is(view, ROOT, r, system->some[r], system->full[r], slack) && right;
@@ -213,7 +212,7 @@ bool tree_is_quiet(void)
 	static struct view view;
 	bool right = true;
 
-	/* The window in which the last stall was has to end. */
+	/* Let the sampling window of the last stall end. */
 	sleep_for(2500 * MSEC);
 	view_begin(&view);
 	sleep_for(2500 * MSEC);

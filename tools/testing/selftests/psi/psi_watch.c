@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wait for pressure, and say when there is some
+ * Wait for pressure, and print it
  *
  *	psi_watch [FILE [TRIGGER [EVENTS]]]
  *	psi_watch /sys/fs/cgroup/web/memory.pressure "full 100000 2000000"
  *
- * Returns 0 after EVENTS events, 1 on an error, 2 when the cgroup is gone or its
- * pressure was switched off. This is the example in Documentation/accounting/psi.rst.
+ * Returns 0 after EVENTS events, 1 on an error, 2 when the cgroup is removed or
+ * its pressure is switched off. Documentation/accounting/psi.rst shows this
+ * example.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 int main(int argc, char **argv)
 {
 	const char *path = argc > 1 ? argv[1] : "/proc/pressure/memory";
-	/* 150 ms of stall within any 2 s; any user may ask for that. */
+	/* 150 ms of stall within 2 s: any user may arm this. */
 	const char *trigger = argc > 2 ? argv[2] : "some 150000 2000000";
 	int left = argc > 3 ? atoi(argv[3]) : -1;
 	struct pollfd pfd = { .events = POLLPRI };
@@ -31,7 +32,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		return 1;
 	}
-	/* Stalls count from here on. With the NUL, as not every kernel can do without. */
+	/* Stalls count from here on. Some kernels need the NUL. */
 	if (write(pfd.fd, trigger, strlen(trigger) + 1) < 0) {
 		fprintf(stderr, "%s: cannot wait for \"%s\": %s\n", path, trigger, strerror(errno));
 		return 1;
@@ -46,12 +47,12 @@ int main(int argc, char **argv)
 			perror("poll");
 			return 1;
 		}
-		/* Comes together with POLLPRI: look for it first. */
+		/* POLLERR comes together with POLLPRI, so check it first. */
 		if (pfd.revents & POLLERR) {
 			printf("%s is gone\n", path);
 			return 2;
 		}
-		/* How bad is it? Reading does not take the trigger away. */
+		/* Reading the file does not disarm the trigger. */
 		len = pread(pfd.fd, text, sizeof(text) - 1, 0);
 		if (len < 0)
 			continue;
@@ -61,6 +62,6 @@ int main(int argc, char **argv)
 		if (left > 0)
 			left--;
 	}
-	/* The last close of the file, here at the exit, removes the trigger. */
+	/* The last close of the file, here by exiting, removes the trigger. */
 	return 0;
 }

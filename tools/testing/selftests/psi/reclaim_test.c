@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory pressure of a machine that is short of memory, without any limit
+ * Memory pressure of a machine that is short of memory, without a limit
  *
- * Invariant: memory "some" is the time in which a task is inside a memory-stall
- * section, and the kernel's own threads that make room are in one while they do. A group
- * has the stalls of its tasks, the system those of all:
+ * Invariant: memory "some" is the time in which a task is inside a memory stall
+ * section. The kernel threads that free memory are in such a section while they
+ * work. A group has the stalls of its tasks, the system those of all tasks:
  *
- *     task        | frees pages | moves pages together |  (nap)
- *     kswapd, kcompactd                                |######| at work
- *     some, group |####################################|
- *     some, system|###########################################|
+ *      task        | frees pages | compacts memory     |  (nap)
+ *      kswapd, kcompactd                               |######| at work
+ *      some, group |###################################|
+ *      some, system|##########################################|
  *
- * The task's own clock counts both of its sections as delays. The threads' time on the CPU
- * is all theirs, as they do nothing else.
+ * The task's own clock counts both of its sections as delays. The threads do
+ * nothing else, so all their time on the CPU is in the section.
  *
- * What would break it: one of these sections is forgotten, or the time of the threads
- * is put on the group for which they make room.
+ * Bugs it would find: a section that is missing; stall of the threads that is
+ * charged to the group whose allocations woke them.
  *
- * Method: a load locks memory until ROOM is left, so that what a task asks for has to be
- * freed first. The task is a real-time one, so that the threads run when it sleeps and at
- * no other time: what they stall and what it stalls do not overlap, but for what it sleeps
- * elsewhere than in its naps. Pages that wait on lists of a CPU are free, but the kernel's
- * watermarks do not know: these lists are kept short. Before anything is read, the threads
- * have come to rest.
+ * Method: a load locks memory until ROOM is left, so the kernel must free
+ * memory for each allocation of the worker. The worker is a real-time task, so
+ * the threads run while it sleeps and at no other time. Their stalls and the
+ * worker's do not overlap, apart from its sleep outside of naps. Pages in the
+ * per-CPU lists are free, but do not count for the watermarks: the test keeps
+ * these lists short. Before each reading the threads have come to rest.
  *
- * Tolerance: 1 % for the task, whose sections bracket the delays; 5 % for the threads,
- * which look whether there is something to do, and fall asleep, outside.
+ * Tolerance: 1 % for the worker, whose sections enclose the delays. 5 % for the
+ * threads, which check for work and fall asleep outside of the section.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -50,17 +49,17 @@
 #define THREAD_TOLERANCE 0.05
 
 /**
- * struct worker - one child in the group, and what it says about itself
- * @node: a device to read from
+ * struct worker - a child in the group, and what it measures
+ * @node: a device to read
  * @naps: it sleeps after each step
  * @some: growth of the group's memory some, in ns
- * @least: its delays for want of memory meanwhile, by its own clock
- * @most: the same, between two readings further out
+ * @least: its memory delays meanwhile, by its own clock
+ * @most: the same, between two readings further apart
  * @begin: when it began
- * @asleep: how long it slept or waited elsewhere than in its naps, but for io
- * @napped: how long it slept in these
+ * @asleep: time that it slept or waited, apart from naps and io
+ * @napped: time in naps
  * @io: growth of the group's io some
- * @clock: where its time went
+ * @clock: growth of its clock
  */
 struct worker {
 	const char *node;
@@ -76,13 +75,13 @@ struct worker {
 };
 
 /**
- * struct machine_clock - what was done to make room
+ * struct machine_clock - the work of the threads that free memory
  * @some: memory some of the system, in ns
  * @group: that of the group
- * @run: what kswapd and kcompactd ran
- * @wait: what they waited for the CPU
- * @irq: interrupt time of the system: theirs is not in their clocks, as these threads
- *	 are older than task_delays_on()
+ * @run: time that kswapd and kcompactd ran
+ * @wait: time that they waited for the CPU
+ * @irq: interrupt time of the system. Their clocks do not have theirs, as these
+ *     threads are older than task_delays_on()
  */
 struct machine_clock {
 	__u64 some;
@@ -128,7 +127,7 @@ static void worker_end(struct worker *w)
 	w->asleep = asleep > 0 ? asleep : 0;
 }
 
-/* Has the threads work. */
+/* Sleeps, so that the threads work. */
 static void nap(struct worker *w)
 {
 	__u64 begin = now_ns();
@@ -139,16 +138,14 @@ static void nap(struct worker *w)
 	w->napped += now_ns() - begin;
 }
 
-/* Reads all of the disk, once: no page is of a working set. */
+/* Reads the whole disk once, so no page becomes part of a working set. */
 static void read_once(void *arg)
 {
 	static char buf[64 << 10];
 	struct worker *w = arg;
 	int fd;
 
-	fd = open(w->node, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		psi_die("%s: %s", w->node, strerror(errno));
+	fd = open_file(w->node, O_RDONLY);
 	worker_begin(w);
 	while (read(fd, buf, sizeof(buf)) > 0)
 		nap(w);
@@ -165,8 +162,8 @@ static char *take(size_t size)
 }
 
 /*
- * Leaves every other page of most of the room free, and asks for blocks of eight: as many
- * as there are at least pages for, if they are moved together.
+ * Frees every other page of most of the room, then asks for blocks of eight
+ * pages: as many as fit if the kernel compacts all of it.
  */
 static void ask_for_blocks(void *arg)
 {
@@ -179,7 +176,7 @@ static void ask_for_blocks(void *arg)
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		psi_die("setrlimit: %s", strerror(errno));
 	mem = take(size);
-	/* Small pages; a kernel that has no others says EINVAL. */
+	/* No huge pages. A kernel without them returns EINVAL. */
 	if (madvise(mem, size, MADV_NOHUGEPAGE) && errno != EINVAL)
 		psi_die("madvise: %s", strerror(errno));
 	for (size_t pos = 0; pos < size; pos += PAGE)
@@ -188,7 +185,7 @@ static void ask_for_blocks(void *arg)
 		if (madvise(mem + pos, PAGE, MADV_DONTNEED))
 			psi_die("madvise: %s", strerror(errno));
 	worker_begin(w);
-	/* An entry for each page takes 40 bytes. */
+	/* An entry for a page takes 40 bytes. */
 	for (size_t i = 0; i < size / 2 / (8 * PAGE); i++) {
 		if (pipe(pipes) || fcntl(pipes[0], F_SETPIPE_SZ, 512 * PAGE) < 0)
 			psi_die("pipe %zu: %s", i, strerror(errno));
@@ -197,32 +194,16 @@ static void ask_for_blocks(void *arg)
 	worker_end(w);
 }
 
-static unsigned long mem_available(void)
-{
-	unsigned long kb = 0;
-	char line[128];
-	FILE *file;
-
-	file = fopen("/proc/meminfo", "re");
-	while (file && !kb && fgets(line, sizeof(line), file))
-		sscanf(line, "MemAvailable: %lu", &kb);
-	if (!kb)
-		psi_die("/proc/meminfo: no MemAvailable");
-	fclose(file);
-	return kb << 10;
-}
-
-/* Says in @arg that it is done, and stays. */
+/* Sets @arg when the memory is locked, and keeps it. */
 static void lock_memory(void *arg)
 {
-	unsigned long available = mem_available();
+	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
 	bool *locked = arg;
 
 	if (available > ROOM && mlock(take(available - ROOM), available - ROOM))
 		psi_die("mlock: %s", strerror(errno));
 	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
-	for (;;)
-		pause();
+	sleep_forever();
 }
 
 static void threads_read(struct machine_clock *mc)
@@ -240,7 +221,7 @@ static void threads_read(struct machine_clock *mc)
 	}
 }
 
-/* When the threads have come to rest. */
+/* Waits until the threads rest, then reads. */
 static void machine_read(struct machine_clock *mc)
 {
 	__u64 before;
@@ -319,7 +300,7 @@ static void run_worker(struct worker *worker, void (*fn)(void *arg), struct mach
 		       made->wait[0] / 1e9, made->wait[1] / 1e9);
 }
 
-/* The system has what the group has, and what the threads did besides, but not more. */
+/* The system has the group's stall, plus that of the threads, and no more. */
 static void expect_no_more(struct __test_metadata *_metadata, const struct machine_clock *made)
 {
 	EXPECT_LE(made->group, made->some);
@@ -327,7 +308,7 @@ static void expect_no_more(struct __test_metadata *_metadata, const struct machi
 		  made->irq, made->some);
 }
 
-/* They work in the naps of @w, and while it sleeps in a stall. */
+/* The threads work in the naps of @w, and while it sleeps in a stall. */
 static void expect_threads(struct __test_metadata *_metadata, const struct worker *w,
 			   const struct machine_clock *made)
 {
@@ -338,20 +319,20 @@ static void expect_threads(struct __test_metadata *_metadata, const struct worke
 	expect_no_more(_metadata, made);
 }
 
-TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_not_who_it_works_for, 200)
+TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_the_allocating_task_is_not, 200)
 {
 	struct worker *w = self->worker;
 
 	w->naps = true;
 	run_worker(w, read_once, &self->made);
-	/* It kept up with the reader. */
+	/* kswapd kept up with the reader. */
 	ASSERT_EQ(0, w->most);
 	ASSERT_LT(NSEC_PER_SEC / 10, self->made.run[0]);
 	EXPECT_EQ(0, w->some);
 	expect_threads(_metadata, w, &self->made);
 }
 
-/* Now and then a block is not there yet, and the task moves pages as well. */
+/* Sometimes no block is free yet, and the worker compacts as well. */
 TEST_F_TIMEOUT(machine, kcompactd_is_stalled, 200)
 {
 	struct worker *w = self->worker;
@@ -362,7 +343,9 @@ TEST_F_TIMEOUT(machine, kcompactd_is_stalled, 200)
 	expect_threads(_metadata, w, &self->made);
 }
 
-/* In direct reclaim it sleeps as well, until kswapd got somewhere. */
+/*
+ * In direct reclaim the task sometimes sleeps until kswapd has made progress.
+ */
 TEST_F_TIMEOUT(machine, task_that_reclaims_is_stalled, 200)
 {
 	struct worker *w = self->worker;

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All storms at once, on CPUs that really run in parallel
+ * Several storms at once, on CPUs that really run in parallel
  *
- * Invariant: the same as in state_test, under races: a wake-up on one CPU while the task is
- * still going to sleep on another, a kill against a migration, a CPU that goes
- * offline under a wake-up, a reader of the pressure files against all of them.
+ * Invariant: as in state_test, with races: a wake-up on one CPU while the task
+ * is still going to sleep on another; a kill during a migration; a CPU that
+ * goes offline during a wake-up; readers of the pressure files during all of
+ * them.
  *
- * What would break it: state that is read without the lock of the run queue it belongs to; a
- * reader that believes half of an update (a total that goes backwards is caught here,
- * a count that is off is caught by find_leak()).
+ * Bugs it would find: state that PSI reads without the lock of its run queue; a
+ * reader that sees half of an update. The readers of this test catch a total
+ * that goes backwards, and find_leak() catches a wrong count.
  *
- * This makes sense in real time only: in virtual time the CPUs take turns.
+ * Only real time makes this a test: in virtual time the CPUs take turns.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_leak.h"
 #include "psi_storm.h"
-#include "psi_util.h"
 
-#define LATENCY		(5 * NSEC_PER_MSEC)
-
-/* The storms' own cgroups are below this one; the load that must be seen is beside them. */
+/* The storms create their cgroups in DEEP; the probe is beside them. */
 #define TOP		CGROUP_ROOT "/psi_storms"
 #define DEEP		TOP "/psi_deep"
 #define PROBE		DEEP "/psi_probe"
@@ -74,24 +66,21 @@ FIXTURE_VARIANT_ADD(storms, of_rings_that_come_and_go) {
 	.fn = { storm_readers, storm_rings, storm_iowait_affinity },
 };
 
-FIXTURE_VARIANT_ADD(storms, of_everything_by_chance) {
+FIXTURE_VARIANT_ADD(storms, chosen_at_random) {
 	.fn = { storm_readers, storm_readers, storm_toggles, storm_triggers, storm_chaos },
 };
 
 FIXTURE_SETUP(storms)
 {
-	cpus_use(cpus_possible());
-	task_delays_on();
-	set_policy(0, SCHED_FIFO, 50);
-	slow_disk_create(&self->disk, "psi_storm", LATENCY, 64);
+	storm_set_up(&self->disk, "psi_storm");
 	cgroup_moves_are_fast();
-	cgroup_make(TOP);
-	cgroup_make(DEEP);
+	cgroup_create(TOP, "");
+	cgroup_create(DEEP, "");
 }
 
 FIXTURE_TEARDOWN(storms)
 {
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 	slow_disk_remove(&self->disk);
 }
 
@@ -103,10 +92,8 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 		.top = DEEP,
 	};
 	pid_t pid[MAX_JOBS];
-	const char *found;
 	int nr = 0;
 
-	storm_events_begin();
 	for (; nr < MAX_JOBS && variant->fn[nr]; nr++)
 		pid[nr] = storm_start(variant->fn[nr], &storm,
 				      variant->fn[nr] == storm_readers ? SCHED_OTHER : SCHED_FIFO);
@@ -115,11 +102,8 @@ TEST_F_TIMEOUT(storms, leave_nothing_behind, STORM_TIMEOUT)
 	ksft_print_msg("%lu events\n", storm_events());
 	EXPECT_LT(0, storm_events());
 	cgroup_write(DEEP, "cgroup.subtree_control", "-cpu -memory");
-	cgroup_make(PROBE);
-	found = find_leak_in(PROBE, self->disk.node);
-	EXPECT_EQ(NULL, found) {
-		TH_LOG("%s", found);
-	}
+	cgroup_create(PROBE, "");
+	EXPECT_NO_LEAK(find_leak_in(PROBE, self->disk.node));
 }
 
 TEST_HARNESS_MAIN

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: how an event gets to those who wait for it
+ * Triggers: how an event reaches its waiters
  *
- * Invariant: an event is pending, once, from when it happens until a poll of the open
- * file collects it, whatever that poll asked for. It belongs to the open file: who has a
- * copy of the descriptor has the event, and whoever comes first has it alone. Where no
- * event can come any more, every waiter is told at once, and so is every later one.
+ * Invariant: an event stays pending from when it happens until a poll of the
+ * open file collects it, whatever events that poll asks for. The event belongs
+ * to the open file: all copies of the descriptor share it, and only the first
+ * poll gets it. Once no event can come any more, every waiter wakes up at once,
+ * and every later poll returns at once.
  *
- * What would break it: an event that only a waiter who is asleep gets; a queue of events
- * in place of one; a file that is released while someone sleeps on it; a group that goes
- * away without waking those who wait for it, or takes its triggers for those of the
- * group that comes after it.
+ * Bugs it would find: an event that reaches only a sleeping waiter; a queue of
+ * events instead of one; a file that is released while a waiter sleeps on it; a
+ * group that ends without waking its waiters, or hands its triggers to the next
+ * group of that name.
  *
- * An event is a read of 100 ms from a slow disk against a threshold of 50 ms in 500 ms, the
- * reader is in a cgroup, and every test is run with a file of the system and one of
- * that cgroup. A check every 50 ms sees it; LATE is a generous limit for that.
+ * An event is a read of 100 ms from a slow disk, with a threshold of 50 ms in
+ * 500 ms. The reader is in a cgroup. Every test runs with a file of the system
+ * and with one of that cgroup. PSI checks every 50 ms; LATE_MS is a generous
+ * limit for that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,17 +43,16 @@
 #define TRIGGER		"some 50000 500000"
 #define WINDOW_MS	500
 #define LATE_MS		100
-/* To remove a cgroup takes 25 ms where an instruction takes 64 ns. */
+/* Removing a cgroup takes 25 ms if an instruction takes 64 ns. */
 #define AT_ONCE		(50 * NSEC_PER_MSEC)
-#define NO_TRIGGER	(POLLERR | POLLPRI)
-/* What poll() says of any file that has no say in it. */
+/* What poll() reports for a file without a poll function. */
 #define DEFAULT_MASK	(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
 
 /* ---- Across exec ---- */
 
 /*
- * The test program executed anew with this variable waits on that descriptor, and
- * tells what poll() said in its exit status.
+ * If the test program is executed with this variable, it polls that descriptor
+ * and exits with the events.
  */
 #define POLL_VARIABLE	"PSI_TEST_POLL_FD"
 
@@ -74,13 +75,8 @@ FIXTURE_VARIANT(event) {
 	const char *path;
 };
 
-FIXTURE_VARIANT_ADD(event, of_the_system) {
-	.path = PSI_IO,
-};
-
-FIXTURE_VARIANT_ADD(event, of_a_cgroup) {
-	.path = GROUP_IO,
-};
+FIXTURE_VARIANT_ADD(event, of_the_system) { .path = PSI_IO };
+FIXTURE_VARIANT_ADD(event, of_a_cgroup) { .path = GROUP_IO };
 
 FIXTURE_SETUP(event)
 {
@@ -100,14 +96,14 @@ FIXTURE_TEARDOWN(event)
 	cpus_use(cpus_possible());
 }
 
-/* One event, pending at the end. */
+/* Returns with one event pending. */
 static void make_event(const struct stalls *stalls)
 {
 	stall(stalls);
 	sleep_for(LATE_MS * NSEC_PER_MSEC);
 }
 
-/* Until the next event can come. */
+/* Returns when the next event can happen. */
 static void quiet_time(void)
 {
 	sleep_for((WINDOW_MS + LATE_MS) * NSEC_PER_MSEC);
@@ -115,7 +111,7 @@ static void quiet_time(void)
 
 /* ---- Pending ---- */
 
-TEST_F(event, is_not_there_without_a_stall)
+TEST_F(event, needs_a_stall)
 {
 	EXPECT_EQ(0, poll_fd(self->fd, POLLPRI, 3000));
 }
@@ -135,7 +131,7 @@ TEST_F_TIMEOUT(event, is_pending_until_it_is_collected, 120)
 	EXPECT_FALSE(trigger_fired(self->fd, 2000));
 }
 
-TEST_F(event, is_one_however_many_there_were)
+TEST_F(event, is_one_after_several_stalls)
 {
 	for (int i = 0; i < 5; i++) {
 		make_event(&self->stalls);
@@ -145,7 +141,7 @@ TEST_F(event, is_one_however_many_there_were)
 	EXPECT_FALSE(trigger_fired(self->fd, 2000));
 }
 
-TEST_F(event, comes_again)
+TEST_F(event, repeats_with_each_stall)
 {
 	for (int i = 0; i < 5; i++) {
 		make_event(&self->stalls);
@@ -203,11 +199,11 @@ TEST_F(event, is_not_collected_by_a_second_write)
 
 /**
  * struct waiter - a thread that waits for an event
- * @wait: how; returns true when it got one
- * @fd: on what
- * @thread: it
- * @got: what came of it
- * @woken: when it came back
+ * @wait: how it waits; returns true for the expected event
+ * @fd: its descriptor
+ * @thread: the thread
+ * @got: the result of @wait
+ * @woken: when @wait returned
  */
 struct waiter {
 	bool (*wait)(int fd);
@@ -230,7 +226,7 @@ static void waiter_start(struct waiter *waiter)
 {
 	if (pthread_create(&waiter->thread, NULL, waiter_run, waiter))
 		psi_die("pthread_create: %s", strerror(errno));
-	/* It runs before us, and sleeps when we go on. */
+	/* The thread runs first, and sleeps when the test goes on. */
 	sleep_for(20 * NSEC_PER_MSEC);
 }
 
@@ -241,7 +237,7 @@ static bool waiter_end(struct waiter *waiter)
 	return waiter->got;
 }
 
-/* Longer than any of them has to wait. */
+/* Longer than any waiter has to wait. */
 #define LONG_MS		5000
 
 static bool wait_poll(int fd)
@@ -269,7 +265,7 @@ static int epoll_on(int fd, __u32 events)
 	return epoll;
 }
 
-/* Returns what it reports, 0 when nothing comes. */
+/* Returns the events, 0 if there are none. */
 static __u32 epoll_events(int epoll, int ms)
 {
 	struct epoll_event event;
@@ -299,7 +295,7 @@ static void check_waiter(struct __test_metadata *_metadata, const struct stalls 
 	start = now_ns();
 	stall(stalls);
 	EXPECT_TRUE(waiter_end(&waiter));
-	/* The threshold is reached after 50 ms. */
+	/* The stall reaches the threshold after 50 ms. */
 	EXPECT_LE(start + 50 * NSEC_PER_MSEC, waiter.woken);
 	EXPECT_GE(start + 50 * NSEC_PER_MSEC + LATE_MS * NSEC_PER_MSEC, waiter.woken);
 	EXPECT_FALSE(trigger_fired(fd, 0));
@@ -320,7 +316,7 @@ TEST_F(event, wakes_an_epoll)
 	check_waiter(_metadata, &self->stalls, self->fd, wait_epoll);
 }
 
-TEST_F(event, is_no_data_and_no_room_for_select)
+TEST_F(event, is_collected_by_a_select_for_exceptions)
 {
 	struct timeval time = {};
 	fd_set set;
@@ -335,13 +331,14 @@ TEST_F(event, is_no_data_and_no_room_for_select)
 
 /* ---- epoll ---- */
 
-TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
+static void expect_one_report(struct __test_metadata *_metadata, const struct stalls *stalls,
+			      int fd, __u32 events)
 {
-	int epoll = epoll_on(self->fd, EPOLLPRI);
+	int epoll = epoll_on(fd, events);
 
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(0, epoll_events(epoll, 0));
-		make_event(&self->stalls);
+		make_event(stalls);
 		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
 		EXPECT_EQ(0, epoll_events(epoll, 0));
 		quiet_time();
@@ -349,18 +346,14 @@ TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
 	EXPECT_EQ(0, close(epoll));
 }
 
+TEST_F(event, is_reported_once_by_a_level_triggered_epoll)
+{
+	expect_one_report(_metadata, &self->stalls, self->fd, EPOLLPRI);
+}
+
 TEST_F(event, is_reported_once_by_an_edge_triggered_epoll)
 {
-	int epoll = epoll_on(self->fd, EPOLLPRI | EPOLLET);
-
-	for (int i = 0; i < 3; i++) {
-		EXPECT_EQ(0, epoll_events(epoll, 0));
-		make_event(&self->stalls);
-		EXPECT_EQ(EPOLLPRI, epoll_events(epoll, 0));
-		EXPECT_EQ(0, epoll_events(epoll, 0));
-		quiet_time();
-	}
-	EXPECT_EQ(0, close(epoll));
+	expect_one_report(_metadata, &self->stalls, self->fd, EPOLLPRI | EPOLLET);
 }
 
 TEST_F(event, is_reported_by_a_oneshot_epoll_until_it_is_asked_for_again)
@@ -381,7 +374,7 @@ TEST_F(event, is_reported_by_a_oneshot_epoll_until_it_is_asked_for_again)
 	EXPECT_EQ(0, close(epoll));
 }
 
-/* To look at the inner one is to poll the file: after that the event is collected. */
+/* Waiting on the inner epoll polls the file, which collects the event. */
 TEST_F(event, reaches_an_epoll_of_epolls)
 {
 	int inner = epoll_on(self->fd, EPOLLPRI);
@@ -449,7 +442,7 @@ TEST_F(event, goes_to_each_open_file)
 	EXPECT_EQ(0, close(higher));
 }
 
-/* Wait for an event of @fd, as the only one of its file's waiters that is to be woken. */
+/* Waits for an event of @fd as an exclusive waiter of the file's queue. */
 static void uring_poll_exclusive(struct uring *uring, int fd)
 {
 	struct io_uring_sqe *sqe = uring_prepare(uring, IORING_OP_POLL_ADD, fd);
@@ -459,7 +452,7 @@ static void uring_poll_exclusive(struct uring *uring, int fd)
 	uring_submit(uring);
 }
 
-/* The descriptor whose event was reported, or -1. */
+/* The descriptor whose event came first, or -1. */
 static int uring_reported(struct uring *uring)
 {
 	if (poll_fd(uring->fd, POLLIN, LATE_MS) != POLLIN || uring_reap(uring) != 1 ||
@@ -468,7 +461,10 @@ static int uring_reported(struct uring *uring)
 	return uring->last.user_data;
 }
 
-/* Whose turn it is to be woken has another trigger, which has nothing to report. */
+/*
+ * The first exclusive waiter has another trigger, without an event. The wake-up
+ * must reach the second one.
+ */
 TEST_F(event, reaches_an_exclusive_waiter_behind_one_of_another_trigger)
 {
 	struct uring uring;
@@ -501,19 +497,19 @@ TEST_F(event, is_shared_by_a_dup)
 	EXPECT_TRUE(trigger_fired(self->fd, 0));
 }
 
-/* What poll() says in a child that is made after the event, or, with exec, in a new program. */
+/*
+ * What poll() reports in a child that is forked after the event, or in a
+ * program that this child executes.
+ */
 static int poll_in_a_child(int fd, bool exec)
 {
 	static char * const argv[] = { "psi", NULL };
 	char variable[64];
 	char * const env[] = { variable, NULL };
-	int status;
 	pid_t pid;
 
 	snprintf(variable, sizeof(variable), POLL_VARIABLE "=%d", fd);
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	pid = fork_or_die();
 	if (!pid) {
 		if (!exec)
 			_exit(poll_fd(fd, POLLPRI, WINDOW_MS));
@@ -521,9 +517,7 @@ static int poll_in_a_child(int fd, bool exec)
 		execve("/proc/self/exe", argv, env);
 		psi_die("exec: %s", strerror(errno));
 	}
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("the child died");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 TEST_F(event, is_shared_by_a_child)
@@ -542,16 +536,16 @@ TEST_F(event, is_shared_by_a_program_that_is_executed)
 	EXPECT_EQ(0, poll_in_a_child(self->fd, true));
 }
 
-static void wait_and_tell(void *arg)
+static void wait_or_die(void *arg)
 {
 	if (!wait_poll(*(int *)arg))
 		psi_die("no event");
 }
 
-/* Those who armed it are gone, it lives on with whoever has it. */
-TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
+/* The trigger lives as long as any copy of the descriptor. */
+TEST_F(event, reaches_a_child_after_all_others_closed_the_file)
 {
-	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	const struct load load = { .fn = wait_or_die, .arg = &self->fd };
 	pid_t pid = load_start(&load);
 
 	EXPECT_EQ(0, close(self->fd));
@@ -562,7 +556,7 @@ TEST_F(event, comes_to_a_child_when_all_others_closed_the_file)
 
 TEST_F(event, outlives_a_waiter_that_is_killed)
 {
-	const struct load load = { .fn = wait_and_tell, .arg = &self->fd };
+	const struct load load = { .fn = wait_or_die, .arg = &self->fd };
 	pid_t pid = load_start(&load);
 
 	sleep_for(20 * NSEC_PER_MSEC);
@@ -576,7 +570,10 @@ static bool wait_poll_invalid(int fd)
 	return poll_fd(fd, POLLPRI, LONG_MS) == POLLNVAL;
 }
 
-/* Its sleep keeps the file alive; when it wakes up it finds no descriptor. */
+/*
+ * The waiter's poll keeps the file open. When it wakes up, the descriptor is
+ * closed.
+ */
 TEST_F(event, wakes_a_waiter_whose_descriptor_is_closed)
 {
 	struct waiter waiter = { .wait = wait_poll_invalid, .fd = self->fd };
@@ -602,13 +599,13 @@ TEST_F(event, does_not_come_from_a_file_that_was_closed_under_an_epoll)
 	self->fd = -1;
 }
 
-static void do_nothing(int sig)
+static void ignore_signal(int sig)
 {
 }
 
 TEST_F(event, outlives_a_signal)
 {
-	const struct sigaction action = { .sa_handler = do_nothing };
+	const struct sigaction action = { .sa_handler = ignore_signal };
 	struct pollfd pfd = { .fd = self->fd, .events = POLLPRI };
 	struct itimerval timer = { .it_value.tv_usec = 30000 };
 
@@ -622,43 +619,38 @@ TEST_F(event, outlives_a_signal)
 
 /* ---- No trigger ---- */
 
-FIXTURE(untriggered) {
+FIXTURE(unarmed) {
 };
 
-FIXTURE_VARIANT(untriggered) {
+FIXTURE_VARIANT(unarmed) {
 	const char *path;
 	const char *text;
 };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_the_system) {
-	.path = PSI_IO,
-};
+FIXTURE_VARIANT_ADD(unarmed, file_of_the_system) { .path = PSI_IO };
+FIXTURE_VARIANT_ADD(unarmed, file_of_a_cgroup) { .path = GROUP_IO };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup) {
-	.path = GROUP_IO,
-};
-
-FIXTURE_VARIANT_ADD(untriggered, file_of_the_system_after_a_write_that_was_rejected) {
+FIXTURE_VARIANT_ADD(unarmed, file_of_the_system_after_a_write_that_was_rejected) {
 	.path = PSI_IO,
 	.text = "some 50000 1\n",
 };
 
-FIXTURE_VARIANT_ADD(untriggered, file_of_a_cgroup_after_a_write_that_was_rejected) {
+FIXTURE_VARIANT_ADD(unarmed, file_of_a_cgroup_after_a_write_that_was_rejected) {
 	.path = GROUP_IO,
 	.text = "junk",
 };
 
-FIXTURE_SETUP(untriggered)
+FIXTURE_SETUP(unarmed)
 {
 	cgroup_create(GROUP, "+io");
 }
 
-FIXTURE_TEARDOWN(untriggered)
+FIXTURE_TEARDOWN(unarmed)
 {
 	cgroup_remove(GROUP);
 }
 
-TEST_F(untriggered, has_nothing_to_wait_for)
+TEST_F(unarmed, reports_an_error_to_every_waiter)
 {
 	int epoll, fd = trigger_open(variant->path);
 	struct timeval time = { .tv_sec = 10 };
@@ -699,7 +691,10 @@ static bool wait_epoll_error(int fd)
 	return got;
 }
 
-/* All open files of a node share a queue: next to another one of these it is not the only one. */
+/*
+ * All open files of a kernfs node share a queue, so each must wake up beside
+ * other exclusive waiters.
+ */
 static bool wait_epoll_exclusive(int fd)
 {
 	int epoll = epoll_on(fd, EPOLLERR | EPOLLEXCLUSIVE);
@@ -709,19 +704,17 @@ static bool wait_epoll_exclusive(int fd)
 	return got;
 }
 
-#define MOURNERS	5
+#define NR_ENDING	5
 
-/*
- * @end: what ends it
- */
-FIXTURE(death) {
+/* @end: ends the triggers of the cgroup; @removed: by removing the cgroup */
+FIXTURE(ending) {
 	struct stalls stalls;
-	struct waiter waiter[MOURNERS];
-	int fd[MOURNERS];
+	struct waiter waiter[NR_ENDING];
+	int fd[NR_ENDING];
 	int other;
 };
 
-FIXTURE_VARIANT(death) {
+FIXTURE_VARIANT(ending) {
 	void (*end)(void);
 	bool removed;
 };
@@ -738,18 +731,12 @@ static void end_by_switch(void)
 	cgroup_write(GROUP, "cgroup.pressure", "0");
 }
 
-FIXTURE_VARIANT_ADD(death, of_the_cgroup) {
-	.end = end_by_removal,
-	.removed = true,
-};
+FIXTURE_VARIANT_ADD(ending, by_removal_of_the_cgroup) { .end = end_by_removal, .removed = true };
+FIXTURE_VARIANT_ADD(ending, by_the_switch_of_the_cgroup) { .end = end_by_switch };
 
-FIXTURE_VARIANT_ADD(death, of_its_accounting) {
-	.end = end_by_switch,
-};
-
-FIXTURE_SETUP(death)
+FIXTURE_SETUP(ending)
 {
-	bool (*wait[MOURNERS])(int fd) = {
+	bool (*wait[NR_ENDING])(int fd) = {
 		wait_poll_error, wait_select, wait_epoll_error,
 		wait_epoll_exclusive, wait_epoll_exclusive
 	};
@@ -758,20 +745,23 @@ FIXTURE_SETUP(death)
 	set_policy(0, SCHED_FIFO, 50);
 	stalls_create(&self->stalls, "psi_event", 100 * NSEC_PER_MSEC);
 	group_enter(GROUP);
-	/* Privileged or not, some or full, near or far: all of them die. */
+	/*
+	 * All of these must end: privileged or not, some or full, near their
+	 * threshold or not.
+	 */
 	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
 	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
 	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
-	for (int i = 3; i < MOURNERS; i++)
+	for (int i = 3; i < NR_ENDING; i++)
 		self->fd[i] = trigger_arm(GROUP_IO, TRIGGER);
 	self->other = trigger_arm(PSI_IO, TRIGGER);
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		self->waiter[i] = (struct waiter){ .wait = wait[i], .fd = self->fd[i] };
 		waiter_start(&self->waiter[i]);
 	}
 }
 
-FIXTURE_TEARDOWN(death)
+FIXTURE_TEARDOWN(ending)
 {
 	stalls_remove(&self->stalls);
 	group_leave();
@@ -780,13 +770,13 @@ FIXTURE_TEARDOWN(death)
 	cpus_use(cpus_possible());
 }
 
-TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
+TEST_F(ending, wakes_present_and_later_waiters)
 {
 	__u64 start = now_ns();
 	char buf[512];
 
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 		EXPECT_GT(start + AT_ONCE, self->waiter[i].woken) {
 			TH_LOG("waiter %d woke up after %.3f s", i,
@@ -804,23 +794,23 @@ TEST_F(death, wakes_all_who_wait_and_all_who_come_later)
 	}
 }
 
-/* What is next to it is none of its business. */
-TEST_F(death, leaves_other_triggers_alone)
+/* A trigger of the system goes on. */
+TEST_F(ending, leaves_other_triggers_alone)
 {
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++)
+	for (int i = 0; i < NR_ENDING; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	EXPECT_FALSE(trigger_fired(self->other, 0));
 	make_event(&self->stalls);
 	EXPECT_TRUE(trigger_fired(self->other, 0));
 }
 
-TEST_F(death, is_for_good)
+TEST_F(ending, is_final)
 {
 	int fresh;
 
 	variant->end();
-	for (int i = 0; i < MOURNERS; i++)
+	for (int i = 0; i < NR_ENDING; i++)
 		EXPECT_TRUE(waiter_end(&self->waiter[i]));
 	if (variant->removed) {
 		group_enter(GROUP);
@@ -832,22 +822,21 @@ TEST_F(death, is_for_good)
 	fresh = trigger_arm(GROUP_IO, TRIGGER);
 	make_event(&self->stalls);
 	EXPECT_TRUE(trigger_fired(fresh, 0));
-	for (int i = 0; i < MOURNERS; i++) {
+	for (int i = 0; i < NR_ENDING; i++) {
 		EXPECT_EQ(NO_TRIGGER, poll_fd(self->fd[i], POLLPRI, 0));
 		EXPECT_EQ(ENODEV, trigger_set(self->fd[i], TRIGGER));
 	}
 	EXPECT_EQ(0, close(fresh));
 }
 
-TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
+TEST_F(ending, does_not_wait_for_the_end_of_a_stall)
 {
-	const struct load load = { .cgroup = GROUP, .fn = spin };
-	pid_t pid[2] = { load_start(&load), load_start(&load) };
 	int fd = trigger_arm(GROUP "/cpu.pressure", "some 10000 500000");
+	pid_t spinner[2];
 
+	spin_pair_start(spinner, GROUP);
 	EXPECT_TRUE(trigger_fired(fd, 1000));
-	load_stop(pid[0]);
-	load_stop(pid[1]);
+	spin_pair_stop(spinner);
 	variant->end();
 	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
 	for (int i = 0; i < 3; i++)
@@ -855,7 +844,7 @@ TEST_F(death, of_a_stalled_cgroup_does_not_wait_for_the_stall)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* A parent that accounts nothing has children that do. */
+/* Switching off a parent does not switch off its children. */
 TEST(switch_of_a_parent_leaves_its_children_alone)
 {
 	static const char child[] = GROUP "/child";
@@ -865,7 +854,7 @@ TEST(switch_of_a_parent_leaves_its_children_alone)
 	cpus_use(1);
 	stalls_create(&stalls, "psi_event", 100 * NSEC_PER_MSEC);
 	cgroup_create(GROUP, "+io");
-	cgroup_create(child, "+io");
+	cgroup_create(child, "");
 	cgroup_write(child, "cgroup.procs", "0");
 	fd = trigger_arm(GROUP "/child/io.pressure", TRIGGER);
 	cgroup_write(GROUP, "cgroup.pressure", "0");

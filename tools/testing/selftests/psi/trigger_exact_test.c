@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: what is easily got wrong about windows, one thing at a time
+ * Triggers: windows, one property at a time
  *
  * Invariants:
- *  - An event is reported, if need be at the end of the quiet time; at most one a window.
- *  - A window is time: silence is a part of it, and so is nothing from before it.
- *  - A trigger knows nothing of other triggers, of readers, or of what was before it.
- *  - While nothing stalls, nothing is done for it.
+ *  - An event is reported, at the latest at the end of the quiet time, and at
+ *    most once in a window.
+ *  - A window is an interval of time: idle time counts as part of it, and
+ *    stall from before it does not.
+ *  - Other triggers, readers, and stall from before a trigger was armed have
+ *    no effect on it.
+ *  - While nothing stalls, triggers cost nothing.
  *
- * What would break it: a window that is stretched to the next check, or whose past is guessed
- * from the window before; a check that another trigger's check puts off; a
- * sample that a reader takes away; a timer that goes on for ever. trigger_oracle_test
- * has all of this at random; here each has a name.
+ * Bugs it would find: a window that is stretched to the next check, or whose
+ * past is guessed from the window before; a check that another trigger's check
+ * delays; a sample that a reader takes away; a timer that never stops.
+ * trigger_oracle_test has all of this at random; here each has a name.
  *
  * The values are also printed as "row: ...", for ci/exactness.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +28,7 @@
 #define GROUP		CGROUP_ROOT "/psi_trigger_exact"
 #define GROUP_IO	GROUP "/io.pressure"
 #define UNIT		(100 * NSEC_PER_MSEC)
-/* What an event may be late, besides the tenth of a window between two checks. */
+/* Delay of an event, on top of the tenth of a window between two checks. */
 #define LATE(window)	(10 * NSEC_PER_MSEC + (window) / 100)
 
 /* ---- One trigger ---- */
@@ -97,20 +94,17 @@ FIXTURE_TEARDOWN(trigger)
 
 static int arm(const char *path, bool user, __u64 threshold, __u64 window)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "some %llu %llu", threshold / NSEC_PER_USEC,
-		 window / NSEC_PER_USEC);
-	return user ? trigger_arm_user(path, text) : trigger_arm(path, text);
+	return trigger_arm_as(user, path, "some %llu %llu", threshold / NSEC_PER_USEC,
+			      window / NSEC_PER_USEC);
 }
 
-/* For as long as an event may still come from what was before. */
+/* How long an event for earlier stall may still come, in ms. */
 static int too_late(__u64 window)
 {
 	return (3 * window) / NSEC_PER_MSEC;
 }
 
-TEST_F(trigger, reports_at_the_end_of_the_quiet_time_what_was_in_it)
+TEST_F(trigger, reports_stall_of_its_quiet_time_when_that_ends)
 {
 	__u64 window = variant->window, first, second;
 	int fd = arm(variant->path, variant->user, UNIT * 8 / 10, window);
@@ -122,14 +116,14 @@ TEST_F(trigger, reports_at_the_end_of_the_quiet_time_what_was_in_it)
 	stall(&self->stalls);
 	EXPECT_TRUE(trigger_fired(fd, too_late(window)));
 	second = now_ns();
-	/* The first may have come before the stall was over. */
+	/* The first event may have come before the end of its stall. */
 	EXPECT_LE(first - UNIT * 2 / 10 + window - NSEC_PER_MSEC, second);
 	EXPECT_GE(first + window + window / 10 + LATE(window), second);
 	EXPECT_FALSE(trigger_fired(fd, too_late(window)));
 	EXPECT_EQ(0, close(fd));
 }
 
-/* What was reported is used up. */
+/* An event uses up the stall that it reports. */
 TEST_F(trigger, counts_a_stall_once)
 {
 	int fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
@@ -141,7 +135,7 @@ TEST_F(trigger, counts_a_stall_once)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
+TEST_F(trigger, does_not_count_stall_before_it_was_armed)
 {
 	int fd;
 
@@ -153,13 +147,13 @@ TEST_F(trigger, does_not_count_what_was_before_it_was_armed)
 }
 
 /*
- *     memory   armed ........................................
- *     io             ##################  armed  ##
+ *      memory   armed ........................................
+ *      io             ##################  armed  ##
  *
- * Both have the same window, and what is looked at is the same for both: but nobody looks
- * while there is no stall that somebody waits for.
+ * The two triggers have the same window, so they share checks. But there are no
+ * checks while no resource that a trigger waits for stalls.
  */
-TEST_F_TIMEOUT(trigger, does_not_count_what_was_before_when_another_waits_elsewhere, 120)
+TEST_F_TIMEOUT(trigger, does_not_count_earlier_stall_beside_a_trigger_on_another_resource, 120)
 {
 	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/memory.pressure" : PSI_MEMORY;
 	int other = arm(path, variant->user, UNIT * 15 / 10, variant->window), fd;
@@ -170,7 +164,7 @@ TEST_F_TIMEOUT(trigger, does_not_count_what_was_before_when_another_waits_elsewh
 	EXPECT_FALSE(trigger_fired(fd, too_late(variant->window)));
 	EXPECT_EQ(0, close(fd));
 
-	/* Nor what was while it was closed. */
+	/* Stall while the trigger was closed does not count either. */
 	stall_times(&self->stalls, 50);
 	fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
 	stall(&self->stalls);
@@ -201,7 +195,7 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
 	load_wait(pid);
 	EXPECT_TRUE(trigger_fired(less, too_late(variant->window)));
 	EXPECT_FALSE(trigger_fired(more, too_late(variant->window)));
-	/* It was there before. */
+	/* This trigger existed before the stall. */
 	EXPECT_TRUE(trigger_fired(all, 0));
 	EXPECT_EQ(0, close(all));
 	EXPECT_EQ(0, close(more));
@@ -210,11 +204,11 @@ TEST_F_TIMEOUT(trigger, that_is_armed_during_a_stall_counts_the_rest_of_it, 120)
 }
 
 /*
- * Two triggers that look at different states in the same window share what can be shared.
- * The second is armed while only the first has something to look at, and must be told of
- * its own state when that begins, long after the first has come to rest.
+ * Two triggers on different resources with the same window share a sampler. The
+ * second is armed while only the first has stall. It must get checks when its
+ * own resource begins to stall, long after the first has come to rest.
  */
-TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
+TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_fires, 120)
 {
 	const char *path = strcmp(variant->path, PSI_IO) ? GROUP "/cpu.pressure" : PSI_CPU;
 	__u64 latency = variant->window / 2;
@@ -232,11 +226,9 @@ TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
 	sleep_for(2 * variant->window);
 	EXPECT_FALSE(trigger_fired(cpu, 0));
 
-	spinner[0] = spin_on(0);
-	spinner[1] = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	EXPECT_TRUE(trigger_fired(cpu, too_late(variant->window)));
-	load_stop(spinner[0]);
-	load_stop(spinner[1]);
+	spin_pair_stop(spinner);
 	EXPECT_FALSE(trigger_fired(io, 0));
 	EXPECT_EQ(0, close(io));
 	EXPECT_EQ(0, close(cpu));
@@ -244,8 +236,8 @@ TEST_F_TIMEOUT(trigger, that_is_armed_while_another_is_checked_is_told, 120)
 }
 
 /*
- * One stall, a little longer than the threshold: nothing of it may be lost, neither at
- * its begin nor at its end.
+ * One stall, a little longer than the threshold: PSI may lose nothing of it, at
+ * its begin or its end.
  */
 static void check_single_stall(struct __test_metadata *_metadata, int fd, __u64 window,
 			       const struct stalls *stalls)
@@ -269,7 +261,7 @@ TEST_F_TIMEOUT(trigger, counts_all_of_its_first_stall, 120)
 	stalls_remove(&slow);
 }
 
-/* However soon after it was armed. */
+/* The stall begins at several times after the trigger was armed. */
 TEST_F_TIMEOUT(trigger, counts_all_of_its_first_stall_when_another_is_being_checked, 300)
 {
 	__u64 window = variant->window, latency = window * 37 / 100;
@@ -290,7 +282,7 @@ TEST_F_TIMEOUT(trigger, counts_all_of_its_first_stall_when_another_is_being_chec
 	stalls_remove(&slow);
 }
 
-TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence, 120)
+TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_idle_time, 120)
 {
 	__u64 window = variant->window, latency = window * 37 / 100;
 	struct stalls slow;
@@ -306,8 +298,8 @@ TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence, 120)
 	stalls_remove(&slow);
 }
 
-/* The silence is longer than the one window, and shorter than the other. */
-TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence_in_which_another_is_checked, 300)
+/* The idle time is longer than one window, and shorter than the other. */
+TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_idle_time_in_which_another_is_checked, 300)
 {
 	__u64 window = variant->window, latency = window * 37 / 100;
 	int other = arm(variant->path, variant->user, 5 * NSEC_PER_SEC, 10 * NSEC_PER_SEC);
@@ -333,10 +325,10 @@ TEST_F_TIMEOUT(trigger, counts_all_of_a_stall_after_a_silence_in_which_another_i
 }
 
 /*
- *     stall    ##########################
- *     event      |<- window ->|<- window ->|<- window ->
+ *      stall    ##########################
+ *      event      |<- window ->|<- window ->|<- window ->
  *
- * The last event is the one at the end of the quiet time in which the stall ended.
+ * The last event comes at the end of the quiet time in which the stall ended.
  */
 TEST_F_TIMEOUT(trigger, has_one_event_after_the_stall_at_most, 120)
 {
@@ -350,12 +342,12 @@ TEST_F_TIMEOUT(trigger, has_one_event_after_the_stall_at_most, 120)
 }
 
 /*
- *     stall    ##   ...   silence of some length   ...   ##
- *     window                                     |------->|
+ *      stall    ##   ...   idle for some time   ...   ##
+ *      window                                     |------->|
  */
-TEST_F_TIMEOUT(trigger, has_silence_in_its_window, 12000)
+TEST_F_TIMEOUT(trigger, counts_idle_time_as_part_of_its_window, 12000)
 {
-	/* In windows: the last is an hour and more. */
+	/* In windows: the last one is an hour or more. */
 	static const __u64 silences[] = { 1, 2, 3, 5, 9, 15, 60, 300, 1800 };
 	int fd = arm(variant->path, variant->user, UNIT * 15 / 10, variant->window);
 
@@ -371,7 +363,7 @@ TEST_F_TIMEOUT(trigger, has_silence_in_its_window, 12000)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F_TIMEOUT(trigger, does_not_take_past_load_for_present_load, 300)
+TEST_F_TIMEOUT(trigger, does_not_extrapolate_past_stall, 300)
 {
 	int fd;
 
@@ -392,7 +384,10 @@ TEST_F_TIMEOUT(trigger, fires_once_a_window_while_the_stall_lasts, 120)
 		stall(&self->stalls);
 		events += trigger_fired(fd, 0);
 	}
-	/* Each quiet time may end right before a check. */
+	/*
+	 * A quiet time may end just before a check, which then comes a check
+	 * later.
+	 */
 	EXPECT_LE((int)(20 * NSEC_PER_SEC / (variant->window * 11 / 10 + UNIT)), events);
 	EXPECT_GE(most, events);
 	EXPECT_EQ(0, close(fd));
@@ -418,7 +413,7 @@ TEST_F(trigger, of_one_microsecond_fires)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* Though it is looked at whenever another one with its window is. */
+/* The sampler checks it together with the other trigger. */
 TEST_F(trigger, of_one_microsecond_does_not_fire_for_another_resource)
 {
 	int fd = arm(variant->path, variant->user, UNIT, variant->window);
@@ -431,12 +426,15 @@ TEST_F(trigger, of_one_microsecond_does_not_fire_for_another_resource)
 	EXPECT_EQ(0, close(least));
 }
 
-/* The same text means the same: a last digit is not cut off where there is no NUL. */
+/* Without a NUL, the last digit still counts. */
 TEST_F(trigger, has_the_window_that_was_written_without_a_nul)
 {
 	int fd = trigger_open(variant->path);
 
-	/* Not by the user: a window cut to 500 ms is not for him. */
+	/*
+	 * Opened as root: a user may not have a window of 500 ms, which a
+	 * parser that drops the digit would see.
+	 */
 	ASSERT_EQ(0, trigger_set(fd, "some 150000 5000000"));
 	stall(&self->stalls);
 	sleep_for(2 * NSEC_PER_SEC);
@@ -451,8 +449,8 @@ TEST_F(trigger, has_the_window_that_was_written_without_a_nul)
 #define CROWD_STALL	(450 * NSEC_PER_MSEC)
 
 /*
- * Triggers of all windows, armed one after the other while nothing stalls. Then
- * there is one stall that each of them must report.
+ * Triggers of many windows, armed one after the other while nothing stalls.
+ * Then one stall must make each of them fire.
  */
 TEST_F_TIMEOUT(trigger, in_a_crowd_counts_all_of_the_first_stall, 120)
 {
@@ -480,26 +478,9 @@ TEST_F_TIMEOUT(trigger, in_a_crowd_counts_all_of_the_first_stall, 120)
 	stalls_remove(&slow);
 }
 
-static void read_file_at_10_khz(void *arg)
-{
-	int fd = open(arg, O_RDONLY | O_CLOEXEC);
-	__u64 next = now_ns();
-	char buf[512];
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	for (;;) {
-		if (pread(fd, buf, sizeof(buf), 0) <= 0)
-			psi_die("the reader cannot read");
-		next += 100 * NSEC_PER_USEC;
-		if (next < now_ns())
-			next = now_ns();
-		sleep_until(next);
-	}
-}
-
 /*
- * 0.2 s of stall every second. 0.3 s in 3 s are reached after 1.2 s, then again in every
- * quiet time: in 20 s 7 events.
+ * 0.2 s of stall every second. The threshold of 0.3 s in 3 s is reached after
+ * 1.2 s, then again in every quiet time: 7 events in 20 s.
  */
 FIXTURE(neighbour) {
 	struct stalls stalls;
@@ -540,8 +521,9 @@ FIXTURE_VARIANT_ADD(neighbour, a_reader_at_10_khz) {
 
 FIXTURE_SETUP(neighbour)
 {
-	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
-				   .arg = PSI_IO };
+	struct poller poller = { .path = PSI_IO, .period = 100 * NSEC_PER_USEC };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = poll_file,
+				   .arg = &poller };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -564,8 +546,7 @@ TEST_F_TIMEOUT(neighbour, changes_nothing, 120)
 	__u64 next;
 
 	if (variant->text)
-		other = variant->other_user ? trigger_arm_user(PSI_IO, variant->text) :
-			trigger_arm(PSI_IO, variant->text);
+		other = trigger_arm_as(variant->other_user, PSI_IO, "%s", variant->text);
 	sleep_for(5 * NSEC_PER_SEC);
 	fd = trigger_arm(PSI_IO, "some 300000 3000000");
 	next = now_ns();
@@ -584,9 +565,10 @@ TEST_F_TIMEOUT(neighbour, changes_nothing, 120)
 }
 
 /*
- *     CPU 0   spinner, spinner: stalled all the time
+ *      CPU 0   spinner, spinner: stalled all the time
  *
- * 12 windows of 2 s: the first event after half of one, then one when each quiet time ends.
+ * In 12 windows of 2 s the first event comes after half a window, and then one
+ * at the end of each quiet time.
  */
 FIXTURE(reader) {
 	pid_t spinner[2];
@@ -598,7 +580,7 @@ FIXTURE_VARIANT(reader) {
 	bool reads;
 };
 
-FIXTURE_VARIANT_ADD(reader, that_is_not_there) {
+FIXTURE_VARIANT_ADD(reader, that_is_absent) {
 	.row = "24 s of full stall, 1 s in 2 s of a user, not read: events",
 };
 
@@ -609,13 +591,13 @@ FIXTURE_VARIANT_ADD(reader, at_10_khz) {
 
 FIXTURE_SETUP(reader)
 {
-	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = read_file_at_10_khz,
-				   .arg = PSI_CPU };
+	struct poller poller = { .path = PSI_CPU, .period = 100 * NSEC_PER_USEC };
+	const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = poll_file,
+				   .arg = &poller };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
-	self->spinner[0] = spin_on(0);
-	self->spinner[1] = spin_on(0);
+	spin_pair_start(self->spinner, NULL);
 	if (variant->reads)
 		self->pid = load_start(&load);
 }
@@ -624,8 +606,7 @@ FIXTURE_TEARDOWN(reader)
 {
 	if (variant->reads)
 		load_stop(self->pid);
-	load_stop(self->spinner[0]);
-	load_stop(self->spinner[1]);
+	spin_pair_stop(self->spinner);
 	cpus_use(cpus_possible());
 }
 
@@ -640,10 +621,10 @@ TEST_F_TIMEOUT(reader, takes_no_events_away, 120)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* ---- A monitor that comes too late ---- */
+/* ---- A monitor that is starved ---- */
 
 FIXTURE(hog) {
-	struct rt_free rt;
+	struct rt_limits limits;
 	pid_t starved;
 };
 
@@ -652,28 +633,15 @@ FIXTURE_VARIANT(hog) {
 	__u64 duration;
 };
 
-FIXTURE_VARIANT_ADD(hog, of_3_seconds) {
-	.duration = 3 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_30_seconds) {
-	.duration = 30 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_3_seconds_for_a_user) {
-	.user = true,
-	.duration = 3 * NSEC_PER_SEC,
-};
-
-FIXTURE_VARIANT_ADD(hog, of_30_seconds_for_a_user) {
-	.user = true,
-	.duration = 30 * NSEC_PER_SEC,
-};
+FIXTURE_VARIANT_ADD(hog, of_3_seconds) { .duration = 3 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_30_seconds) { .duration = 30 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_3_seconds_for_a_user) { .user = true, .duration = 3 * NSEC_PER_SEC };
+FIXTURE_VARIANT_ADD(hog, of_30_seconds_for_a_user) { .user = true, .duration = 30 * NSEC_PER_SEC };
 
 FIXTURE_SETUP(hog)
 {
 	cpus_use(1);
-	rt_free_begin(&self->rt);
+	rt_limits_lift(&self->limits);
 	set_policy(0, SCHED_FIFO, 50);
 	self->starved = spin_on(0);
 }
@@ -681,26 +649,21 @@ FIXTURE_SETUP(hog)
 FIXTURE_TEARDOWN(hog)
 {
 	load_stop(self->starved);
-	rt_free_end(&self->rt);
+	rt_limits_restore(&self->limits);
 	cpus_use(cpus_possible());
 }
 
-static void hog_cpu(void *arg)
-{
-	spin_until(now_ns() + *(__u64 *)arg);
-}
-
 /*
- *     hog       FIFO   |runs for N seconds                |ends
- *     starved   OTHER  |waits                             |runs
+ *      hog       FIFO   |runs for N seconds                |ends
+ *      starved   OTHER  |waits                             |runs
  *
- * Nothing of the kernel runs meanwhile. Whichever of its windows it looks at afterwards, some
- * of them were stalled from begin to end.
+ * No thread of the kernel runs meanwhile. Whichever windows the monitor checks
+ * afterwards, some were stalled from begin to end.
  */
-TEST_F_TIMEOUT(hog, does_not_hide_the_stall_that_it_made, 120)
+TEST_F_TIMEOUT(hog, does_not_hide_its_own_stall, 120)
 {
 	__u64 duration = variant->duration;
-	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = hog_cpu,
+	const struct load load = { .policy = SCHED_FIFO, .prio = 98, .fn = spin_for,
 				   .arg = &duration };
 	int fd = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
 	int calm = arm(PSI_CPU, variant->user, 1500 * NSEC_PER_MSEC, 2 * NSEC_PER_SEC);
@@ -708,7 +671,7 @@ TEST_F_TIMEOUT(hog, does_not_hide_the_stall_that_it_made, 120)
 	EXPECT_FALSE(trigger_fired(calm, 5000));
 	load_wait(load_start(&load));
 	EXPECT_TRUE(trigger_fired(fd, 500));
-	/* It says so once. */
+	/* There is one event. */
 	EXPECT_FALSE(trigger_fired(fd, 5000));
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(0, close(calm));
@@ -735,8 +698,8 @@ static const struct armed on_io_and_memory[] = {
 };
 
 /*
- * To wake up is to wait for a CPU that has to switch, so there is no machine without
- * any cpu stall.
+ * Waking up means waiting until the CPU has switched to the task, so every
+ * machine has some cpu stall.
  */
 static const struct armed on_cpu[] = {
 	{ PSI_CPU, "some 50000 500000" },
@@ -746,25 +709,10 @@ static const struct armed on_cpu[] = {
 	{ GROUP "/cpu.pressure", "full 50000 2000000", true },
 };
 
-/* Interrupts of the CPUs' own timers. */
-static __u64 timer_interrupts(void)
-{
-	char buf[16384], *at;
-	ssize_t len;
-
-	len = read_file("/proc/interrupts", buf, sizeof(buf));
-	if (len < 0)
-		psi_die("/proc/interrupts: %s", strerror(errno));
-	at = strstr(buf, "LOC:");
-	if (!at)
-		psi_die("/proc/interrupts has no line LOC");
-	return strtoull(at + 4, NULL, 10);
-}
-
 /**
- * struct cost - what the kernel did by itself
+ * struct cost - work of the kernel
  * @switches: to its threads
- * @interrupts: of the timer
+ * @interrupts: of the local timers
  */
 struct cost {
 	__u64 switches;
@@ -776,9 +724,9 @@ static struct cost cost_of_idling(__u64 ns)
 	struct cost cost;
 
 	cost.switches = kthread_switches();
-	cost.interrupts = timer_interrupts();
+	cost.interrupts = file_number("/proc/interrupts", "LOC:");
 	sleep_for(ns);
-	cost.interrupts = timer_interrupts() - cost.interrupts;
+	cost.interrupts = file_number("/proc/interrupts", "LOC:") - cost.interrupts;
 	cost.switches = kthread_switches() - cost.switches;
 	return cost;
 }
@@ -799,7 +747,7 @@ FIXTURE_SETUP(cost)
 	group_enter(GROUP);
 	for (int i = 0; i < MAX_ARMED; i++)
 		self->fd[i] = -1;
-	/* What was done for the set-up is over. */
+	/* Let the work for the set-up end. */
 	sleep_for(30 * NSEC_PER_SEC);
 	self->before = cost_of_idling(60 * NSEC_PER_SEC);
 }
@@ -817,8 +765,7 @@ FIXTURE_TEARDOWN(cost)
 static void arm_all(int *fd, const struct armed *armed, int nr)
 {
 	for (int i = 0; i < nr; i++)
-		fd[i] = armed[i].user ? trigger_arm_user(armed[i].path, armed[i].text) :
-			trigger_arm(armed[i].path, armed[i].text);
+		fd[i] = trigger_arm_as(armed[i].user, armed[i].path, "%s", armed[i].text);
 }
 
 static void expect_cost(struct __test_metadata *_metadata, const char *when,
@@ -842,17 +789,17 @@ TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 400)
 	report_row("io and memory triggers, 60 s idle: more wake-ups of kernel threads", "%lld",
 		   (long long)(cost.switches - self->before.switches));
 	stall_times(&self->stalls, 3);
-	/* One window, the longest, without a stall. */
+	/* The checks stop after the longest window without a stall. */
 	sleep_for(12 * NSEC_PER_SEC);
 	cost = cost_of_idling(60 * NSEC_PER_SEC);
 	expect_cost(_metadata, "after a stall", &self->before, 1, &cost);
 }
 
 /*
- * Each wake-up may be followed by a window of checks, but these are no reason for more
- * of them.
+ * Each wake-up stalls, so a window of checks may follow it. These checks must
+ * not cause further ones.
  */
-TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_feed_itself, 400)
+TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_cause_more_checks, 400)
 {
 	struct cost cost;
 
@@ -882,7 +829,10 @@ TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 400)
 	fd = trigger_arm(GROUP_IO, "some 1900000 2000000");
 	some = switches_while_stalled(&self->stalls, 100);
 	ksft_print_msg("10 s of stall: %lld switches, with a trigger %lld\n", none, some);
-	/* 5 windows, 10 checks each; half as many again for how they are made. */
+	/*
+	 * 5 windows with 10 checks each, and half as many for how a check is
+	 * made.
+	 */
 	EXPECT_GE(none + 5 * 10 * 3 / 2, some);
 	EXPECT_EQ(0, close(fd));
 	some = switches_while_stalled(&self->stalls, 100);
@@ -890,7 +840,7 @@ TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 400)
 	EXPECT_GE(none + 15, some);
 }
 
-/* ---- A group made below one that is switched off ---- */
+/* ---- A cgroup created below one that is switched off ---- */
 
 #define UPPER		CGROUP_ROOT "/psi_upper"
 #define LOWER		UPPER "/lower"
@@ -924,9 +874,9 @@ FIXTURE_TEARDOWN(below)
 }
 
 /*
- * Whichever of the two tasks runs, the upper group has the CPU. So a switch between them
- * begins no cpu full there, not for a moment, and gives the monitor nothing to look at. What
- * there is comes from other tasks of the system.
+ * Whichever of the two tasks runs, the upper group has the CPU. So a context
+ * switch between them begins no cpu full there, and the monitor has nothing to
+ * check. The checks that remain are due to other tasks.
  */
 TEST_F(below, switches_between_child_and_parent_are_no_stall)
 {
@@ -941,7 +891,7 @@ TEST_F(below, switches_between_child_and_parent_are_no_stall)
 	sleep_for(10 * NSEC_PER_SEC);
 	some = kthread_switches() - some;
 	ksft_print_msg("10 s: %lld switches, with a trigger %lld\n", none, some);
-	/* Looking all the time would be 200. */
+	/* Permanent checks would be 200. */
 	EXPECT_GE(none + 100, some);
 	EXPECT_EQ(0, close(fd));
 }

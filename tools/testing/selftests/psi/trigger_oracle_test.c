@@ -1,51 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers against an oracle: the stalls are known, so the events are
+ * Triggers against an oracle: known stalls determine the events
  *
- * A reader stalls after a random plan. Many triggers of random threshold and window are armed
- * at random times on the same stalls. Afterwards each event, and each time without one,
- * is held against the stalls that there were.
+ * A reader stalls by a random plan. Many triggers with random thresholds and
+ * windows are armed on these stalls at random times. Afterwards the judge
+ * compares each event, and each time without an event, with the stalls.
  *
  * Invariants, for a trigger of @threshold in @window:
  *
- *  (a) No false event: there is a window of the given length, begun after the
- *      trigger was armed and after its last event, with that much stall in it.
- *  (b) None missed: where the stall within nine tenths of a window reaches the threshold, an
- *      event comes within a tenth of a window, or when the quiet time ends. (Checks
- *      are a tenth of a window apart. The first one after those nine tenths looks back
- *      on a whole window, and so on all of them.)
- *  (c) At most one event per window.
- *  (d) An event uses up what it reports: stall from before an event does not count for
- *      the next. That is in (a) and (b), which begin anew after each event.
+ * (a) No false event: before an event there is a window of that length with
+ *     that much stall. It begins after the trigger was armed and after its last
+ *     event.
+ * (b) No missed event: when the stall within nine tenths of a window reaches
+ *     the threshold, an event comes within a tenth of a window, or when the
+ *     quiet time ends. (Checks are a tenth of a window apart. So the first
+ *     check after those nine tenths sees all of them in its window.)
+ * (c) At most one event in a window.
+ * (d) An event uses up the stall that it reports: stall before an event does
+ *     not count for the next one. (a) and (b) have that, as they start again
+ *     after each event.
  *
  *      stall      ##  ####            ##        ####  ##
  *      event            |               |              |
  *      quiet            |<- window ->|  |<- window ->|
  *
- * The clocks: a read of a disk that answers after L begins to sleep not before b, the
- * reader's stamp before it, and is woken not after e, its stamp after it. The disk's timer starts
- * after b, so the sleep lasts until b + L at least; and it started not after e - L, so the
- * sleep began at most SUBMIT later. So a stall is at most [b, e], and at least
- * [e - L + SUBMIT, b + L]: (a) is judged with the former, (b) with the latter, and no other
- * tolerance is needed for the stall. The reader comes before everyone else, so that the two
- * differ by as little as it does itself.
+ * The clocks: let b be the reader's time before a read, e its time after, and L
+ * the latency of the disk. The reader falls asleep after b and wakes up before
+ * e. The disk's timer starts after b, so the sleep lasts until b + L at least.
+ * It starts before e - L, so the sleep begins before e - L + SUBMIT. So a stall
+ * is at most [b, e] and at least [e - L + SUBMIT, b + L]. (a) uses the former
+ * and (b) the latter, and the stall needs no other tolerance. The reader has
+ * the highest priority, so the two differ by little more than the reader's own
+ * work.
  *
- * An event is stamped by whoever collects it, up to SEEN after it happened. A timer of the kernel
- * may be late by what its wheel rounds up: LATE.
+ * The test notes an event up to SEEN after it happened. A kernel timer may be
+ * late by the rounding of its wheel: LATE.
  *
- * That this checker can fail is shown by a model of the kernel, which is right, and by
- * models with one thing wrong each.
+ * Models of the kernel show that the judge can fail: the judge accepts a model
+ * that is right, and rejects models with one fault each.
  *
  * PSI_SEED=N in the environment makes other plans.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -82,10 +83,7 @@ static void random_start(__u64 more)
 
 static __u64 random_below(__u64 limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return random_u64(&random_state) % limit;
 }
 
 static __u64 random_between(__u64 low, __u64 high)
@@ -96,10 +94,10 @@ static __u64 random_between(__u64 low, __u64 high)
 /* ---- Stalls ---- */
 
 /**
- * struct interval - a time of stall
+ * struct interval - an interval of stall
  * @begin: its begin
  * @end: its end
- * @before: how much there was before it
+ * @before: sum of stall before it
  */
 struct interval {
 	__u64 begin;
@@ -107,7 +105,7 @@ struct interval {
 	__u64 before;
 };
 
-/* Intervals in order, none overlaps the next. */
+/* Ordered intervals that do not overlap. */
 struct intervals {
 	int nr;
 	struct interval at[MAX_STALLS];
@@ -164,8 +162,8 @@ static __u64 stall_between(const struct intervals *list, __u64 from, __u64 to)
 }
 
 /*
- * The most stall in a window between @from and @to. One of the best windows begins with
- * @from or a stall, or ends with a stall or @to.
+ * The most stall in any window between @from and @to. One of the best windows
+ * begins with @from or a stall, or ends with a stall or @to.
  */
 static __u64 most_stall(const struct intervals *list, __u64 window, __u64 from, __u64 to)
 {
@@ -189,8 +187,8 @@ static __u64 most_stall(const struct intervals *list, __u64 window, __u64 from, 
 }
 
 /*
- * The first time at which the stall within @window reaches @threshold, not counting
- * what was before @from; 0 if never. Within an interval the sum only grows.
+ * The first time at which the stall within @window reaches @threshold, without
+ * stall from before @from; 0 if never. Within an interval the sum only grows.
  */
 static __u64 threshold_reached(const struct intervals *list, __u64 window, __u64 threshold,
 			       __u64 from)
@@ -219,19 +217,19 @@ static __u64 threshold_reached(const struct intervals *list, __u64 window, __u64
 /* ---- Triggers and the judge ---- */
 
 /**
- * struct trigger - one of them, and what came of it
+ * struct trigger - a trigger and its events
  * @path: its file
- * @full: it is about full stalls
+ * @full: it waits for full
  * @user: it belongs to an ordinary user
  * @never: nothing stalls in its group
  * @threshold: in ns
  * @window: in ns
- * @arm_at: when it is to be armed, after the start
- * @arm_begin: stamp before it was armed
- * @arm_end: stamp after it was armed
+ * @arm_at: planned time of arming, after the start
+ * @arm_begin: time before it was armed
+ * @arm_end: time after it was armed
  * @fd: its descriptor
  * @nr: number of events
- * @event: when they were collected
+ * @event: when the test collected them
  */
 struct trigger {
 	const char *path;
@@ -249,11 +247,11 @@ struct trigger {
 };
 
 /**
- * struct stall_log - what stalled
- * @most: as much as each stall can have been
- * @least: as much as each was at least
- * @start: times are printed from here
- * @end: when the last event was waited for
+ * struct stall_log - the stalls that there were
+ * @most: upper bounds
+ * @least: lower bounds
+ * @start: origin of printed times
+ * @end: the test waited for events until then
  */
 struct stall_log {
 	struct intervals most;
@@ -268,7 +266,7 @@ static const char * const fault_names[NR_FAULTS] = {
 	"false event", "missed event", "second event within a window",
 };
 
-/* Of each kind. */
+/* Of each fault. */
 #define MAX_REPORTS 5
 
 struct judge {
@@ -277,7 +275,7 @@ struct judge {
 	bool silent;
 };
 
-/* @due: when the threshold was reached, if an event was missed. */
+/* @due: when the stall reached the threshold of a missed event, or 0 */
 static void found_fault(struct judge *judge, enum fault fault, const struct trigger *trigger,
 			__u64 from, __u64 at, __u64 due)
 {
@@ -313,7 +311,7 @@ static void judge_event(struct judge *judge, const struct trigger *trigger, __u6
 		found_fault(judge, FALSE_EVENT, trigger, from, at, 0);
 }
 
-/* (b): nothing came from @from, when the counting began anew, to @at. */
+/* (b): no event from @from, when counting began, to @at. */
 static void judge_silence(struct judge *judge, const struct trigger *trigger, __u64 from,
 			  __u64 quiet_until, __u64 at)
 {
@@ -350,7 +348,7 @@ static void judge_trigger(struct judge *judge, const struct trigger *trigger)
 
 /* ---- Plans ---- */
 
-/* The latencies of the disks: a stall is a read of one of them. */
+/* A stall is a read of a disk with one of these latencies. */
 static const __u64 latencies[] = {
 	8 * NSEC_PER_MSEC, 30 * NSEC_PER_MSEC, 110 * NSEC_PER_MSEC, 450 * NSEC_PER_MSEC,
 	1300 * NSEC_PER_MSEC,
@@ -359,13 +357,14 @@ static const __u64 latencies[] = {
 #define NR_DISKS	((int)ARRAY_SIZE(latencies))
 
 /**
- * struct plan - reads to come, and how they went
- * @start: when it begins; @read.at is relative to it
+ * struct plan - planned reads, and their times
+ * @start: its begin; @read.at is relative to it
  * @nr: number of reads
- * @at: when one begins, unless the last one is still on its way
- * @disk: from which disk
- * @begin: stamp before it
- * @end: stamp after it
+ * @read: the reads
+ * @read.at: earliest begin; a read starts after the one before
+ * @read.disk: the disk
+ * @read.begin: time before the read
+ * @read.end: time after the read
  */
 struct plan {
 	__u64 start;
@@ -378,7 +377,7 @@ struct plan {
 	} read[MAX_STALLS];
 };
 
-/* Adds a read; returns when it will be over. */
+/* Adds a read; returns when it ends. */
 static __u64 plan_read(struct plan *plan, __u64 at, int disk)
 {
 	if (plan->nr == MAX_STALLS)
@@ -395,7 +394,7 @@ static __u64 plan_sparse(struct plan *plan, __u64 at)
 	return plan_read(plan, at, random_below(NR_DISKS));
 }
 
-/* Several short ones, then silence. */
+/* Several short stalls, then idle time. */
 static __u64 plan_bursts(struct plan *plan, __u64 at)
 {
 	int reads = random_between(2, 12);
@@ -406,21 +405,21 @@ static __u64 plan_bursts(struct plan *plan, __u64 at)
 	return at;
 }
 
-/* Most of the time. */
+/* Stalls most of the time. */
 static __u64 plan_heavy(struct plan *plan, __u64 at)
 {
 	at += random_below(8) ? random_below(40) * NSEC_PER_MSEC : random_below(NSEC_PER_SEC);
 	return plan_read(plan, at, random_between(1, NR_DISKS - 1));
 }
 
-/* The same again and again: windows are right below, or right above. */
+/* Equal stalls, so windows are just below or just above a threshold. */
 static __u64 plan_steady(struct plan *plan, __u64 at)
 {
 	at = plan_read(plan, at + 890 * NSEC_PER_MSEC, 2);
 	return random_below(20) ? at : plan_read(plan, at, 3);
 }
 
-/* So rarely that the monitor sleeps in between. */
+/* So rare that the monitor sleeps in between. */
 static __u64 plan_rare(struct plan *plan, __u64 at)
 {
 	at += random_between(8000, 25000) * NSEC_PER_MSEC;
@@ -436,7 +435,7 @@ static void plan_make(struct plan *plan, __u64 (*style)(struct plan *plan, __u64
 		at = style(plan, at);
 }
 
-/* As if all went as planned. */
+/* The stalls as planned. */
 static void plan_intervals(const struct plan *plan, struct intervals *list)
 {
 	__u64 last = 0;
@@ -450,7 +449,7 @@ static void plan_intervals(const struct plan *plan, struct intervals *list)
 	}
 }
 
-/* What really happened. */
+/* The bounds of the stalls that there were. */
 static void plan_log(const struct plan *plan, struct stall_log *log)
 {
 	log->start = plan->start;
@@ -474,7 +473,7 @@ static __u64 random_window(bool user)
 	return random_between(500000, 10000000) * NSEC_PER_USEC;
 }
 
-/* Near to what some window holds, or anything. */
+/* Near the stall of some window, or any value. */
 static __u64 random_threshold(const struct intervals *list, __u64 window)
 {
 	__u64 begin = random_below(DURATION);
@@ -519,18 +518,19 @@ static void triggers_make(struct trigger *triggers, const struct intervals *plan
 	qsort(triggers, NR_TRIGGERS, sizeof(*triggers), by_time_of_arming);
 }
 
-/* ---- The judge can tell ---- */
+/* ---- The judge can fail ---- */
 
 /**
- * struct model - a kernel
- * @threshold: what it takes for the threshold, in percent of it
- * @window: what it takes for the window, in percent of it
- * @period: checks per window
- * @loses_quiet: forgets what was in the quiet time
- * @no_quiet: has none
- * @keeps: does not begin anew after an event
- * @looks_back: counts what was before it was armed
- * @stops_in_silence: its clock stands still while nothing stalls for more than a window
+ * struct model - a kernel, perhaps with a fault
+ * @threshold: that it uses, in percent of the right one
+ * @window: that it uses, in percent of the right one
+ * @checks: number of checks in a window
+ * @loses_quiet: it drops stall of the quiet time
+ * @no_quiet: it has no quiet time
+ * @keeps: it does not start again after an event
+ * @looks_back: it counts stall from before the arming
+ * @stops_in_silence: its clock stops while nothing stalls for longer than a
+ *     window
  */
 struct model {
 	unsigned int threshold;
@@ -543,7 +543,7 @@ struct model {
 	bool stops_in_silence;
 };
 
-/* When the window that ends with @now begins. */
+/* Begin of the window that ends at @now. */
 static __u64 model_window(const struct model *model, const struct intervals *stalls,
 			  __u64 window, __u64 now)
 {
@@ -552,7 +552,10 @@ static __u64 model_window(const struct model *model, const struct intervals *sta
 	if (model->stops_in_silence) {
 		int i = interval_after(stalls, begin);
 
-		/* The stall before the silence is taken for one right before this one. */
+		/*
+		 * It takes the stall before the idle time for one just before
+		 * this stall.
+		 */
 		if (i && i < stalls->nr && stalls->at[i].begin > begin)
 			begin = stalls->at[i - 1].begin;
 	}
@@ -643,7 +646,7 @@ FIXTURE_VARIANT_ADD(model, that_checks_too_rarely) {
 	.fault = MISSED_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_forgets_what_was_in_the_quiet_time) {
+FIXTURE_VARIANT_ADD(model, that_forgets_stall_of_the_quiet_time) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .loses_quiet = true },
 	.fault = MISSED_EVENT,
 };
@@ -658,12 +661,12 @@ FIXTURE_VARIANT_ADD(model, that_reports_a_stall_twice) {
 	.fault = FALSE_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_counts_what_was_before_it_was_armed) {
+FIXTURE_VARIANT_ADD(model, that_counts_stall_before_it_was_armed) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .looks_back = true },
 	.fault = FALSE_EVENT,
 };
 
-FIXTURE_VARIANT_ADD(model, that_takes_a_silence_for_nothing) {
+FIXTURE_VARIANT_ADD(model, that_leaves_idle_time_out_of_its_window) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .stops_in_silence = true },
 	.fault = FALSE_EVENT,
 };
@@ -679,7 +682,7 @@ FIXTURE_TEARDOWN(model)
 {
 }
 
-TEST_F(model, is_judged_as_it_is)
+TEST_F(model, gets_the_right_verdict)
 {
 	struct judge judge = { .log = self->log, .silent = !variant->right };
 
@@ -720,25 +723,11 @@ FIXTURE_VARIANT(plan) {
 	int style;
 };
 
-FIXTURE_VARIANT_ADD(plan, of_single_stalls) {
-	.style = 0,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_bursts) {
-	.style = 1,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_stalls_most_of_the_time) {
-	.style = 2,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_the_same_again_and_again) {
-	.style = 3,
-};
-
-FIXTURE_VARIANT_ADD(plan, of_stalls_with_long_silences) {
-	.style = 4,
-};
+FIXTURE_VARIANT_ADD(plan, of_single_stalls) { .style = 0 };
+FIXTURE_VARIANT_ADD(plan, of_bursts) { .style = 1 };
+FIXTURE_VARIANT_ADD(plan, of_stalls_most_of_the_time) { .style = 2 };
+FIXTURE_VARIANT_ADD(plan, of_equal_stalls) { .style = 3 };
+FIXTURE_VARIANT_ADD(plan, of_rare_stalls) { .style = 4 };
 
 struct reading {
 	struct plan *plan;
@@ -808,8 +797,7 @@ static void trigger_start(struct trigger *trigger, int epoll)
 
 	snprintf(text, sizeof(text), "%s %llu %llu", trigger->full ? "full" : "some",
 		 trigger->threshold / NSEC_PER_USEC, trigger->window / NSEC_PER_USEC);
-	trigger->fd = trigger->user ? trigger_open_user(trigger->path) :
-		      trigger_open(trigger->path);
+	trigger->fd = trigger_open_as(trigger->user, trigger->path);
 	trigger->arm_begin = now_ns();
 	if (trigger_write(trigger->fd, text, strlen(text) + 1))
 		psi_die("%s: cannot arm \"%s\"", trigger->path, text);
@@ -818,7 +806,7 @@ static void trigger_start(struct trigger *trigger, int epoll)
 		psi_die("epoll_ctl: %s", strerror(errno));
 }
 
-/* Collects the events that come until @end. */
+/* Collects events until @end. */
 static void events_collect(int epoll, __u64 end)
 {
 	struct epoll_event events[NR_TRIGGERS];

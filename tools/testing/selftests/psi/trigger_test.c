@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Triggers: what can be written to a pressure file, and by whom
+ * Triggers: the texts that a pressure file accepts, and from whom
  *
- * Invariant: "<some|full> <stall us> <window us>", and nothing else, arms a trigger, once
- * for each open file; the same text means the same on every file. What is rejected
- * leaves the descriptor as it was: poll() says that there is no trigger, and a good
- * write may follow. Windows that are checked at once, not every 2 s, are for those who had
- * CAP_SYS_RESOURCE in the initial user namespace when they opened the file.
+ * Invariant: the text "<some|full> <stall us> <window us>", and nothing else,
+ * arms a trigger, once for each open file. A text has the same meaning on every
+ * file. A rejected text leaves the descriptor as it was: poll() reports that
+ * there is no trigger, and a good write may follow. Windows that PSI checks at
+ * once, and not every 2 s, need CAP_SYS_RESOURCE in the initial user namespace
+ * when the file is opened.
  *
- * What would break it: a parser that stops at the first byte it does not know, one that
- * takes the last byte for a newline, numbers cut to 32 bits, a limit that is off by one,
- * rights of the writer in place of the opener's, a failed write that leaves a
- * half-made trigger behind.
+ * Bugs it would find: a parser that stops at the first unknown byte, or drops
+ * the last byte as a newline; numbers cut to 32 bits; a limit that is off by
+ * one; checks of the writer's capability instead of the opener's; a failed
+ * write that leaves half a trigger.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -31,7 +28,6 @@
 #define GROUP		CGROUP_ROOT "/psi_trigger"
 #define GROUP_FILE(x)	GROUP "/" x ".pressure"
 #define GOOD		"some 50000 1000000"
-#define NO_TRIGGER	(POLLERR | POLLPRI)
 
 /* ---- The text ---- */
 
@@ -48,14 +44,14 @@ FIXTURE_TEARDOWN(text)
 	cgroup_remove(GROUP);
 }
 
-/* @error: what write() fails with, 0: it arms a trigger */
+/* @error: of write(), 0: the text arms a trigger */
 FIXTURE_VARIANT(text) {
 	const char *text;
 	size_t len;
 	int error;
 };
 
-/* A sentence, its bytes. */
+/* A name, the bytes, the error. */
 #define TEXT(name, string, result)					\
 	FIXTURE_VARIANT_ADD(text, name) {				\
 		.text = string,						\
@@ -70,6 +66,14 @@ TEXT(with_a_newline_and_a_nul, GOOD "\n\0", 0);
 TEXT(that_says_full, "full 50000 1000000", 0);
 TEXT(with_several_blanks, "some   50000     1000000", 0);
 TEXT(with_tabs, "some\t50000 \t 1000000\n", 0);
+TEXT(with_a_trailing_blank, GOOD " ", 0);
+TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", 0);
+TEXT(with_blanks_and_newlines_behind_it, GOOD " \n\t\n ", 0);
+
+/* A client may write the whole of a buffer that held something else before. */
+TEXT(with_zeros_behind_it, GOOD "\0\0\0\0\0\0\0\0\0\0\0\0", 0);
+TEXT(with_anything_behind_a_nul, GOOD "\0xyz", 0);
+TEXT(with_another_trigger_behind_a_nul, GOOD "\n\0full 1 500000\n", 0);
 
 TEXT(without_a_nul_where_the_last_digit_decides, "some 2000000 10000000", 0);
 TEXT(with_the_shortest_window, "some 1 500000", 0);
@@ -101,10 +105,10 @@ TEXT(without_a_blank_after_the_word, "some50000 1000000\n", EINVAL);
 TEXT(with_commas, "some,50000,1000000\n", EINVAL);
 TEXT(with_fields_on_lines_of_their_own, "some\n50000\n1000000\n", EINVAL);
 
-/* Blanks are between the fields, not around them. */
+/* Blanks may stand between the fields and behind them, not before them. */
 TEXT(with_a_leading_blank, " " GOOD, EINVAL);
-TEXT(with_a_trailing_blank, GOOD " ", EINVAL);
-TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", EINVAL);
+TEXT(with_a_leading_newline, "\n" GOOD, EINVAL);
+TEXT(with_a_leading_nul, "\0" GOOD, EINVAL);
 TEXT(with_junk_before_it, "x" GOOD, EINVAL);
 TEXT(with_junk_after_it, GOOD "xyz", EINVAL);
 TEXT(with_one_byte_of_junk_after_it, GOOD "x", EINVAL);
@@ -133,8 +137,8 @@ TEXT(with_a_window_past_64_bits, "some 50000 18446744073710551616\n", EINVAL);
 TEXT(with_fifty_digits, "some 50000 10000000000000000000000000000000000000000000000000\n", EINVAL);
 
 /*
- * What must hold on each of the files: the result; that nothing is armed after a
- * failure, and a good text is taken; that there is room for one trigger only.
+ * Checks a text on one file: the result; that nothing is armed after a failure,
+ * and a good text succeeds; that the file takes one trigger only.
  */
 static void check_text(struct __test_metadata *_metadata, const char *path, const char *text,
 		       size_t len, bool arms, int error)
@@ -168,7 +172,7 @@ static void check_text_of_proc(struct __test_metadata *_metadata, const char *pa
 static void check_text_of_cgroup(struct __test_metadata *_metadata, const char *path,
 				 const char *text, size_t len, int error)
 {
-	/* It answers an empty write itself. */
+	/* Kernfs completes an empty write itself. */
 	check_text(_metadata, path, text, len, !error, len ? error : 0);
 }
 
@@ -208,43 +212,14 @@ FIXTURE_VARIANT(file) {
 	bool some;
 };
 
-FIXTURE_VARIANT_ADD(file, cpu_of_the_system) {
-	.path = PSI_CPU,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, memory_of_the_system) {
-	.path = PSI_MEMORY,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, io_of_the_system) {
-	.path = PSI_IO,
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, irq_of_the_system) {
-	.path = PSI_IRQ,
-};
-
-FIXTURE_VARIANT_ADD(file, cpu_of_a_cgroup) {
-	.path = GROUP_FILE("cpu"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, memory_of_a_cgroup) {
-	.path = GROUP_FILE("memory"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, io_of_a_cgroup) {
-	.path = GROUP_FILE("io"),
-	.some = true,
-};
-
-FIXTURE_VARIANT_ADD(file, irq_of_a_cgroup) {
-	.path = GROUP_FILE("irq"),
-};
+FIXTURE_VARIANT_ADD(file, cpu_of_the_system) { .path = PSI_CPU, .some = true };
+FIXTURE_VARIANT_ADD(file, memory_of_the_system) { .path = PSI_MEMORY, .some = true };
+FIXTURE_VARIANT_ADD(file, io_of_the_system) { .path = PSI_IO, .some = true };
+FIXTURE_VARIANT_ADD(file, irq_of_the_system) { .path = PSI_IRQ };
+FIXTURE_VARIANT_ADD(file, cpu_of_a_cgroup) { .path = GROUP_FILE("cpu"), .some = true };
+FIXTURE_VARIANT_ADD(file, memory_of_a_cgroup) { .path = GROUP_FILE("memory"), .some = true };
+FIXTURE_VARIANT_ADD(file, io_of_a_cgroup) { .path = GROUP_FILE("io"), .some = true };
+FIXTURE_VARIANT_ADD(file, irq_of_a_cgroup) { .path = GROUP_FILE("irq") };
 
 FIXTURE_SETUP(file)
 {
@@ -306,7 +281,7 @@ TEST_F(file, does_not_read_from_a_bad_pointer)
 	ASSERT_EQ(0, munmap(mem + page, page));
 	EXPECT_EQ(EFAULT, trigger_write(fd, (void *)8, 20));
 	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page, 20));
-	/* Half of it is there. */
+	/* Half of the text is mapped. */
 	memcpy(mem + page - 10, "full 50000", 10);
 	EXPECT_EQ(EFAULT, trigger_write(fd, mem + page - 10, 20));
 	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
@@ -315,7 +290,7 @@ TEST_F(file, does_not_read_from_a_bad_pointer)
 	EXPECT_EQ(0, munmap(mem, page));
 }
 
-/* A write of any length is a text that is too long, not a new one. */
+/* The file rejects a text of any length as a whole; it does not take parts. */
 TEST_F(file, refuses_a_text_of_many_pages)
 {
 	static char text[1 << 20];
@@ -333,20 +308,20 @@ TEST_F(file, refuses_a_text_of_many_pages)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(file, takes_the_offset_for_nothing)
+TEST_F(file, ignores_the_offset_of_a_write)
 {
 	static const char text[] = "full 50000 1000000\n";
 	int fd = trigger_open(variant->path);
 	char buf[512];
 
-	/* Whoever has read the file before is at its end. */
+	/* After a read, the offset is at the end of the text. */
 	ASSERT_LT(0, read(fd, buf, sizeof(buf)));
 	EXPECT_EQ(0, trigger_set(fd, text));
 	EXPECT_EQ(EBUSY, trigger_set(fd, text));
 	EXPECT_EQ(0, close(fd));
 }
 
-/* ---- Who may have which window ---- */
+/* ---- Windows that need a capability ---- */
 
 #define WINDOW(us)	"some 50000 " us "\n"
 
@@ -358,46 +333,15 @@ FIXTURE_VARIANT(window) {
 	int user;
 };
 
-FIXTURE_VARIANT_ADD(window, of_the_shortest_time) {
-	.text = WINDOW("500000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_1_s) {
-	.text = WINDOW("1000000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, just_below_2_s) {
-	.text = WINDOW("1999999"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_2_s) {
-	.text = WINDOW("2000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, just_above_2_s) {
-	.text = WINDOW("2000001"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_3_s) {
-	.text = WINDOW("3000000"),
-	.user = EINVAL,
-};
-
-FIXTURE_VARIANT_ADD(window, of_4_s) {
-	.text = WINDOW("4000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, of_8_s) {
-	.text = WINDOW("8000000"),
-};
-
-FIXTURE_VARIANT_ADD(window, of_the_longest_time) {
-	.text = WINDOW("10000000"),
-};
+FIXTURE_VARIANT_ADD(window, of_the_shortest_time) { .text = WINDOW("500000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_1_s) { .text = WINDOW("1000000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, just_below_2_s) { .text = WINDOW("1999999"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_2_s) { .text = WINDOW("2000000") };
+FIXTURE_VARIANT_ADD(window, just_above_2_s) { .text = WINDOW("2000001"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_3_s) { .text = WINDOW("3000000"), .user = EINVAL };
+FIXTURE_VARIANT_ADD(window, of_4_s) { .text = WINDOW("4000000") };
+FIXTURE_VARIANT_ADD(window, of_8_s) { .text = WINDOW("8000000") };
+FIXTURE_VARIANT_ADD(window, of_the_longest_time) { .text = WINDOW("10000000") };
 
 FIXTURE_SETUP(window)
 {
@@ -415,100 +359,59 @@ static const char * const window_paths[] = { PSI_IO, PSI_MEMORY, GROUP_FILE("io"
 	for (size_t __i = 0; __i < ARRAY_SIZE(window_paths) &&		\
 	     (path = window_paths[__i]); __i++)
 
-/* Drops capabilities of this process for good. */
-static void drop_capability(int cap)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &header, data))
-		psi_die("capget: %s", strerror(errno));
-	data[CAP_TO_INDEX(cap)].effective &= ~CAP_TO_MASK(cap);
-	data[CAP_TO_INDEX(cap)].permitted &= ~CAP_TO_MASK(cap);
-	if (syscall(SYS_capset, &header, data))
-		psi_die("capset: %s", strerror(errno));
-}
-
-TEST_F(window, is_for_whoever_opens_with_the_capability)
+/* Opens and writes each file as root or as an ordinary user. */
+static void check_window(struct __test_metadata *_metadata, const char *text, bool user_opens,
+			 bool user_writes, int error)
 {
 	const char *path;
-	int fd;
 
 	for_each_path(path) {
-		fd = trigger_open(path);
-		EXPECT_EQ(0, trigger_set(fd, variant->text));
+		int fd = trigger_open_as(user_opens, path);
+
+		ASSERT_EQ(0, seteuid(user_writes ? USER : 0));
+		EXPECT_EQ(error, trigger_set(fd, text)) {
+			TH_LOG("%s", path);
+		}
+		EXPECT_EQ(error ? 0 : EBUSY, trigger_set(fd, WINDOW("2000000")));
+		ASSERT_EQ(0, seteuid(0));
 		EXPECT_EQ(0, close(fd));
 	}
+}
+
+TEST_F(window, is_allowed_if_the_opener_has_the_capability)
+{
+	check_window(_metadata, variant->text, false, false, 0);
 }
 
 TEST_F(window, is_limited_for_an_ordinary_user)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open_user(path);
-		ASSERT_EQ(0, seteuid(USER));
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text)) {
-			TH_LOG("%s", path);
-		}
-		EXPECT_EQ(variant->user ? 0 : EBUSY, trigger_set(fd, WINDOW("2000000")));
-		ASSERT_EQ(0, seteuid(0));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, true, true, variant->user);
 }
 
 TEST_F(window, is_limited_for_root_without_the_capability)
 {
-	const char *path;
-	int fd;
-
-	drop_capability(CAP_SYS_RESOURCE);
-	for_each_path(path) {
-		fd = trigger_open(path);
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
-		EXPECT_EQ(0, close(fd));
-	}
+	set_cap_sys_resource(false, false);
+	check_window(_metadata, variant->text, false, false, variant->user);
 }
 
-TEST_F(window, is_that_of_the_opener_when_root_writes)
+TEST_F(window, is_decided_by_the_opener_when_root_writes)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open_user(path);
-		EXPECT_EQ(variant->user, trigger_set(fd, variant->text));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, true, false, variant->user);
 }
 
-TEST_F(window, is_that_of_the_opener_when_a_user_writes)
+TEST_F(window, is_decided_by_the_opener_when_a_user_writes)
 {
-	const char *path;
-	int fd;
-
-	for_each_path(path) {
-		fd = trigger_open(path);
-		ASSERT_EQ(0, seteuid(USER));
-		EXPECT_EQ(0, trigger_set(fd, variant->text));
-		ASSERT_EQ(0, seteuid(0));
-		EXPECT_EQ(0, close(fd));
-	}
+	check_window(_metadata, variant->text, false, true, 0);
 }
 
 /*
- * All capabilities there are, in a user namespace that any user can make. Returns what
- * the write gives as the exit status.
+ * Writes with all capabilities of a user namespace that any user can create.
+ * Returns the error.
  */
 static int write_in_a_namespace(const char *path, const char *text)
 {
-	int status;
-	pid_t pid;
+	pid_t pid = fork_or_die();
 
-	pid = fork();
-	if (pid < 0)
-		psi_die("fork: %s", strerror(errno));
 	if (!pid) {
 		if (setresuid(USER, USER, USER))
 			psi_die("setresuid: %s", strerror(errno));
@@ -516,9 +419,7 @@ static int write_in_a_namespace(const char *path, const char *text)
 			psi_die("unshare: %s", strerror(errno));
 		_exit(trigger_set(trigger_open(path), text));
 	}
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		psi_die("the writer died");
-	return WEXITSTATUS(status);
+	return reap_exit(pid);
 }
 
 TEST_F(window, is_limited_for_root_of_a_child_user_namespace)
@@ -576,7 +477,7 @@ TEST_F(descriptor, keeps_its_first_trigger)
 	check_first_stays(_metadata, &self->stalls, GROUP_FILE("io"));
 }
 
-TEST_F(descriptor, with_a_trigger_says_busy_whatever_is_written)
+TEST_F(descriptor, with_a_trigger_answers_busy_to_every_write)
 {
 	int fd = trigger_arm(PSI_IO, GOOD);
 
@@ -586,7 +487,7 @@ TEST_F(descriptor, with_a_trigger_says_busy_whatever_is_written)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(descriptor, of_a_removed_cgroup_is_dead)
+TEST_F(descriptor, of_a_removed_cgroup_never_works_again)
 {
 	int armed, fresh = trigger_open(GROUP_FILE("io"));
 	char buf[512];
@@ -617,13 +518,11 @@ TEST(cpu_full_of_the_system_never_fires)
 	pid_t spinner[2];
 
 	set_policy(0, SCHED_FIFO, 50);
-	spinner[0] = spin_on(0);
-	spinner[1] = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	EXPECT_TRUE(trigger_fired(some, 1000));
 	EXPECT_FALSE(trigger_fired(full, 3000));
 	EXPECT_FALSE(trigger_fired(user, 0));
-	load_stop(spinner[0]);
-	load_stop(spinner[1]);
+	spin_pair_stop(spinner);
 }
 
 TEST_HARNESS_MAIN

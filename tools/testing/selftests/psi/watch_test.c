@@ -2,15 +2,14 @@
 /*
  * The example in Documentation/accounting/psi.rst does what the text says
  *
- * Invariant: psi_watch says nothing while there is no pressure, an event with the numbers
- * of the file when there is, and that the cgroup is gone when it is.
+ * Invariant: psi_watch prints nothing without pressure. Under pressure it
+ * prints an event and the text of the file. When the cgroup is gone, it says
+ * so.
  */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -19,9 +18,9 @@
 #define GROUP	"/sys/fs/cgroup/psi_watch"
 
 /**
- * struct watch - the program while it runs
+ * struct watch - the running program
  * @pid: its process
- * @out: what it prints
+ * @out: its output
  */
 struct watch {
 	pid_t pid;
@@ -35,9 +34,7 @@ static void watch_start(struct watch *watch, const char *path, const char *trigg
 
 	if (pipe(out))
 		psi_die("pipe: %s", strerror(errno));
-	watch->pid = fork();
-	if (watch->pid < 0)
-		psi_die("fork: %s", strerror(errno));
+	watch->pid = fork_or_die();
 	if (!watch->pid) {
 		dup2(out[1], STDOUT_FILENO);
 		dup2(out[1], STDERR_FILENO);
@@ -50,7 +47,7 @@ static void watch_start(struct watch *watch, const char *path, const char *trigg
 	watch->out = fdopen(out[0], "r");
 	if (!watch->out)
 		psi_die("fdopen: %s", strerror(errno));
-	/* The test asks the pipe whether there is more: nothing may hide in a buffer. */
+	/* The test polls the pipe, so no output may stay in a buffer. */
 	setvbuf(watch->out, NULL, _IONBF, 0);
 }
 
@@ -61,39 +58,34 @@ static const char *next_line(struct watch *watch)
 	return fgets(line, sizeof(line), watch->out) ?: "";
 }
 
-static bool said_something(struct watch *watch)
+static bool has_output(struct watch *watch)
 {
 	struct pollfd pfd = { .fd = fileno(watch->out), .events = POLLIN };
 
 	return poll(&pfd, 1, 0) > 0;
 }
 
-/* Returns its exit status. */
+/* Returns the exit status. */
 static int watch_end(struct watch *watch)
 {
-	int status;
-
 	fclose(watch->out);
-	if (waitpid(watch->pid, &status, 0) != watch->pid || !WIFEXITED(status))
-		psi_die("psi_watch did not exit");
-	return WEXITSTATUS(status);
+	return reap_exit(watch->pid);
 }
 
-TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
+TEST(prints_nothing_without_pressure_and_events_under_pressure)
 {
 	struct watch watch;
 	struct psi psi;
-	pid_t a, b;
+	pid_t spinner[2];
 
 	cpus_use(1);
 	watch_start(&watch, PSI_CPU, "some 500000 2000000", "2");
 	EXPECT_STREQ("waiting for \"some 500000 2000000\" in /proc/pressure/cpu\n",
 		     next_line(&watch));
 	sleep_for(10 * NSEC_PER_SEC);
-	EXPECT_FALSE(said_something(&watch));
+	EXPECT_FALSE(has_output(&watch));
 
-	a = spin_on(0);
-	b = spin_on(0);
+	spin_pair_start(spinner, NULL);
 	for (int i = 0; i < 2; i++) {
 		char text[512];
 		size_t len;
@@ -103,8 +95,7 @@ TEST(says_nothing_before_and_an_event_with_the_numbers_under_pressure)
 		len += snprintf(text + len, 256, "%s", next_line(&watch));
 		EXPECT_EQ(NULL, psi_parse(text, len, &psi));
 	}
-	load_stop(a);
-	load_stop(b);
+	spin_pair_stop(spinner);
 	EXPECT_EQ(0, watch_end(&watch));
 	cpus_use(cpus_possible());
 }
@@ -121,7 +112,7 @@ TEST(ends_when_its_cgroup_is_removed)
 	EXPECT_EQ(2, watch_end(&watch));
 }
 
-TEST(says_why_it_cannot_wait)
+TEST(prints_why_it_cannot_wait)
 {
 	struct watch watch;
 

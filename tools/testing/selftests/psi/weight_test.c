@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the CPUs of a machine add up to its pressure
+ * How the stalls of CPUs combine to the pressure of the machine
  *
- * Invariant: in a window of 2 s, each CPU's stall counts in proportion to the time in which
- * that CPU had anything to do,
+ * Invariant: in a window of 2 s, the stall of each CPU counts in proportion to
+ * the time in which that CPU had a task,
  *
  *     T = sum(stalled[cpu] * busy[cpu]) / sum(busy[cpu])
  *
- * so an idle CPU has no say, and a CPU with one spinner halves the pressure of a CPU
- * with two. A blocked task belongs to the CPU it last ran on, until it is woken on
- * another one. And windows end by the clock, not when somebody reads.
+ * So an idle CPU has no weight, and a CPU with one spinner halves the pressure
+ * of a CPU with two. A blocked task belongs to the CPU on which it ran last,
+ * until it wakes up on another one. Windows end by the clock, not when a file
+ * is read.
  *
- * What a reader sees of a window that is still open may turn out to be too much: CPUs that
- * are used later get their say. It is not taken back, but not shown twice either.
+ * A reading in an open window may exceed the result of the window, as CPUs that
+ * become busy later get their weight. The total does not go backwards then; it
+ * stands still until stall has caught up with it.
  *
- * What would break it: an idle CPU that dilutes, a weight in units too coarse to see a short
- * activity, a reader that ends the window, a sleeper that stays behind (or is counted on
- * two CPUs) when it wakes up elsewhere.
+ * Bugs it would find: an idle CPU that dilutes; a weight in a unit too coarse
+ * for short activity; a reader that ends the window; a sleeper that stays
+ * behind, or counts on two CPUs, when it wakes up elsewhere.
  *
- * These tests keep two CPUs busy. They do so in real time too: in virtual time emulators
- * let CPUs take turns, not always fair ones. So every expectation is computed from what
- * the CPUs themselves say they did (schedstat).
+ * These tests keep two CPUs busy and run in real time: in virtual time,
+ * emulators let CPUs take turns, not always fair ones. So every expectation is
+ * computed from the CPUs' own clocks (schedstat).
  *
- * Tolerance: 1 point. What waits beside the loads are the kernel's own threads, whose
- * waits are in the oracle, and both ends of the measurement on a busy host.
+ * Tolerance: 1 point. Kernel threads wait beside the loads, and the oracle
+ * includes their waits. The rest is for begin and end of the measurement on a
+ * busy host.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_cgroup.h"
 #include "psi_trigger.h"
-#include "psi_util.h"
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	1.0
-/* How far from a threshold a busy host cannot bring what a second of real time is. */
+/* A busy host changes a second of real time by less than this, in points. */
 #define TRIGGER_MARGIN	15
 
 /* ---- Spinners ---- */
@@ -47,35 +47,27 @@ FIXTURE(spinners) {
 	pid_t pid[MAX_SPINNERS];
 };
 
-/*
- * @nr: spinners on CPU 0 and on CPU 1; @percent: what they make together
- */
+/* @nr: spinners on CPU 0 and on CPU 1; @percent: their pressure */
 FIXTURE_VARIANT(spinners) {
 	int nr[2];
 	double percent;
 };
 
-FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_do_not_wait) {
-	.nr = { 1, 1 },
-	.percent = 0,
-};
+FIXTURE_VARIANT_ADD(spinners, one_on_each_cpu_make_no_pressure) { .nr = { 1, 1 }, .percent = 0 };
 
 FIXTURE_VARIANT_ADD(spinners, two_on_one_cpu_are_not_diluted_by_an_idle_one) {
 	.nr = { 2, 0 },
 	.percent = 100,
 };
 
-FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_are_a_full_stall) {
-	.nr = { 2, 2 },
-	.percent = 100,
-};
+FIXTURE_VARIANT_ADD(spinners, two_on_each_cpu_make_100_percent) { .nr = { 2, 2 }, .percent = 100 };
 
-FIXTURE_VARIANT_ADD(spinners, two_here_and_one_there_are_half_a_stall) {
+FIXTURE_VARIANT_ADD(spinners, two_and_one_make_50_percent) {
 	.nr = { 2, 1 },
 	.percent = 50,
 };
 
-FIXTURE_VARIANT_ADD(spinners, one_here_and_three_there_are_half_a_stall) {
+FIXTURE_VARIANT_ADD(spinners, one_and_three_make_50_percent) {
 	.nr = { 1, 3 },
 	.percent = 50,
 };
@@ -100,12 +92,12 @@ FIXTURE_TEARDOWN(spinners)
 
 /**
  * struct cpu_shares - what a CPU did between two readings of its clock
- * @busy: share of the time in which it had anything to do
- * @least: share in which a task waited, at least
- * @most: the same, at most
+ * @busy: share of the time in which it had a task
+ * @least: lower bound of the share in which a task waited
+ * @most: upper bound
  *
- * With two spinners somebody waits all the time. A lone one waits as long as it says, and
- * kernel threads wait for it, or next to it while another one runs.
+ * With two spinners one always waits. A lone spinner knows its wait. Kernel
+ * threads wait for it, or beside it while another thread runs.
  */
 struct cpu_shares {
 	double busy;
@@ -113,7 +105,7 @@ struct cpu_shares {
 	double most;
 };
 
-/* A reading of a CPU's clock, and of its spinner's if it has just one. */
+/* A reading of a CPU's clock, and that of its only spinner. */
 struct reading {
 	struct cpu_clock cpu;
 	__u64 spinner_wait;
@@ -146,20 +138,21 @@ static double weigh(const struct cpu_shares *shares, double stalled0, double sta
 	       (shares[0].busy + shares[1].busy);
 }
 
-/* A trigger for @percent of a second, or for an ordinary user of 2 s; -1 where there is none. */
+/*
+ * Arms a trigger for @percent of 1 s, or of 2 s for an ordinary user. Returns
+ * -1 if there is no such trigger.
+ */
 static int arm_for(double percent, bool user)
 {
 	int seconds = user ? 2 : 1;
-	char text[64];
 
 	if (percent <= 0 || percent >= 100)
 		return -1;
-	snprintf(text, sizeof(text), "some %d %d", (int)(percent * 10000 * seconds),
-		 1000000 * seconds);
-	return user ? trigger_arm_user(PSI_CPU, text) : trigger_arm(PSI_CPU, text);
+	return trigger_arm_as(user, PSI_CPU, "some %d %d", (int)(percent * 10000 * seconds),
+			      1000000 * seconds);
 }
 
-/* Whether it is not there, or as it should be; disarms it. */
+/* Whether there is no trigger, or it fired as it should; closes it. */
 static bool fired_as(int fd, bool fired)
 {
 	bool right = fd < 0 || trigger_fired(fd, 0) == fired;
@@ -170,8 +163,8 @@ static bool fired_as(int fd, bool fired)
 }
 
 /*
- * The first window is one in which the load began: what it says is not looked at. Who
- * waits for less than there is gets events, who waits for more does not.
+ * The test skips the window in which the load began. Triggers below the
+ * pressure must fire, triggers above it must not.
  */
 TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 {
@@ -204,7 +197,7 @@ TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 	some = 100.0 * total / start;
 	ksft_print_msg("cpu some %.3f %%, by the CPUs' clocks %.3f to %.3f %%\n", some, least,
 		       most);
-	/* The load is what it is meant to be, whatever else waited. */
+	/* The load makes the intended pressure, whatever else waited. */
 	EXPECT_GE(5, fabs(least - variant->percent));
 	EXPECT_GE(5, fabs(some - variant->percent));
 	EXPECT_LE(least - TOLERANCE, some);
@@ -217,7 +210,7 @@ TEST_F(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus)
 
 /* ---- Bursts ---- */
 
-/* Busy in every other second, from @arg on. */
+/* Busy every other second, from @arg on. */
 static void burst(void *arg)
 {
 	__u64 next = *(__u64 *)arg;
@@ -228,25 +221,17 @@ static void burst(void *arg)
 	}
 }
 
-static void read_at_50_hz(void *arg)
-{
-	struct psi psi;
-
-	for (__u64 next = now_ns();; next += 20 * NSEC_PER_MSEC) {
-		sleep_until(next);
-		psi_read(PSI_CPU, &psi);
-	}
-}
-
 #define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
 #define PERIODS		8
 
 /**
- * struct bursts - what a stall next to bursts comes to, in percent of the time
- * @some: what the system says, at least and at most, as the stall begins and ends while its tasks
- *	are started and killed
- * @least: what it is when every window has a whole burst in it, and nobody else waits
- * @most: what it is when windows begin in the middle of a period, and all who wait do so one by one
+ * struct bursts - pressure of a stall beside bursts, in percent of the time
+ * @some: growth of the total, as a range: the stall begins and ends while its
+ *     tasks are started and killed
+ * @least: the pressure if every window has a whole burst, and no other task
+ *     waits
+ * @most: the pressure if windows begin in the middle of a period, and all waits
+ *     of others are one after the other
  */
 struct bursts {
 	double some[2];
@@ -255,25 +240,28 @@ struct bursts {
 };
 
 /*
- *     CPU 0   spinner, spinner   |stall|stall|stall|stall|
- *     CPU 1   bursts of 1 s      |busy |     |busy |     |
+ *      CPU 0   spinner, spinner   |stall|stall|stall|stall|
+ *      CPU 1   bursts of 1 s      |busy |     |busy |     |
  *
- * A window of 2 s has a whole burst in it, so the weights are 1 and what CPU 1 was busy,
- * reader included, and the value must not depend on who reads. Windows that end at each
- * reading would see 100 and 50 % in turn, 75 % in the mean.
+ * A window of 2 s has a whole burst. So the weights are 1 and the share of time
+ * in which CPU 1 was busy, reader included, and the result must not depend on
+ * readers. If each reading ended a window, 100 and 50 % would alternate: 75 %
+ * on average.
  *
- * What is read while a window is open is an estimate. It would be another one at the end than at
- * the beginning when a fold was late meanwhile, as on a busy host. So no window is open at either.
- * But the first one and the last one may have a part of a period each: for a second with the
- * burst and one without it that makes 1/6 s more, for other parts less.
+ * A reading in an open window is an estimate. On a busy host a fold may be
+ * late, which makes the estimates at begin and end differ. So no window is open
+ * at either. But the first and the last window may have part of a period each:
+ * a second with the burst and one without make 1/6 s more, other parts less.
  */
 static void stall_next_to_bursts(bool read, struct bursts *result)
 {
+	struct poller poller = { .path = PSI_CPU, .period = 20 * NSEC_PER_MSEC };
 	const struct load reader = {
 		.cpu = 1,
 		.policy = SCHED_FIFO,
 		.prio = 40,
-		.fn = read_at_50_hz,
+		.fn = poll_file,
+		.arg = &poller,
 	};
 	__u64 phase, total, start[2], end[2];
 	const struct load bursts = { .cpu = 1, .fn = burst, .arg = &phase };
@@ -363,12 +351,13 @@ static __u64 cpu_some(const char *path)
 }
 
 /*
- *     CPU 0   spinner, spinner   |stall|     |           |
- *     CPU 1   spinner            |     |busy |           |
+ *      CPU 0   spinner, spinner   |stall|     |           |
+ *      CPU 1   spinner            |     |busy |           |
  *
- * When the window ends in the second after that, there were 250 ms of stall in it. Who
- * reads the leaf between the two saw 500 ms. The cgroup above it has the same stall, and is
- * read when all windows are over. Returns how much the leaf is ahead then.
+ * If the window ends in the second after that, it has 250 ms of stall. A read
+ * of the leaf between the two sees 500 ms. The cgroup above the leaf has the
+ * same stall, and is read when all windows have ended. Returns how far the leaf
+ * is ahead then.
  */
 static __u64 stall_then_be_busy(__u64 begin)
 {
@@ -394,18 +383,19 @@ static __u64 stall_then_be_busy(__u64 begin)
 }
 
 /*
- * Windows are 2 s long: of two rounds 5 s apart, one has its window end in the second
- * after the load. Folds of two cgroups are some us apart, hence the slack.
+ * Windows are 2 s long. So of two rounds 5 s apart, one has its window end in
+ * the second after the load. The folds of two cgroups are some us apart, hence
+ * the slack.
  */
-TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
+TEST_F_TIMEOUT(two_cpus, catch_up_after_a_reader_saw_too_much, 60)
 {
 	__u64 begin, ahead, top, slack = NSEC_PER_MSEC;
 	struct span stall;
 	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = spin_span, .arg = &stall };
 	pid_t pid[2];
 
-	cgroup_make(TOP);
-	cgroup_make(LEAF);
+	cgroup_create(TOP, "");
+	cgroup_create(LEAF, "");
 	begin = now_ns() + 100 * NSEC_PER_MSEC;
 	ahead = stall_then_be_busy(begin);
 	if (ahead < STALL / 3)
@@ -414,7 +404,7 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 	EXPECT_LE(STALL / 3, ahead);
 	EXPECT_GE(STALL / 2 + STALL / 10, ahead);
 
-	/* More stall than that: both show all there was. */
+	/* After more stall than that, both show the same total. */
 	top = cpu_some(TOP);
 	stall.begin = now_ns() + 100 * NSEC_PER_MSEC;
 	stall.end = stall.begin + STALL;
@@ -426,12 +416,12 @@ TEST_F_TIMEOUT(two_cpus, catch_up_with_what_a_reader_saw_too_much_of, 60)
 	EXPECT_LE(cpu_some(TOP), cpu_some(LEAF) + slack);
 	EXPECT_GE(cpu_some(TOP), cpu_some(LEAF) - slack);
 	EXPECT_LT(top + ahead, cpu_some(TOP));
-	cgroup_tree_remove(TOP);
+	cgroup_remove(TOP);
 }
 
 /* ---- A sleeper in iowait ---- */
 
-/* Shares of the time: io some, io full, and what the reader was asleep, in percent. */
+/* Shares of the time, in percent: io some, io full, and the reader's sleep. */
 struct io_shares {
 	double some;
 	double full;
@@ -439,14 +429,12 @@ struct io_shares {
 };
 
 /*
- * A reader that starts on CPU 0 and is moved to @cpu at once, while it is asleep. It
- * measures when the window in which that happened is over.
+ * Measures a reader that starts on CPU 0 and moves to @cpu at once, while it
+ * sleeps. The measurement begins after the window of the move.
  */
 static void measure_io(const char *node, int cpu, struct io_shares *shares)
 {
 	struct reader *reader = shared_memory(sizeof(*reader));
-	const struct load load = { .cpu = 0, .fn = read_blocks, .arg = reader };
-	cpu_set_t set;
 	pid_t pid;
 
 	*reader = (struct reader){
@@ -455,11 +443,9 @@ static void measure_io(const char *node, int cpu, struct io_shares *shares)
 		.begin = now_ns() + 5 * NSEC_PER_SEC / 2,
 		.end = now_ns() + 7 * NSEC_PER_SEC,
 	};
-	pid = load_start(&load);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
-		psi_die("sched_setaffinity: %s", strerror(errno));
+	pid = reader_start(reader, 0);
+	if (try_pin(pid, cpu))
+		psi_die("CPU %d takes no task", cpu);
 	load_wait(pid);
 	shares->some = 100.0 * reader->some / reader->elapsed;
 	shares->full = 100.0 * reader->full / reader->elapsed;
@@ -473,7 +459,7 @@ static void measure_io(const char *node, int cpu, struct io_shares *shares)
  *     CPU 0   reader asleep   some 100 %   full 100 %
  *     CPU 1   spinner         some   0 %   full   0 %
  */
-TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_here_and_a_spinner_there, 60)
+TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_beside_a_spinner, 60)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;
@@ -485,12 +471,12 @@ TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_here_and_a_spinner_there
 }
 
 /*
- *     CPU 0   idle
- *     CPU 1   spinner, reader that came asleep   some 100 %   full 0 %
+ *      CPU 0   idle
+ *      CPU 1   spinner, reader that came asleep   some 100 %   full 0 %
  *
- * A sleeper left behind on CPU 0 would be 50 % full.
+ * If the sleeper had stayed behind on CPU 0, full would be 50 %.
  */
-TEST_F_TIMEOUT(two_cpus, see_a_sleeper_in_iowait_where_it_was_woken_last, 60)
+TEST_F_TIMEOUT(two_cpus, count_a_sleeper_where_it_woke_up_last, 60)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Pressure files: see psi_pressure.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "psi_util.h"
+
+/* ---- The parser ---- */
+
+/*
+ * A cursor over the text. Each take_*() function advances the cursor past what
+ * it accepts. When it returns false, the cursor is where it was.
+ */
+struct cursor {
+	const char *pos;
+	const char *end;
+};
+
+static bool take_word(struct cursor *c, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(c->end - c->pos) < len || memcmp(c->pos, word, len))
+		return false;
+	c->pos += len;
+	return true;
+}
+
+static bool at_digit(const struct cursor *c)
+{
+	return c->pos < c->end && *c->pos >= '0' && *c->pos <= '9';
+}
+
+/* A decimal number as the kernel prints it: no sign, no leading zero. */
+static bool take_number(struct cursor *c, __u64 *value)
+{
+	const char *start = c->pos;
+	__u64 sum = 0;
+
+	while (at_digit(c)) {
+		unsigned int digit = *c->pos - '0';
+
+		if (sum > (ULLONG_MAX - digit) / 10)
+			goto rewind;
+		sum = sum * 10 + digit;
+		c->pos++;
+	}
+	if (c->pos == start || (*start == '0' && c->pos - start > 1))
+		goto rewind;
+	*value = sum;
+	return true;
+rewind:
+	c->pos = start;
+	return false;
+}
+
+/* A percentage with exactly two decimals, not above 100. */
+static bool take_percent(struct cursor *c, unsigned int *hundredths)
+{
+	const char *start = c->pos;
+	__u64 whole;
+
+	if (!take_number(c, &whole) || !take_word(c, "."))
+		goto rewind;
+	if (!at_digit(c))
+		goto rewind;
+	*hundredths = whole * 100 + (*c->pos++ - '0') * 10;
+	if (!at_digit(c))
+		goto rewind;
+	*hundredths += *c->pos++ - '0';
+	if (whole > 100 || *hundredths > 10000)
+		goto rewind;
+	return true;
+rewind:
+	c->pos = start;
+	return false;
+}
+
+static const char *take_line(struct cursor *c, struct psi_line *line)
+{
+	static const char * const names[NR_AVGS] = { " avg10=", " avg60=", " avg300=" };
+
+	for (int i = 0; i < NR_AVGS; i++) {
+		if (!take_word(c, names[i]))
+			return "an average is missing or misplaced";
+		if (!take_percent(c, &line->avg[i]))
+			return "an average is no percentage with two decimals";
+	}
+	if (!take_word(c, " total="))
+		return "the total is missing or misplaced";
+	if (!take_number(c, &line->total))
+		return "the total is no plain number";
+	if (!take_word(c, "\n"))
+		return "a line does not end after its total";
+	line->present = true;
+	return NULL;
+}
+
+const char *psi_parse(const char *text, size_t len, struct psi *psi)
+{
+	struct cursor c = { .pos = text, .end = text + len };
+	const char *error = NULL;
+
+	memset(psi, 0, sizeof(*psi));
+	if (take_word(&c, "some"))
+		error = take_line(&c, &psi->some);
+	if (error)
+		return error;
+	if (!take_word(&c, "full"))
+		return "the line \"full\" is missing";
+	error = take_line(&c, &psi->full);
+	if (error)
+		return error;
+	return c.pos == c.end ? NULL : "there is text after the last line";
+}
+
+/* ---- Reading ---- */
+
+void psi_read(const char *path, struct psi *psi)
+{
+	const char *error;
+	char buf[512];
+	size_t len;
+
+	len = read_text(path, buf, sizeof(buf));
+	error = psi_parse(buf, len, psi);
+	if (error)
+		psi_die("%s: %s: \"%s\"", path, error, buf);
+}
+
+__u64 psi_some_ns(const char *path)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.some.total * NSEC_PER_USEC;
+}
+
+__u64 psi_full_ns(const char *path)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.full.total * NSEC_PER_USEC;
+}
+
+double psi_avg(const char *path, enum psi_avg avg)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.some.avg[avg] / 100.0;
+}
+
+bool psi_reread(const char *path, int fd, bool seek, struct psi *psi)
+{
+	struct psi before, after;
+	char buf[512];
+	ssize_t len;
+
+	psi_read(path, &before);
+	if (seek && lseek(fd, 0, SEEK_SET))
+		psi_die("%s: lseek: %s", path, strerror(errno));
+	len = seek ? read(fd, buf, sizeof(buf)) : pread(fd, buf, sizeof(buf), 0);
+	psi_read(path, &after);
+	return len > 0 && !psi_parse(buf, len, psi) &&
+	       before.some.total <= psi->some.total && psi->some.total <= after.some.total &&
+	       before.full.total <= psi->full.total && psi->full.total <= after.full.total;
+}
+
+const char *psi_read_bytewise(const char *path)
+{
+	int fd = open_file(path, O_RDONLY);
+	struct psi psi;
+	size_t len = 0;
+	char buf[512];
+	ssize_t got;
+
+	while (len < sizeof(buf) && (got = read(fd, buf + len, 1)) == 1) {
+		len++;
+		sleep_for(NSEC_PER_MSEC);
+	}
+	close(fd);
+	return len == sizeof(buf) || got ? "it does not end" : psi_parse(buf, len, &psi);
+}
+
+bool psi_irq_accounted(void)
+{
+	char buf[512];
+
+	return read_file(PSI_IRQ, buf, sizeof(buf)) >= 0;
+}
+
+void pressure_read(const char *path, struct pressure *p)
+{
+	static const char * const names[NR_RESOURCES] = { "cpu", "memory", "io" };
+	char name[512];
+	struct psi psi;
+
+	for (int i = 0; i < NR_RESOURCES; i++) {
+		if (path)
+			snprintf(name, sizeof(name), "%s/%s.pressure", path, names[i]);
+		else
+			snprintf(name, sizeof(name), PSI_DIR "/%s", names[i]);
+		psi_read(name, &psi);
+		p->some[i] = psi.some.total * NSEC_PER_USEC;
+		p->full[i] = psi.full.total * NSEC_PER_USEC;
+	}
+}
+
+struct pressure pressure_since(const char *path, const struct pressure *before)
+{
+	struct pressure p;
+
+	pressure_read(path, &p);
+	for (int i = 0; i < NR_RESOURCES; i++) {
+		p.some[i] -= before->some[i];
+		p.full[i] -= before->full[i];
+	}
+	return p;
+}
+
+void idle_growth_measure(struct idle_growth *growth, __u64 ns)
+{
+	struct pressure before, grown;
+	struct cpu_clock begin, end;
+
+	pressure_read(NULL, &before);
+	cpu_clock_read(-1, &begin);
+	sleep_for(ns);
+	cpu_clock_read(-1, &end);
+	grown = pressure_since(NULL, &before);
+	growth->cpu_wait = end.wait - begin.wait;
+	growth->memory = grown.some[RES_MEMORY];
+	growth->io = grown.some[RES_IO];
+	growth->cpu = grown.some[RES_CPU];
+}

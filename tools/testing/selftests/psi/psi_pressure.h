@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pressure files: their text, and how much their totals grow
+ */
+#ifndef PSI_PRESSURE_H
+#define PSI_PRESSURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/types.h>
+
+#define PSI_DIR		"/proc/pressure"
+#define PSI_CPU		PSI_DIR "/cpu"
+#define PSI_MEMORY	PSI_DIR "/memory"
+#define PSI_IO		PSI_DIR "/io"
+#define PSI_IRQ		PSI_DIR "/irq"
+
+enum psi_avg { AVG10, AVG60, AVG300, NR_AVGS };
+
+/**
+ * struct psi_line - one line of a pressure file
+ * @present: the file has this line
+ * @avg: the three averages, in hundredths of a percent
+ * @total: stall time since boot, in us
+ */
+struct psi_line {
+	bool present;
+	unsigned int avg[NR_AVGS];
+	__u64 total;
+};
+
+struct psi {
+	struct psi_line some;
+	struct psi_line full;
+};
+
+/* Accepts nothing but the format. Returns NULL, or what is wrong with @text. */
+const char *psi_parse(const char *text, size_t len, struct psi *psi);
+
+void psi_read(const char *path, struct psi *psi);
+
+/* The two totals, in ns; the average of the line "some", in percent. */
+__u64 psi_some_ns(const char *path);
+__u64 psi_full_ns(const char *path);
+double psi_avg(const char *path, enum psi_avg avg);
+
+/*
+ * Reads an open file again, after a seek or by pread(). Returns whether its
+ * totals are between those of fresh descriptors before and after.
+ */
+bool psi_reread(const char *path, int fd, bool seek, struct psi *psi);
+
+/* Reads a file byte by byte, 1 ms apart. Returns what is wrong, or NULL. */
+const char *psi_read_bytewise(const char *path);
+
+/* Whether this kernel accounts interrupt time, which the file irq needs. */
+bool psi_irq_accounted(void);
+
+/* ---- The totals of a cgroup, or of the system ---- */
+
+enum psi_resource { RES_CPU, RES_MEMORY, RES_IO, NR_RESOURCES };
+
+/**
+ * struct pressure - stall time so far, in ns
+ * @some: by resource
+ * @full: by resource
+ */
+struct pressure {
+	__u64 some[NR_RESOURCES];
+	__u64 full[NR_RESOURCES];
+};
+
+/* A @path of NULL means the system: /proc/pressure. */
+void pressure_read(const char *path, struct pressure *p);
+struct pressure pressure_since(const char *path, const struct pressure *before);
+
+/**
+ * struct idle_growth - growth of the system's totals while the test sleeps
+ * @cpu: of cpu some, in ns, like all of these
+ * @io: of io some
+ * @memory: of memory some
+ * @cpu_wait: by the run queues' own clocks, tasks waited this long for a CPU
+ *
+ * A lost event that left a count above zero makes its total grow by the whole
+ * time. The test and kernel threads wait a little for a CPU when they wake up,
+ * so @cpu may reach @cpu_wait.
+ */
+struct idle_growth {
+	__u64 cpu;
+	__u64 io;
+	__u64 memory;
+	__u64 cpu_wait;
+};
+
+void idle_growth_measure(struct idle_growth *growth, __u64 ns);
+
+#endif
