@@ -7,10 +7,12 @@
  * The output is TAP.  A line "# value NAME NUMBER" is a result.  With patterns,
  * only what one of them matches is measured.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ static const struct workload {
 	{ "fork", forks },
 	{ "idle", idle },
 	{ "isolated", isolated },
+	{ "latency", latency },
 	{ "many", many },
 	{ "memory", memory },
 	{ "memstall", memstall },
@@ -39,6 +42,7 @@ static const struct workload {
 	{ "upkeep", upkeep },
 };
 
+struct profile profile;
 static char **patterns;
 
 void die(const char *format, ...)
@@ -77,6 +81,9 @@ void result(double value, const char *format, ...)
 {
 	va_list args;
 
+	if (profile.parts)
+		printf("# profile %lu %lu\n", profile.parts, profile.times);
+	memset(&profile, 0, sizeof(profile));
 	printf("# value ");
 	va_start(args, format);
 	vprintf(format, args);
@@ -279,6 +286,33 @@ const char *cgroup_numbered(unsigned int number)
 
 	snprintf(path, sizeof(path), "/g%04u", number);
 	return path;
+}
+
+unsigned int cpus(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("cannot run on CPU %u", cpu);
+}
+
+void cgroup_visit_cpus(const char *cgroup)
+{
+	unsigned int cpu;
+
+	cgroup_enter(cgroup, getpid());
+	for (cpu = cpus(); cpu--; ) {
+		pin(cpu);
+		usleep(1000);
+	}
+	cgroup_enter("", getpid());
 }
 
 uint64_t number_in(const char *path, const char *word)

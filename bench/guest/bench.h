@@ -21,9 +21,13 @@ void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2))
 uint64_t now(void);
 
 /*
- * A profile is of what happens between these, a number of times: see plugin.c.
- * Elsewhere they cost two instructions.
+ * A profile is of what happens between these, a number of times: see plugin.c
+ * and lines.c.  Elsewhere they cost some instructions.
  */
+extern struct profile {
+	unsigned long parts, times;	/* since the last result */
+} profile;
+
 static inline void profile_begin(void)
 {
 	__asm__ volatile("nopl 0x50530001(%%rax)" ::: "memory");
@@ -32,7 +36,8 @@ static inline void profile_begin(void)
 static inline void profile_end(unsigned long times)
 {
 	__asm__ volatile("nopl 0x50530002(%%rax)" ::: "memory");
-	printf("# times %lu\n", times);
+	profile.parts++;
+	profile.times += times;
 }
 
 /* Whether to measure this. */
@@ -66,6 +71,13 @@ void cgroup_remove_chain(const char *parent, const char *name, unsigned int dept
 /* Directly below the root: the group of this number. */
 const char *cgroup_numbered(unsigned int number);
 
+/* CPUs that are online; the numbers of the others are higher. */
+unsigned int cpus(void);
+/* The caller runs on this CPU only. */
+void pin(unsigned int cpu);
+/* The caller runs in the cgroup on each CPU, one after the other; in the root and on CPU 0 in the end. */
+void cgroup_visit_cpus(const char *cgroup);
+
 /*
  * How much the CPU does but idle; for one CPU only.  A look costs as much as
  * there are timers, up to some tenths of a second, and itself is part of the
@@ -90,6 +102,7 @@ int trigger_arm(const char *path, const char *text);
 void forks(void);
 void idle(void);
 void isolated(void);
+void latency(void);
 void many(void);
 void memory(void);
 void memstall(void);

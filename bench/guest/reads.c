@@ -2,9 +2,7 @@
 /*
  * Reads of cpu.pressure.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,23 +71,6 @@ static pid_t spinner(const char *cgroup)
 	return pid;
 }
 
-/* Be in the group on each CPU that there is. */
-static void visit_cpus(const char *cgroup)
-{
-	int cpu, nr = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t set;
-
-	cgroup_enter(cgroup, getpid());
-	for (cpu = nr - 1; cpu >= 0; cpu--) {
-		CPU_ZERO(&set);
-		CPU_SET(cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			die("cannot run on CPU %d", cpu);
-		usleep(1000);
-	}
-	cgroup_enter("", getpid());
-}
-
 static void states_of_a_group(void)
 {
 	int fd;
@@ -103,7 +84,7 @@ static void states_of_a_group(void)
 	cgroup_make("/a");
 	fd = open_group("/a", "cpu.pressure");
 	measure("unused", fd, 0);
-	visit_cpus("/a");
+	cgroup_visit_cpus("/a");
 	measure("used", fd, 0);
 	close(fd);
 	cgroup_remove("/a");
