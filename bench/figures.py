@@ -7,9 +7,14 @@ instructions; what PSI costs is the value less that of the kernel without PSI.
 import dataclasses
 
 FLAVOURS = ("none", "stock", "psi")
+CONFIGS = ("bench", "latency")      # of configs/list
 DEPTHS = (1, 2, 4, 8, 16)
 MANY = 64       # possible CPUs
 ONLINE = 4      # CPUs that are there
+CPUS = (1, 4, 16, 64)   # for what grows with them
+# What lines.c counts, of which the latter are different lines in a part.
+LINES_COUNTS = ("moved", "taken", "touched", "dirtied")
+LINES_DIFFERENT = ("touched", "dirtied")
 
 
 @dataclasses.dataclass
@@ -21,10 +26,15 @@ class Boot:
     append: str = ""            # kernel parameters
     options: tuple = ()         # of vm/run
     cpus: int = 1               # possible ones
+    plugin: str = None          # of QEMU; what it counts are the figures
+    config: str = "bench"       # of configs/list
 
     def name(self):
-        return "-".join(filter(None, (self.workload, self.prefix.strip("/").replace("=", ""))))
+        return "-".join(filter(None, (self.workload, self.prefix.strip("/").replace("=", "").replace("/", "-"))))
 
+
+# A disk whose requests take most of a second, so a task that reads it stalls and leaves the CPU idle.
+STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 null_blk.nr_devices=1"
 
 BOOTS = (
     Boot("pingpong"),
@@ -43,6 +53,11 @@ BOOTS = (
     Boot("memory", options=("--mem", "1024")),
     Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
     Boot("threads"),
+    Boot("pingpong", ("leaf/0", "leaf/1", "leaf/8", "siblings/1"), "lines/", plugin="lines"),
+    Boot("remote", prefix="lines/", options=("--smp", "2"), plugin="lines"),
+    Boot("lines", options=("--smp", f"{ONLINE}"), plugin="lines"),
+    *(Boot("latency", prefix=f"cpus={cpus}/", append=STALLING, options=("--smp", f"{cpus}", "--mem", "1024"), config="latency")
+      for cpus in CPUS),
     # 20 s of work: at 64 ns an instruction they are cheap.
     Boot("isolated", append="isolcpus=1", options=("--smp", "2", "--shift", "6")),
 )
@@ -189,6 +204,35 @@ def others():
     yield over("an isolated CPU in 20 s of stall: runs of its workqueues", "isolated/works", 0)
     yield Line("an isolated CPU in 20 s of stall: timers", lambda values: values.extra("isolated/timers"),
                base="isolated/timers", most=10, target="0 ± 10")
+
+
+# What is done while preemption is measured, and how long a stretch without may be at most.
+STRETCHES = (("read", "a read of a file", 3000), ("trigger", "arming and closing a trigger", 3000),
+             ("off-on", "`cgroup.pressure` 0 and 1", None), ("rmdir", "rmdir", None), ("rmdir/later", "what follows rmdir", None),
+             ("fold", "the fold", None), ("sampler", "a sampler", None), ("sampler/triggers", "samplers of 500 triggers", None),
+             ("read/triggers", "a read, 500 triggers", 3000), ("trigger/triggers", "one more trigger than 500", 3000))
+FLAT = 5    # instructions for each further CPU are none
+
+
+def latency():
+    """The longest stretches with preemption or interrupts off."""
+    for name, words, most in STRETCHES:
+        def grows(values, name=name):
+            few, many = (values.plain(f"latency/cpus={cpus}/{name}") for cpus in (CPUS[0], CPUS[-1]))
+            return (many - few) / (CPUS[-1] - CPUS[0])
+        for cpus in CPUS:
+            yield plain(f"longest stretch without preemption, {words}, in use on {cpus} CPUs", f"latency/cpus={cpus}/{name}",
+                        most)
+        yield Line("the same, for each further CPU", grows, "{:+,.1f}", most=FLAT, target="0")
+
+
+def moving():
+    """Dirty lines that move between CPUs, and what else the plugin counts."""
+    for figure, words, groups in MOVES:
+        yield Line(f"lines that move between CPUs, {words}", lambda values, figure=figure: values.extra(f"{figure}/moved"),
+                   "{:+,.1f}", f"{figure}/moved", of_stock=1)
+    yield Line("the same, sum of these", lambda values: sum(values.extra(f"{figure}/moved") for figure, _ in MOVES),
+               "{:+,.1f}", of_stock=0.5)
 
 
 def reading():

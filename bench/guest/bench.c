@@ -31,6 +31,7 @@ static const struct workload {
 	{ "idle", idle },
 	{ "isolated", isolated },
 	{ "latency", latency },
+	{ "lines", lines },
 	{ "many", many },
 	{ "memory", memory },
 	{ "memstall", memstall },
@@ -174,17 +175,27 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Between two of them, in order of size. */
+static double batches_between(struct batches *batches, unsigned int low, unsigned int high)
+{
+	double value;
+
+	if (!batches->nr)
+		die("a median of nothing");
+	qsort(batches->times, batches->nr, sizeof(*batches->times), compare);
+	value = (batches->times[low] + batches->times[high]) / 2.0;
+	free(batches->times);
+	return value;
+}
+
 double batches_median(struct batches *batches)
 {
-	unsigned int nr = batches->nr;
-	double median;
+	return batches_between(batches, (batches->nr - 1) / 2, batches->nr / 2);
+}
 
-	if (!nr)
-		die("a median of nothing");
-	qsort(batches->times, nr, sizeof(*batches->times), compare);
-	median = (batches->times[(nr - 1) / 2] + batches->times[nr / 2]) / 2.0;
-	free(batches->times);
-	return median;
+double batches_upper(struct batches *batches)
+{
+	return batches_between(batches, 3 * batches->nr / 4, 3 * batches->nr / 4);
 }
 
 void write_file(const char *path, const char *text)
@@ -243,6 +254,26 @@ void cgroup_write(const char *cgroup, const char *file, const char *text)
 
 	cgroup_path(path, sizeof(path), cgroup, file);
 	write_file(path, text);
+}
+
+int cgroup_open(const char *cgroup, const char *file)
+{
+	char path[512];
+	int fd;
+
+	cgroup_path(path, sizeof(path), cgroup, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("open %s", path);
+	return fd;
+}
+
+void read_file(int fd)
+{
+	char text[512];
+
+	if (pread(fd, text, sizeof(text), 0) <= 0)
+		die("a file cannot be read");
 }
 
 void cgroup_enter(const char *cgroup, pid_t pid)
@@ -332,6 +363,14 @@ uint64_t number_in(const char *path, const char *word)
 		}
 	}
 	die("%s has no %s", path, word);
+}
+
+int cgroup_arm(const char *cgroup, const char *file, const char *text)
+{
+	char path[512];
+
+	cgroup_path(path, sizeof(path), cgroup, file);
+	return trigger_arm(path, text);
 }
 
 int trigger_arm(const char *path, const char *text)

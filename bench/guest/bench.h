@@ -58,6 +58,8 @@ void batches_init(struct batches *batches, unsigned int room);
 void batches_add(struct batches *batches, uint64_t time);
 /* Frees them, too. */
 double batches_median(struct batches *batches);
+/* What a quarter is longer than; frees them, too. */
+double batches_upper(struct batches *batches);
 
 /* Paths of cgroups are relative to the root of the hierarchy, which is "". */
 void cgroup_make(const char *cgroup);
@@ -65,6 +67,8 @@ void cgroup_remove(const char *cgroup);
 void cgroup_enter(const char *cgroup, pid_t pid);
 bool cgroup_has(const char *cgroup, const char *file);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
+/* For reading; the file descriptor. */
+int cgroup_open(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
 void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
@@ -93,16 +97,20 @@ void wait_or_die(pid_t pid);
 void pipe_or_die(int fds[2]);
 void sleep_until(uint64_t time);
 void write_file(const char *path, const char *text);
+/* All of it. */
+void read_file(int fd);
 /* The number after WORD in a file; fatal if there is none. */
 uint64_t number_in(const char *path, const char *word);
 /* A trigger of this kernel; the file descriptor. */
 int trigger_arm(const char *path, const char *text);
+int cgroup_arm(const char *cgroup, const char *file, const char *text);
 
 /* The workloads. */
 void forks(void);
 void idle(void);
 void isolated(void);
 void latency(void);
+void lines(void);
 void many(void);
 void memory(void);
 void memstall(void);

@@ -2,38 +2,41 @@
 /*
  * The longest stretch with preemption or interrupts off, in instructions.
  *
- * The kernel's own tracer (preemptirqsoff) measures it: on all CPUs, while the
- * main task does something; or in kernel threads only, while it sleeps.  What
- * the tracer says of the longest stretch is printed as evidence.
+ * The kernel's own tracer (preemptirqsoff) measures it, on all CPUs.  What it
+ * says of the longest stretch is printed as evidence.
  *
- * A group is in use on all CPUs: on each sleeps a task of it, which wakes up
- * once a second.  Otherwise CPUs are idle, as all of them take turns within
- * what one of them measures.
+ * CPUs take turns within what one of them measures, so they are idle, but for
+ * what is measured and a task on each that wakes up once a second: a group is
+ * in use on all CPUs.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
 #include "crowd.h"
 
 #define TRACING		"/sys/kernel/debug/tracing/"
-#define SWITCH		TRACING "events/sched/sched_switch/trigger"
-/* Threads of PSI, or what works for it. */
-#define THREADS(task)	"(" task "_comm ~ \"psi*\" || " task "_comm ~ \"kworker*\")"
-
 enum {
-	TIMES = 5,
-	PERIOD = 2100000,	/* us: in each of it comes a fold */
-	TRIGGERS = 500,
+	TIMES = 6,
+	SECOND = 1000000000,
+	PERIOD = SECOND,	/* of the crowd */
+	MANY = 500,	/* triggers */
 };
 
 static const char *group;
+static const char *folder;	/* the name of what keeps averages */
+static bool has_psi;
 static int on, max;
+static uint64_t start;	/* a moment at which no task of the crowd wakes up */
 
 static void tracer_start(void)
 {
@@ -54,26 +57,34 @@ static void tracer_set(int fd, const char *text)
 		die("the tracer refuses %s", text);
 }
 
-/* The length of the longest stretch, from its first to its last entry. */
+/* The longest stretch.  The trace begins with its first and its last moment. */
 static uint64_t tracer_longest(const char *name)
 {
-	uint64_t time, length = 0;
-	char line[512], *end;
+	uint64_t moments[2] = { 0, 0 };
+	char line[512], *entry;
+	unsigned int nr = 0;
 	FILE *file;
 
 	file = fopen(TRACING "trace", "re");
 	if (!file)
 		die("no trace");
 	while (fgets(line, sizeof(line), file)) {
-		printf("# %s %s", name, line);
-		(void)end;
-		(void)time;
+		if (*line == '#')
+			continue;
+		printf("# %s:%s", name, line);
+		entry = strchr(line, ':');
+		while (entry && entry > line && entry[-1] != ' ')
+			entry--;
+		if (entry && nr < 2 && sscanf(entry, "%" SCNu64 ":", &moments[nr]) == 1)
+			nr++;
 	}
 	fclose(file);
-	return length;
+	if (nr == 1)
+		die("%s: a stretch without an end", name);
+	return moments[1] - moments[0];
 }
 
-static void measure(const char *name, void (*act)(void))
+static void measure(const char *name, void (*prepare)(void), void (*act)(void))
 {
 	struct batches batches;
 	int i;
@@ -82,37 +93,74 @@ static void measure(const char *name, void (*act)(void))
 		return;
 	batches_init(&batches, TIMES);
 	for (i = 0; i < TIMES; i++) {
+		if (prepare)
+			prepare();
+		sleep_until(start += PERIOD);
 		tracer_set(max, "0");
+		close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
 		tracer_set(on, "1");
 		act();
 		tracer_set(on, "0");
 		batches_add(&batches, tracer_longest(name));
 	}
-	result(batches_median(&batches), "%s", name);
+	result(batches_upper(&batches), "%s", name);
+}
+
+static void period(void)
+{
+	usleep(2100000);
+}
+
+/* What to do at an event. */
+static void tracer_when(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tracer_when(const char *event, const char *format, ...)
+{
+	char path[256], text[128];
+	va_list args;
+
+	snprintf(path, sizeof(path), TRACING "events/%s/trigger", event);
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	write_file(path, text);
+}
+
+/*
+ * In a period, but only while such a thread runs; up to where the main task
+ * begins to sleep, too.
+ */
+static void measure_thread(const char *name, const char *thread, void (*prepare)(void))
+{
+	static const char to[] = "sched/sched_switch", from[] = "rcu/rcu_utilization";
+
+	tracer_when(to, "traceon if next_comm ~ \"%s\"", thread);
+	tracer_when(from, "traceoff if comm ~ \"%s\" || comm == \"bench\"", thread);
+	measure(name, prepare, period);
+	tracer_when(to, "!traceon");
+	tracer_when(from, "!traceoff");
 }
 
 static void nothing(void)
 {
 }
 
-static void read_file(void)
+static void file(void)
 {
-	char path[256], text[256];
-	int fd;
+	int fd = cgroup_open(group, "cpu.pressure");
 
-	snprintf(path, sizeof(path), "%s%s/cpu.pressure", CGROUPS, group);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, text, sizeof(text)) <= 0)
-		die("%s", path);
+	read_file(fd);
 	close(fd);
 }
 
-static void arm(void)
+static int arm(void)
 {
-	char path[256];
+	return cgroup_arm(group, "io.pressure", "some 900000 1000000");
+}
 
-	snprintf(path, sizeof(path), "%s%s/io.pressure", CGROUPS, group);
-	close(trigger_arm(path, "some 900000 1000000"));
+static void trigger(void)
+{
+	close(arm());
 }
 
 static void switch_off(void)
@@ -125,17 +173,114 @@ static void switch_on(void)
 	cgroup_write(group, "cgroup.pressure", "1");
 }
 
+static void off_and_on(void)
+{
+	switch_off();
+	switch_on();
+}
+
+/* A group that was in use everywhere. */
+static void group_used(void)
+{
+	cgroup_make("/a");
+	cgroup_visit_cpus("/a");
+	pin(0);
+}
+
+static void group_removed(void)
+{
+	cgroup_remove("/a");
+}
+
+static void group_used_and_removed(void)
+{
+	group_used();
+	group_removed();
+}
+
+/* One that reads from a disk, which needs no CPU: some of the group's io, nearly always. */
+static pid_t stalled(void)
+{
+	char *block = aligned_alloc(4096, 4096);
+	pid_t pid = fork_or_die();
+	int fd;
+
+	if (pid) {
+		free(block);
+		cgroup_enter(group, pid);
+		return pid;
+	}
+	fd = open("/dev/nullb0", O_RDONLY | O_DIRECT);
+	while (fd >= 0 && pread(fd, block, 4096, 0) == 4096)
+		;
+	_exit(1);
+}
+
+/* A stall in a group with triggers. */
+static void sampling(const char *name, unsigned int nr)
+{
+	int fds[MANY];
+	unsigned int i;
+	pid_t pid;
+
+	if (!wanted(name) || !has_psi)
+		return;
+	for (i = 0; i < nr; i++)
+		fds[i] = arm();
+	pid = stalled();
+	measure_thread(name, "psi?*", NULL);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	while (nr--)
+		close(fds[nr]);
+}
+
+/* With so many triggers of the group. */
+static void armed(unsigned int nr)
+{
+	int fds[MANY];
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		fds[i] = arm();
+	measure("read/triggers", NULL, file);
+	measure("trigger/triggers", NULL, trigger);
+	while (nr--)
+		close(fds[nr]);
+}
+
 void latency(void)
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
+	const struct sched_param param = { .sched_priority = 1 };
+	struct utsname names;
 
+	/* Works that have nothing to do with PSI. */
+	write_file("/proc/sys/vm/stat_interval", "3600");
+	pin(0);
+	has_psi = !access("/proc/pressure", F_OK);
+	uname(&names);
+	folder = strstr(names.release, "-psi") ? "psi*" : "kworker*";
+	/* The tracer announces a new maximum by a work. */
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
+		die("sched_setscheduler");
 	tracer_start();
 	group = cgroup_numbered(0);
-	measure("nothing", nothing);
+	start = now();
+	measure("nothing", NULL, nothing);
+	measure("rmdir", group_used, group_removed);
+	start = now();
+	measure_thread("rmdir/later", "kworker*", group_used_and_removed);
 	crowd_start(&crowd);
-	measure("read", read_file);
-	measure("arm", arm);
-	measure("off", switch_off);
-	measure("on", switch_on);
+	start = now() + SECOND / crowd.tasks / 2;
+	measure_thread("fold", folder, NULL);
+	if (has_psi) {
+		measure("read", NULL, file);
+		measure("trigger", NULL, trigger);
+		measure("off-on", NULL, off_and_on);
+		sampling("sampler", 1);
+		sampling("sampler/triggers", MANY);
+		armed(MANY);
+	}
 	crowd_end(&crowd);
 }

@@ -14,26 +14,6 @@ enum {
 	ROUNDS = 5,
 };
 
-static void read_once(int fd)
-{
-	char text[256];
-
-	if (pread(fd, text, sizeof(text), 0) <= 0)
-		die("a pressure file cannot be read");
-}
-
-static int open_group(const char *cgroup, const char *file)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s%s/%s", CGROUPS, cgroup, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		die("%s", path);
-	return fd;
-}
-
 /* PAUSE is the time between two reads. */
 static void measure(const char *name, int fd, uint64_t pause)
 {
@@ -44,14 +24,14 @@ static void measure(const char *name, int fd, uint64_t pause)
 	if (!wanted(name))
 		return;
 	batches_init(&batches, READS);
-	read_once(fd);
+	read_file(fd);
 	next = now();
 	profile_begin();
 	for (i = 0; i < READS; i++) {
 		if (pause)
 			sleep_until(next += pause);
 		begin = now();
-		read_once(fd);
+		read_file(fd);
 		batches_add(&batches, now() - begin);
 	}
 	profile_end(READS);
@@ -82,7 +62,7 @@ static void states_of_a_group(void)
 	close(fd);
 
 	cgroup_make("/a");
-	fd = open_group("/a", "cpu.pressure");
+	fd = cgroup_open("/a", "cpu.pressure");
 	measure("unused", fd, 0);
 	cgroup_visit_cpus("/a");
 	measure("used", fd, 0);
@@ -96,7 +76,7 @@ static void rates(void)
 	int fd;
 
 	cgroup_make("/a");
-	fd = open_group("/a", "cpu.pressure");
+	fd = cgroup_open("/a", "cpu.pressure");
 	pid = spinner("/a");
 	measure("stalled/at-once", fd, 0);
 	measure("stalled/10kHz", fd, 100000);
@@ -126,8 +106,8 @@ static void scrape(unsigned int groups)
 	for (j = 0; j < ROUNDS; j++) {
 		begin = now();
 		for (i = 0; i < groups; i++) {
-			fd = open_group(cgroup_numbered(i), "cpu.pressure");
-			read_once(fd);
+			fd = cgroup_open(cgroup_numbered(i), "cpu.pressure");
+			read_file(fd);
 			close(fd);
 		}
 		batches_add(&batches, now() - begin);
