@@ -96,9 +96,11 @@ class Line:
     most: float = None
     least: float = None
     target: str = ""            # in place of the limit's number
+    of_stock: float = None      # at most this part of what stock adds
 
-    def met(self, value):
-        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+    def met(self, value, stock):
+        return ((self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+                and (self.of_stock is None or stock is None or value <= self.of_stock * stock))
 
     def text(self, figures):
         """The line; '' when our value is missing."""
@@ -113,15 +115,17 @@ class Line:
             return ""
         cells += ["-" if value is None else self.form.format(value) for value in values]
         cells.append(f"{values[1] / values[0]:.2f}" if values[0] else "-")
-        return f"| {' | '.join([self.words, *cells, self.goal(values[1])])} |"
+        return f"| {' | '.join([self.words, *cells, self.goal(*reversed(values))])} |"
 
-    def goal(self, value):
+    def goal(self, value, stock):
         target = self.target
+        if self.of_stock is not None:
+            target = "≤ stock" if self.of_stock == 1 else f"≤ {self.of_stock} of stock"
         if not target and self.most is not None:
             target = "≤ " + self.form.replace("+", "").format(self.most)
         if not target and self.least is not None:
             target = "≥ " + self.form.replace("+", "").format(self.least)
-        return target if self.met(value) else f"{target} **missed**"
+        return target if self.met(value, stock) else f"{target} **missed**"
 
 
 def over(words, figure, most=None):
@@ -129,9 +133,9 @@ def over(words, figure, most=None):
     return Line(words, lambda values: values.extra(figure), base=figure, most=most)
 
 
-def plain(words, figure, most=None, form="{:,.0f}"):
+def plain(words, figure, most=None, form="{:,.0f}", of_stock=None):
     """A line for something that a kernel without PSI does not have."""
-    return Line(words, lambda values: values.plain(figure), form, most=most)
+    return Line(words, lambda values: values.plain(figure), form, most=most, of_stock=of_stock)
 
 
 def given_back(prefix):
@@ -191,6 +195,7 @@ def others():
     for depth in (1, 4, 8):
         yield over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
     yield from reading()
+    yield plain("open, arm and close a trigger of an idle group", "trigger/arm", of_stock=1)
     for groups in (10, 100, 500, 2000):
         yield over(f"{groups} groups, a task each that wakes once a second: a wake-up", f"upkeep/groups/{groups}",
                    700 if groups == 500 else None)
@@ -199,6 +204,8 @@ def others():
         yield over(f"stalls, {nr} triggers of the system: a second", f"trigger/system/{nr}")
     for nr in (1, 32, 500):
         yield over(f"stalls in {nr} groups with a trigger each: a second", f"trigger/groups/{nr}")
+    yield from latency()
+    yield from moving()
     yield from memory()
     yield plain("kernel threads for 32 groups with a privileged trigger each", "threads/groups/32", 1)
     yield over("an isolated CPU in 20 s of stall: runs of its workqueues", "isolated/works", 0)
@@ -221,18 +228,34 @@ def latency():
             few, many = (values.plain(f"latency/cpus={cpus}/{name}") for cpus in (CPUS[0], CPUS[-1]))
             return (many - few) / (CPUS[-1] - CPUS[0])
         for cpus in CPUS:
-            yield plain(f"longest stretch without preemption, {words}, in use on {cpus} CPUs", f"latency/cpus={cpus}/{name}",
-                        most)
+            figure = f"latency/cpus={cpus}/{name}"
+            yield Line(f"longest stretch without preemption, {words}, in use on {cpus} CPUs",
+                       lambda values, figure=figure: values.plain(figure), "{:,.0f}", figure, most)
         yield Line("the same, for each further CPU", grows, "{:+,.1f}", most=FLAT, target="0")
 
 
+# What lines.c counts, each time.
+MOVES = (*((f"remote/lines/leaf/{depth}", f"ping-pong of two CPUs, depth {depth}") for depth in (0, 1, 8)),
+         ("lines/read", f"a read, of a group in use on {ONLINE} CPUs"),
+         ("lines/trigger", "arming and closing a trigger, the same"),
+         ("lines/upkeep/1", "a wake-up a second on each CPU and its upkeep, one group"),
+         ("lines/upkeep/100", "the same, 100 groups"))
+
+
 def moving():
-    """Dirty lines that move between CPUs, and what else the plugin counts."""
-    for figure, words, groups in MOVES:
-        yield Line(f"lines that move between CPUs, {words}", lambda values, figure=figure: values.extra(f"{figure}/moved"),
-                   "{:+,.1f}", f"{figure}/moved", of_stock=1)
-    yield Line("the same, sum of these", lambda values: sum(values.extra(f"{figure}/moved") for figure, _ in MOVES),
+    """Dirty lines that move between CPUs, and those that a switch dirties."""
+    def extra(figure, count):
+        return lambda values: values.extra(f"{figure}/{count}")
+    for figure, words in MOVES:
+        yield Line(f"dirty lines that move, {words}", extra(figure, "moved"), "{:+,.1f}", f"{figure}/moved", of_stock=1)
+    yield Line("the same, sum", lambda values: sum(extra(figure, "moved")(values) for figure, _ in MOVES),
                "{:+,.1f}", of_stock=0.5)
+    for figure, words in MOVES:
+        yield Line(f"shared lines taken away, {words}", extra(figure, "taken"), "{:+,.1f}", f"{figure}/taken")
+    for count, words in (("touched", "lines that are touched"), ("dirtied", "lines that are dirtied")):
+        for shape, place in (("leaf/0", "root"), ("leaf/1", "one leaf"), ("siblings/1", "two siblings")):
+            figure = f"pingpong/lines/{shape}"
+            yield Line(f"{words}, ping-pong, {place}", extra(figure, count), "{:+,.0f}", f"{figure}/{count}")
 
 
 def reading():

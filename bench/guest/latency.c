@@ -95,7 +95,9 @@ static void measure(const char *name, void (*prepare)(void), void (*act)(void))
 	for (i = 0; i < TIMES; i++) {
 		if (prepare)
 			prepare();
-		sleep_until(start += PERIOD);
+		while (start <= now())
+			start += PERIOD;
+		sleep_until(start);
 		tracer_set(max, "0");
 		close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
 		tracer_set(on, "1");
