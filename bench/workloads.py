@@ -85,6 +85,8 @@ def counted(text, profiled):
     for nr, times, name in profiled:
         nr, times = int(nr), int(times)
         mine, parts = parts[:nr], parts[nr:]
+        if len(mine) != nr:
+            sys.exit(f"bench: a plugin counted too little for {name}")
         for column, word in enumerate(figures.LINES_COUNTS, 1):
             each = 1 if word in figures.LINES_DIFFERENT else times / nr
             values[f"{name}/{word}"] = statistics.median(int(part[column]) for part in mine) / each
