@@ -7,13 +7,14 @@
  * Every CPU has a cache that holds all lines of 64 bytes it ever touched, until
  * another CPU writes to them.  Each time a count ends, a line is written:
  *
- *	lines MOVED TAKEN TOUCHED DIRTIED
+ *	lines MOVED TAKEN TOUCHED DIRTIED SPUN
  *
  * MOVED: a CPU touches a line that it does not hold, which another CPU was the
  * last to write.  TAKEN: a CPU writes to a line that it holds, and another too.
  * TOUCHED and DIRTIED: different lines that were touched and written to, so how
  * many misses there are if nothing is in the cache, and what is to be written
- * back.  Accesses count on any CPU.
+ * back.  SPUN: a CPU executes PAUSE in the kernel, as it waits for another.
+ * All of it counts on any CPU.
  */
 #include "plugin.h"
 
@@ -28,7 +29,7 @@ struct line {
 /* By physical address. */
 static struct line *pages[1 << 20];
 static uint32_t count;
-static struct { unsigned long moved, taken, touched, dirtied; } found;
+static struct { unsigned long moved, taken, touched, dirtied, spun; } found;
 
 static struct line *line_at(uint64_t address)
 {
@@ -80,11 +81,24 @@ static void marked(unsigned int vcpu, void *data)
 {
 	(void)vcpu;
 	if ((uintptr_t)data == END) {
-		fprintf(out, "lines %lu %lu %lu %lu\n", found.moved, found.taken, found.touched, found.dirtied);
+		fprintf(out, "lines %lu %lu %lu %lu %lu\n", found.moved, found.taken, found.touched, found.dirtied,
+			found.spun);
 		fflush(out);
 	}
 	memset(&found, 0, sizeof(found));
 	count++;
+}
+
+static void spun(unsigned int vcpu, void *data)
+{
+	(void)vcpu;
+	(void)data;
+	found.spun++;
+}
+
+static bool is_pause(const struct qemu_plugin_insn *insn)
+{
+	return qemu_plugin_insn_size(insn) == 2 && !memcmp(qemu_plugin_insn_data(insn), "\xf3\x90", 2);
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -99,6 +113,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
 		if (number)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS, (void *)number);
+		if (is_pause(insn) && qemu_plugin_tb_vaddr(tb) >> 63)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, spun, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	}
 }
 

@@ -25,16 +25,17 @@
 #include "crowd.h"
 
 #define TRACING		"/sys/kernel/debug/tracing/"
+
 enum {
 	TIMES = 6,
 	SECOND = 1000000000,
 	PERIOD = SECOND,	/* of the crowd */
-	MANY = 500,	/* triggers */
+	TRIGGERS = 500,
+	GROUPS = 30,
 };
 
 static const char *group;
 static const char *folder;	/* the name of what keeps averages */
-static bool has_psi;
 static int on, max;
 static uint64_t start;	/* a moment at which no task of the crowd wakes up */
 
@@ -57,7 +58,7 @@ static void tracer_set(int fd, const char *text)
 		die("the tracer refuses %s", text);
 }
 
-/* The longest stretch.  The trace begins with its first and its last moment. */
+/* Its length.  The trace begins with its first and its last moment. */
 static uint64_t tracer_longest(const char *name)
 {
 	uint64_t moments[2] = { 0, 0 };
@@ -84,6 +85,7 @@ static uint64_t tracer_longest(const char *name)
 	return moments[1] - moments[0];
 }
 
+/* The longest stretch while something is done; without the chance that comes once in a while. */
 static void measure(const char *name, void (*prepare)(void), void (*act)(void))
 {
 	struct batches batches;
@@ -132,13 +134,13 @@ static void tracer_when(const char *event, const char *format, ...)
  * In a period, but only while such a thread runs; up to where the main task
  * begins to sleep, too.
  */
-static void measure_thread(const char *name, const char *thread, void (*prepare)(void))
+static void measure_thread(const char *name, const char *thread)
 {
 	static const char to[] = "sched/sched_switch", from[] = "rcu/rcu_utilization";
 
 	tracer_when(to, "traceon if next_comm ~ \"%s\"", thread);
 	tracer_when(from, "traceoff if comm ~ \"%s\" || comm == \"bench\"", thread);
-	measure(name, prepare, period);
+	measure(name, NULL, period);
 	tracer_when(to, "!traceon");
 	tracer_when(from, "!traceoff");
 }
@@ -155,30 +157,24 @@ static void file(void)
 	close(fd);
 }
 
-static int arm(void)
+/* No two are the same, which PSI could share. */
+static int arm(unsigned int nr)
 {
-	return cgroup_arm(group, "io.pressure", "some 900000 1000000");
+	char text[64];
+
+	snprintf(text, sizeof(text), "some %u 1000000", 900000 + nr);
+	return cgroup_arm(group, "io.pressure", text);
 }
 
 static void trigger(void)
 {
-	close(arm());
-}
-
-static void switch_off(void)
-{
-	cgroup_write(group, "cgroup.pressure", "0");
-}
-
-static void switch_on(void)
-{
-	cgroup_write(group, "cgroup.pressure", "1");
+	close(arm(TRIGGERS));
 }
 
 static void off_and_on(void)
 {
-	switch_off();
-	switch_on();
+	cgroup_write(group, "cgroup.pressure", "0");
+	cgroup_write(group, "cgroup.pressure", "1");
 }
 
 /* A group that was in use everywhere. */
@@ -192,12 +188,6 @@ static void group_used(void)
 static void group_removed(void)
 {
 	cgroup_remove("/a");
-}
-
-static void group_used_and_removed(void)
-{
-	group_used();
-	group_removed();
 }
 
 /* One that reads from a disk, which needs no CPU: some of the group's io, nearly always. */
@@ -221,16 +211,16 @@ static pid_t stalled(void)
 /* A stall in a group with triggers. */
 static void sampling(const char *name, unsigned int nr)
 {
-	int fds[MANY];
+	int fds[TRIGGERS];
 	unsigned int i;
 	pid_t pid;
 
-	if (!wanted(name) || !has_psi)
+	if (!wanted(name))
 		return;
 	for (i = 0; i < nr; i++)
-		fds[i] = arm();
+		fds[i] = arm(i);
 	pid = stalled();
-	measure_thread(name, "psi?*", NULL);
+	measure_thread(name, "psi?*");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	while (nr--)
@@ -240,49 +230,64 @@ static void sampling(const char *name, unsigned int nr)
 /* With so many triggers of the group. */
 static void armed(unsigned int nr)
 {
-	int fds[MANY];
+	int fds[TRIGGERS];
 	unsigned int i;
 
 	for (i = 0; i < nr; i++)
-		fds[i] = arm();
+		fds[i] = arm(i);
 	measure("read/triggers", NULL, file);
 	measure("trigger/triggers", NULL, trigger);
 	while (nr--)
 		close(fds[nr]);
 }
 
-void latency(void)
+static void one_group(void)
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
+
+	crowd_start(&crowd);
+	start = now() + SECOND / crowd.tasks / 2;
+	measure_thread("fold", folder);
+	measure("read", NULL, file);
+	measure("trigger", NULL, trigger);
+	measure("off-on", NULL, off_and_on);
+	sampling("sampler", 1);
+	sampling("sampler/triggers", TRIGGERS);
+	armed(TRIGGERS);
+	crowd_end(&crowd);
+}
+
+static void many_groups(void)
+{
+	const struct crowd crowd = { .groups = GROUPS, .tasks = cpus(), .spread = true };
+
+	if (!wanted("fold/groups"))
+		return;
+	crowd_start(&crowd);
+	measure_thread("fold/groups", folder);
+	crowd_end(&crowd);
+}
+
+void latency(void)
+{
 	const struct sched_param param = { .sched_priority = 1 };
 	struct utsname names;
 
 	/* Works that have nothing to do with PSI. */
 	write_file("/proc/sys/vm/stat_interval", "3600");
 	pin(0);
-	has_psi = !access("/proc/pressure", F_OK);
 	uname(&names);
 	folder = strstr(names.release, "-psi") ? "psi*" : "kworker*";
-	/* The tracer announces a new maximum by a work. */
+	group = cgroup_numbered(0);
+	/* The tracer has a kernel thread announce each new maximum: not now. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
 		die("sched_setscheduler");
 	tracer_start();
-	group = cgroup_numbered(0);
 	start = now();
 	measure("nothing", NULL, nothing);
 	measure("rmdir", group_used, group_removed);
-	start = now();
-	measure_thread("rmdir/later", "kworker*", group_used_and_removed);
-	crowd_start(&crowd);
-	start = now() + SECOND / crowd.tasks / 2;
-	measure_thread("fold", folder, NULL);
-	if (has_psi) {
-		measure("read", NULL, file);
-		measure("trigger", NULL, trigger);
-		measure("off-on", NULL, off_and_on);
-		sampling("sampler", 1);
-		sampling("sampler/triggers", MANY);
-		armed(MANY);
-	}
-	crowd_end(&crowd);
+	if (access("/proc/pressure", F_OK))
+		return;
+	one_group();
+	many_groups();
 }

@@ -2,6 +2,9 @@
 /*
  * What the plugin lines.c counts: groups in use on all CPUs.
  */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -11,7 +14,11 @@ enum {
 	SECOND = 1000000000,
 	TIMES = 11,
 	WINDOW = 8,	/* s */
+	READS = 300,
+	GROUPS = 100,
 };
+
+static bool has_psi;
 
 static void file(void)
 {
@@ -26,7 +33,7 @@ static void trigger(void)
 	close(cgroup_arm(cgroup_numbered(0), "cpu.pressure", "some 900000 1000000"));
 }
 
-/* Each time with all that follows in 10 ms, after each CPU was in use; without PSI that is nothing. */
+/* Each time after all CPUs were in use; without PSI it is nothing.  What other tasks do later is not in it. */
 static void measure(const char *name, void (*act)(void))
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
@@ -40,9 +47,8 @@ static void measure(const char *name, void (*act)(void))
 	for (i = 0; i < TIMES; i++) {
 		sleep_until(time += SECOND);
 		profile_begin();
-		if (cgroup_has(cgroup_numbered(0), "cpu.pressure"))
+		if (has_psi)
 			act();
-		usleep(10000);
 		profile_end(1);
 	}
 	result(0, "%s", name);
@@ -50,9 +56,9 @@ static void measure(const char *name, void (*act)(void))
 }
 
 /* A wake-up of a task a second on each CPU in each group, and what is done for it later. */
-static void upkeep_on_all(const char *name, unsigned int groups)
+static void upkeep_on_all(const char *name)
 {
-	const struct crowd crowd = { .groups = groups, .tasks = cpus(), .spread = true };
+	const struct crowd crowd = { .groups = GROUPS, .tasks = cpus(), .spread = true };
 	uint64_t time;
 
 	if (!wanted(name))
@@ -62,16 +68,71 @@ static void upkeep_on_all(const char *name, unsigned int groups)
 	sleep_until(time);
 	profile_begin();
 	sleep_until(time + WINDOW * 1ull * SECOND);
-	profile_end(WINDOW * groups * crowd.tasks);
+	profile_end(WINDOW * GROUPS * crowd.tasks);
 	result(0, "%s", name);
 	crowd_end(&crowd);
 }
 
+static void read_often(unsigned int cpu, uint64_t begin)
+{
+	int i, fd = cgroup_open(cgroup_numbered(0), has_psi ? "cpu.pressure" : "cgroup.type");
+
+	pin(cpu);
+	sleep_until(begin);
+	for (i = 0; i < READS; i++) {
+		read_file(fd);
+		/* The next CPU's turn. */
+		__asm__ volatile("pause");
+	}
+	_exit(0);
+}
+
+static void sleep_often(uint64_t time)
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;)
+		sleep_until(time += 9973);
+}
+
+/*
+ * A CPU has its turn until it sleeps, pauses, or a timer is due.  A task that
+ * often sleeps cuts into reads, so that other CPUs read meanwhile.
+ */
+static void readers(const char *name)
+{
+	unsigned int i, nr = cpus() - 1;
+	uint64_t begin = now() + SECOND;
+	pid_t pids[64], cutter;
+
+	if (!wanted(name))
+		return;
+	cgroup_make(cgroup_numbered(0));
+	for (i = 0; i < nr; i++) {
+		pids[i] = fork_or_die();
+		if (!pids[i])
+			read_often(i + 1, begin);
+		cgroup_enter(cgroup_numbered(0), pids[i]);
+	}
+	cutter = fork_or_die();
+	if (!cutter)
+		sleep_often(begin);
+	sleep_until(begin);
+	profile_begin();
+	for (i = 0; i < nr; i++)
+		wait_or_die(pids[i]);
+	profile_end(nr * READS);
+	kill(cutter, SIGKILL);
+	waitpid(cutter, NULL, 0);
+	result(0, "%s", name);
+	cgroup_remove(cgroup_numbered(0));
+}
+
 void lines(void)
 {
+	has_psi = !access("/proc/pressure/cpu", F_OK);
 	pin(0);
+	readers("readers");
 	measure("read", file);
 	measure("trigger", trigger);
-	upkeep_on_all("upkeep/1", 1);
-	upkeep_on_all("upkeep/100", 100);
+	upkeep_on_all("upkeep");
 }
