@@ -30,6 +30,10 @@ class Boot:
     plugin: str = None          # of QEMU; what it counts are the figures
     config: str = "bench"       # of configs/list
 
+    def called(self):
+        """What asks for it on a command line."""
+        return {self.workload, self.plugin} - {None}
+
     def name(self):
         return "-".join(filter(None, (self.workload, self.prefix.strip("/").replace("=", "").replace("/", "-"))))
 
@@ -235,6 +239,12 @@ def latency():
                        f"latency/cpus={cpus}/nothing", most)
         yield Line("the same, for each further CPU",
                    lambda values, stretch=stretch: (stretch(values, many) - stretch(values, few)) / (many - few),
+                   "{:+,.1f}", most=FLAT, target="0")
+    for longer, shorter, further, nr in (("sampler/triggers", "sampler", "a sampler, for each further trigger", 499),
+                                         ("fold/groups", "fold", "the fold, for each further group", 29)):
+        yield Line(f"longest stretch without preemption, CPUs: {few}, {further}",
+                   lambda values, longer=longer, shorter=shorter, nr=nr:
+                   (values.plain(f"latency/cpus={few}/{longer}") - values.plain(f"latency/cpus={few}/{shorter}")) / nr,
                    "{:+,.1f}", most=FLAT, target="0")
 
 

@@ -108,9 +108,9 @@ def measure(boot, flavour, machine):
 
 def measure_all(words, flavours, names):
     """{figure: {flavour: value}} of all workloads, or of those of these names, with the images of these words."""
-    for name in set(names) - {boot.workload for boot in figures.BOOTS}:
+    for name in set(names) - {name for boot in figures.BOOTS for name in boot.called()}:
         sys.exit(f"bench: there is no workload {name}")
-    boots = [boot for boot in figures.BOOTS if not names or boot.workload in names]
+    boots = [boot for boot in figures.BOOTS if not names or boot.called() & set(names)]
     found = images(words, flavours, {boot.config for boot in boots})
     program = build()
     for plugin in {boot.plugin for boot in boots if boot.plugin}:

@@ -3,6 +3,7 @@
  * What the plugin lines.c counts: groups in use on all CPUs.
  */
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@ enum {
 	TIMES = 11,
 	WINDOW = 8,	/* s */
 	READS = 300,
+	ROUNDS = 10000,
 	GROUPS = 100,
 };
 
@@ -127,10 +129,39 @@ static void readers(const char *name)
 	cgroup_remove(cgroup_numbered(0));
 }
 
+/* Two CPUs write to a line in turns: it moves twice in a round, and is taken away twice. */
+static void known(const char *name)
+{
+	volatile int *turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+	int i;
+
+	if (!wanted(name))
+		return;
+	if (turn == MAP_FAILED)
+		die("mmap");
+	*turn = 0;
+	pid = fork_or_die();
+	if (!pid)
+		pin(1);
+	profile_begin();
+	for (i = 0; i < ROUNDS; i++) {
+		while (*turn != !pid)
+			__asm__ volatile("pause");
+		*turn = !*turn;
+	}
+	if (!pid)
+		_exit(0);
+	profile_end(ROUNDS);
+	wait_or_die(pid);
+	result(0, "%s", name);
+}
+
 void lines(void)
 {
 	has_psi = !access("/proc/pressure/cpu", F_OK);
 	pin(0);
+	known("known");
 	readers("readers");
 	measure("read", file);
 	measure("trigger", trigger);
