@@ -142,9 +142,10 @@ static void known(const char *name)
 		die("mmap");
 	*turn = 0;
 	pid = fork_or_die();
-	if (!pid)
+	if (pid)
+		profile_begin();
+	else
 		pin(1);
-	profile_begin();
 	for (i = 0; i < ROUNDS; i++) {
 		while (*turn != !pid)
 			__asm__ volatile("pause");
