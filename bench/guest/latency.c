@@ -116,8 +116,7 @@ static void period(void)
 }
 
 /* What to do at an event. */
-static void tracer_when(const char *event, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
+__attribute__((format(printf, 2, 3)))
 static void tracer_when(const char *event, const char *format, ...)
 {
 	char path[256], text[128];
@@ -139,7 +138,7 @@ static void measure_thread(const char *name, const char *thread)
 	static const char to[] = "sched/sched_switch", from[] = "rcu/rcu_utilization";
 
 	tracer_when(to, "traceon if next_comm ~ \"%s\"", thread);
-	tracer_when(from, "traceoff if comm ~ \"%s\" || comm == \"bench\"", thread);
+	tracer_when(from, "traceoff if comm ~ \"%s\" || common_pid == %d", thread, getpid());
 	measure(name, NULL, period);
 	tracer_when(to, "!traceon");
 	tracer_when(from, "!traceoff");

@@ -35,7 +35,7 @@ static void trigger(void)
 	close(cgroup_arm(cgroup_numbered(0), "cpu.pressure", "some 900000 1000000"));
 }
 
-/* Each time after all CPUs were in use; without PSI it is nothing.  What other tasks do later is not in it. */
+/* Each time after all CPUs were in use; nothing without PSI.  What other tasks do later is not counted. */
 static void measure(const char *name, void (*act)(void))
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
@@ -132,7 +132,8 @@ static void readers(const char *name)
 /* Two CPUs write to a line in turns: it moves twice in a round, and is taken away twice. */
 static void known(const char *name)
 {
-	volatile int *turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile int *turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid;
 	int i;
 
