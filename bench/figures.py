@@ -13,6 +13,7 @@ DEPTHS = (1, 2, 4, 8, 16)
 MANY = 64       # possible CPUs
 ONLINE = 4      # CPUs that are there
 CPUS = (1, 4, 16, 64)   # for what grows with them
+READERS = 15    # at once
 # What lines.c counts, of which the latter are different lines in a part.
 LINES_COUNTS = ("moved", "taken", "touched", "dirtied", "spun")
 LINES_DIFFERENT = ("touched", "dirtied")
@@ -61,6 +62,7 @@ BOOTS = (
     Boot("pingpong", ("leaf/0", "leaf/1", "leaf/8", "siblings/1"), "lines/", plugin="lines"),
     Boot("remote", prefix="lines/", options=("--smp", "2"), plugin="lines"),
     Boot("lines", options=("--smp", f"{ONLINE}"), plugin="lines"),
+    Boot("lines", ("readers",), f"cpus={READERS + 1}/", options=("--smp", f"{READERS + 1}"), plugin="lines"),
     *(Boot("latency", prefix=f"cpus={cpus}/", append=STALLING, options=("--smp", f"{cpus}", "--mem", "1024"), config="latency")
       for cpus in CPUS),
     # 20 s of work: at 64 ns an instruction they are cheap.
@@ -252,6 +254,7 @@ def latency():
 MOVES = (*((f"remote/lines/leaf/{depth}", f"ping-pong of two CPUs, depth {depth}") for depth in (0, 1, 8)),
          ("lines/read", f"a read, of a group in use on {ONLINE} CPUs"),
          ("lines/readers", f"a read, while {ONLINE - 1} CPUs read"),
+         (f"lines/cpus={READERS + 1}/readers", f"a read, while {READERS} CPUs read"),
          ("lines/trigger", f"arming and closing a trigger, of a group in use on {ONLINE} CPUs"),
          ("lines/upkeep", f"100 groups, a task each on {ONLINE} CPUs that wakes once a second: a wake-up and its upkeep"))
 
@@ -266,7 +269,8 @@ def lines():
                "{:+,.1f}", of_stock=0.5)
     for figure, words in MOVES:
         yield more(f"shared lines taken away, {words}", f"{figure}/taken")
-    yield more(f"waits for another CPU, a read, while {ONLINE - 1} CPUs read", "lines/readers/spun", most=0.05, target="0")
+    for prefix, nr in (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)):
+        yield more(f"waits for another CPU, a read, while {nr} CPUs read", f"lines/{prefix}readers/spun", most=0.05, target="0")
     # Two switches, to which a second leaf and the group above it are new.
     yield Line("lines of PSI that a switch dirties, for each group it visits",
                lambda values: (values.extra("pingpong/lines/siblings/1/dirtied")
@@ -344,7 +348,7 @@ SOME_NOISE = 0.001
 # An interrupt more or less, by which the tracer announces a longer stretch.
 INTERRUPT = {"latency": 400}
 # Which reads are cut where, and what a kernel thread does meanwhile: targets or nothing, but no comparison.
-CHANCE = ("lines/readers/*", "latency/*/rmdir")
+CHANCE = ("lines/*readers/*", "latency/*/rmdir")
 
 
 def worse(recorded, found, share=0.03):
