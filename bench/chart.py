@@ -20,7 +20,8 @@ import figures
 
 PANELS = (("leaf", "both in one leaf", 600), ("siblings", "in two sibling leaves below", 800),
           ("disjoint", "in two branches", 1500))
-CPU_PANELS = (("read", "a read"), ("trigger", "a trigger armed and closed"), ("fold", "the fold"), ("sampler", "a sampler"))
+CPU_PANELS = (("read", "a read", 3000), ("trigger", "a trigger armed and closed", 3000),
+              ("fold", "the fold", None), ("sampler", "a sampler", None))
 KERNELS = (("stock", "stock", "#d55e00", "s"), ("psi", "ours", "#0072b2", "o"))
 INK, FAINT = "#222222", "#8a8a8a"
 STYLE = {
@@ -51,17 +52,17 @@ def frame(plt, nr, title):
     from matplotlib.lines import Line2D
 
     figure, panels = plt.subplots(1, nr, sharex=True, sharey=True, figsize=(10, 4.2))
-    figure.subplots_adjust(left=0.085, right=0.985, top=0.78, bottom=0.125, wspace=0.08)
+    figure.subplots_adjust(left=0.1, right=0.985, top=0.78, bottom=0.125, wspace=0.08)
     for axes in panels:
         axes.grid(axis="y", color="#d9d9d9", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(length=3)
-    figure.text(0.085, 0.935, title, fontsize=13, fontweight="bold")
+    figure.text(0.1, 0.935, title, fontsize=13, fontweight="bold")
     figure.legend(
         handles=[Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.8)
                  for _, _, colour, marker in KERNELS] + [Line2D([], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))],
         labels=[name for _, name, _, _ in KERNELS] + ["target"],
-        loc="upper left", bbox_to_anchor=(0.079, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
+        loc="upper left", bbox_to_anchor=(0.094, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
     return figure, panels
 
 
@@ -93,12 +94,12 @@ def draw_cpus(results, plt):
         return zip(*(point for point in found if point[1] is not None))
 
     figure, panels = frame(plt, len(CPU_PANELS), "The longest stretch with preemption or interrupts off")
-    for axes, (name, title) in zip(panels, CPU_PANELS):
-        curves(axes, title, 3000, lambda flavour, name=name: stretches(name, flavour))
+    for axes, (name, title, most) in zip(panels, CPU_PANELS):
+        curves(axes, title, most, lambda flavour, name=name: stretches(name, flavour))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(figures.CPUS, [str(cpus) for cpus in figures.CPUS])
-        axes.set_xlabel("CPUs that the group is in use on")
+        axes.set_xlabel("CPUs in use")
         axes.minorticks_off()
     panels[0].set_yticks((300, 1000, 3000, 10000, 30000, 100000), ("300", "1,000", "3,000", "10,000", "30,000", "100,000"))
     panels[0].set_ylabel("instructions")
