@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Owns the picture: what a round trip costs, against the depth of the groups.
+"""Owns the pictures: what a round trip costs against the depth of the groups, and
+for how long preemption is off against the number of CPUs.
 
-usage: chart.py RESULTS DIRECTORY      writes DIRECTORY/depth.svg and DIRECTORY/depth.png
+usage: chart.py RESULTS DIRECTORY      writes depth.svg and .png, cpus.svg and .png there
+
+A picture whose figures are not there is not drawn.
 
 The same results give the same bytes, but for another release of matplotlib.
 """
@@ -17,6 +20,8 @@ import figures
 
 PANELS = (("leaf", "both in one leaf", 600), ("siblings", "in two sibling leaves below", 800),
           ("disjoint", "in two branches", 1500))
+CPU_PANELS = (("read", "a read", 3000), ("trigger", "a trigger armed and closed", 3000),
+              ("fold", "the fold", None), ("sampler", "a sampler", None))
 KERNELS = (("stock", "stock", "#d55e00", "s"), ("psi", "ours", "#0072b2", "o"))
 INK, FAINT = "#222222", "#8a8a8a"
 STYLE = {
@@ -42,47 +47,86 @@ def points(results, shape, flavour):
     return zip(*found)
 
 
-def draw(results, plt):
+def frame(plt, nr, title):
+    """A row of panels below a title and a legend."""
     from matplotlib.lines import Line2D
 
-    figure, panels = plt.subplots(1, len(PANELS), sharex=True, sharey=True, figsize=(10, 4.2))
-    figure.subplots_adjust(left=0.075, right=0.985, top=0.78, bottom=0.125, wspace=0.08)
-    for axes, (shape, title, most) in zip(panels, PANELS):
-        for flavour, _, colour, marker in KERNELS:
-            axes.plot(*points(results, shape, flavour), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
-        axes.axhline(most, color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))
-        axes.set_title(title, fontsize=10.5)
+    figure, panels = plt.subplots(1, nr, sharex=True, sharey=True, figsize=(10, 4.2))
+    figure.subplots_adjust(left=0.1, right=0.985, top=0.78, bottom=0.125, wspace=0.08)
+    for axes in panels:
         axes.grid(axis="y", color="#d9d9d9", linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.set_xticks((0, *figures.DEPTHS[1:]))
-        axes.set_xlabel("depth of the cgroups")
         axes.tick_params(length=3)
-    panels[0].set_ylim(0)
-    panels[0].set_xlim(-0.4, figures.DEPTHS[-1] + 0.4)
-    panels[0].set_ylabel("extra instructions a round trip")
-    none = results["pingpong/leaf/0"]["none"]
-    figure.text(0.075, 0.935, f"Two tasks wake each other through pipes: what PSI adds to {none:,.0f} instructions",
-                fontsize=13, fontweight="bold")
+    figure.text(0.1, 0.935, title, fontsize=13, fontweight="bold")
     figure.legend(
         handles=[Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.8)
                  for _, _, colour, marker in KERNELS] + [Line2D([], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))],
         labels=[name for _, name, _, _ in KERNELS] + ["target"],
-        loc="upper left", bbox_to_anchor=(0.069, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
+        loc="upper left", bbox_to_anchor=(0.094, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
+    return figure, panels
+
+
+def curves(axes, title, most, points_of):
+    """Stock, ours and the target."""
+    for flavour, _, colour, marker in KERNELS:
+        axes.plot(*points_of(flavour), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
+    if most:
+        axes.axhline(most, color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))
+    axes.set_title(title, fontsize=10.5)
+
+
+def draw_depth(results, plt):
+    none = results["pingpong/leaf/0"]["none"]
+    figure, panels = frame(plt, len(PANELS), f"Two tasks wake each other through pipes: what PSI adds to {none:,.0f} instructions")
+    for axes, (shape, title, most) in zip(panels, PANELS):
+        curves(axes, title, most, lambda flavour, shape=shape: points(results, shape, flavour))
+        axes.set_xticks((0, *figures.DEPTHS[1:]))
+        axes.set_xlabel("depth of the cgroups")
+    panels[0].set_ylim(0)
+    panels[0].set_xlim(-0.4, figures.DEPTHS[-1] + 0.4)
+    panels[0].set_ylabel("extra instructions a round trip")
     return figure
 
 
+def draw_cpus(results, plt):
+    def stretches(name, flavour):
+        found = [(cpus, results.get(f"latency/cpus={cpus}/{name}", {}).get(flavour)) for cpus in figures.CPUS]
+        return zip(*(point for point in found if point[1] is not None))
+
+    figure, panels = frame(plt, len(CPU_PANELS), "The longest stretch with preemption or interrupts off")
+    for axes, (name, title, most) in zip(panels, CPU_PANELS):
+        curves(axes, title, most, lambda flavour, name=name: stretches(name, flavour))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(figures.CPUS, [str(cpus) for cpus in figures.CPUS])
+        axes.set_xlabel("CPUs in use")
+        axes.minorticks_off()
+    panels[0].set_yticks((300, 1000, 3000, 10000, 30000, 100000), ("300", "1,000", "3,000", "10,000", "30,000", "100,000"))
+    panels[0].set_ylabel("instructions")
+    return figure
+
+
+# Name, the figure without which there is none, how to draw it.
+PICTURES = (("depth", f"pingpong/leaf/{figures.DEPTHS[-1]}", draw_depth),
+            ("cpus", f"latency/cpus={figures.CPUS[-1]}/read", draw_cpus))
+
+
 def save(results, directory):
-    """Writes both pictures; ImportError when matplotlib is missing."""
+    """Writes the pictures; ImportError when matplotlib is missing."""
+    wanted = [(name, draw) for name, needed, draw in PICTURES if set(figures.FLAVOURS[1:]) <= results.get(needed, {}).keys()]
+    if not wanted:
+        return
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     with plt.rc_context(STYLE):
-        figure = draw(results, plt)
-        for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
-            figure.savefig(os.path.join(directory, f"depth.{suffix}"), dpi=160, metadata=metadata)
-        plt.close(figure)
+        for name, draw in wanted:
+            figure = draw(results, plt)
+            for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+                figure.savefig(os.path.join(directory, f"{name}.{suffix}"), dpi=160, metadata=metadata)
+            plt.close(figure)
 
 
 def main():

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -13,24 +14,29 @@ import figures
 import guest
 
 HERE = pathlib.Path(__file__).resolve().parent
-CONFIG = "bench"    # of configs/list
 RECORD = HERE / "results.json"
 OUT = guest.ROOT / "build" / "bench"
 VALUE = re.compile(r"# value (\S+) (\S+)$", re.MULTILINE)
+# What a plugin counted for a value: in how many parts, how many times in all.
+PROFILED = re.compile(r"# profile (\d+) (\d+)\n# value (\S+) ", re.MULTILINE)
 
 
 def add_images(parser):
-    parser.add_argument("--image", action="append", default=[], metavar="FLAVOUR=BZIMAGE",
+    parser.add_argument("--image", action="append", default=[], metavar="FLAVOUR[-CONFIG]=BZIMAGE",
                         help="boot this; default: build it")
 
 
-def images(words, flavours):
-    """{flavour: image}, as the command line says or as they are built."""
-    given = dict(word.partition("=")[::2] for word in words)
-    for flavour in given:
-        if flavour not in figures.FLAVOURS:
-            sys.exit(f"bench: there is no flavour {flavour}")
-    return {flavour: given.get(flavour) or guest.image(flavour, CONFIG) for flavour in flavours}
+def images(words, flavours, configs=("bench",)):
+    """{(flavour, config): image}, as the command line says or as they are built."""
+    known = [(flavour, config) for flavour in figures.FLAVOURS for config in figures.CONFIGS]
+    given = {}
+    for word in words:
+        name, _, image = word.partition("=")
+        flavour, _, config = name.partition("-")
+        if (flavour, config or "bench") not in known:
+            sys.exit(f"bench: there is no flavour {name}")
+        given[flavour, config or "bench"] = image
+    return {key: given.get(key) or guest.image(*key) for key in known if key[0] in flavours and key[1] in configs}
 
 
 def build():
@@ -43,6 +49,21 @@ def build():
     return program
 
 
+def build_plugin(name):
+    """A plugin of QEMU."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden",
+               HERE / f"{name}.c", "-o", OUT / f"{name}.so"]
+    if subprocess.run(command, check=False).returncode:
+        sys.exit(f"bench: the plugin {name} does not compile")
+    return OUT / f"{name}.so"
+
+
+def counts_of(boot, flavour):
+    """Where a plugin writes."""
+    return OUT / f"{boot.name()}-{flavour}.{boot.plugin}"
+
+
 def row(boot, flavour, image, program):
     """The boot of one flavour, as ci/guest.py wants it."""
     options = ["--shift", "0", *boot.options]
@@ -50,30 +71,55 @@ def row(boot, flavour, image, program):
         options += ["--append", boot.append]
     if boot.cpus > 1:
         options += acpi.options(boot.cpus, OUT / f"madt-{boot.cpus}")
+    if boot.plugin:
+        options += ["--qemu=-plugin", f"--qemu={OUT / boot.plugin}.so,out={counts_of(boot, flavour)}"]
     command = " ".join(f"'{word}'" for word in (boot.workload, *boot.patterns))
     return guest.Row(f"bench-{boot.name()}-{flavour}", image, f"exec ./bench {command}\n", (program,), tuple(options),
                      timeout=1800)
 
 
-def measure(boot, machine):
+def counted(text, profiled):
+    """{figure: value} of what a plugin counted, each time: the median of the parts."""
+    parts = [line.split() for line in text.splitlines()]
+    values = {}
+    for nr, times, name in profiled:
+        nr, times = int(nr), int(times)
+        mine, parts = parts[:nr], parts[nr:]
+        if len(mine) != nr:
+            sys.exit(f"bench: a plugin counted too little for {name}")
+        for column, word in enumerate(figures.LINES_COUNTS, 1):
+            each = 1 if word in figures.LINES_DIFFERENT else times / nr
+            values[f"{name}/{word}"] = statistics.median(int(part[column]) for part in mine) / each
+    if parts:
+        sys.exit("bench: a plugin counted what the guest does not know of")
+    return values
+
+
+def measure(boot, flavour, machine):
     """({figure: value}, all output) of one boot."""
     if machine.boot()[1]:
         sys.exit(f"bench: see {guest.LOGS / machine.name / 'log'}")
     text = (guest.LOGS / machine.name / "log" / "result.tap").read_text(errors="replace")
-    return {f"{boot.workload}/{boot.prefix}{name}": float(value) for name, value in VALUE.findall(text)}, text
+    values = dict(VALUE.findall(text))
+    if boot.plugin == "lines":
+        values = counted(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
+    return {f"{boot.workload}/{boot.prefix}{name}": float(value) for name, value in values.items()}, text
 
 
-def measure_all(images_, names):
-    """{figure: {flavour: value}} of all workloads, or of those of these names."""
-    for name in set(names) - {boot.workload for boot in figures.BOOTS}:
+def measure_all(words, flavours, names):
+    """{figure: {flavour: value}} of all workloads, or of those of these names, with the images of these words."""
+    for name in set(names) - {name for boot in figures.BOOTS for name in boot.called()}:
         sys.exit(f"bench: there is no workload {name}")
+    boots = [boot for boot in figures.BOOTS if not names or boot.called() & set(names)]
+    found = images(words, flavours, {boot.config for boot in boots})
     program = build()
+    for plugin in {boot.plugin for boot in boots if boot.plugin}:
+        build_plugin(plugin)
     os.nice(10)
-    jobs = [(flavour, boot, row(boot, flavour, image, program))
-            for boot in figures.BOOTS if not names or boot.workload in names for flavour, image in images_.items()]
+    jobs = [(boot, flavour, row(boot, flavour, found[flavour, boot.config], program)) for boot in boots for flavour in flavours]
     results = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for flavour, values in pool.map(lambda job: (job[0], measure(*job[1:])[0]), jobs):
+        for flavour, values in pool.map(lambda job: (job[1], measure(*job)[0]), jobs):
             for name, value in values.items():
                 results.setdefault(name, {})[flavour] = value
     return results

@@ -7,10 +7,12 @@
  * The output is TAP.  A line "# value NAME NUMBER" is a result.  With patterns,
  * only what one of them matches is measured.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,8 @@ static const struct workload {
 	{ "fork", forks },
 	{ "idle", idle },
 	{ "isolated", isolated },
+	{ "latency", latency },
+	{ "lines", lines },
 	{ "many", many },
 	{ "memory", memory },
 	{ "memstall", memstall },
@@ -39,6 +43,7 @@ static const struct workload {
 	{ "upkeep", upkeep },
 };
 
+struct profile profile;
 static char **patterns;
 
 void die(const char *format, ...)
@@ -77,6 +82,9 @@ void result(double value, const char *format, ...)
 {
 	va_list args;
 
+	if (profile.parts)
+		printf("# profile %lu %lu\n", profile.parts, profile.times);
+	memset(&profile, 0, sizeof(profile));
 	printf("# value ");
 	va_start(args, format);
 	vprintf(format, args);
@@ -167,17 +175,27 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Between two of them, in order of size. */
+static double batches_between(struct batches *batches, unsigned int low, unsigned int high)
+{
+	double value;
+
+	if (!batches->nr)
+		die("a median of nothing");
+	qsort(batches->times, batches->nr, sizeof(*batches->times), compare);
+	value = (batches->times[low] + batches->times[high]) / 2.0;
+	free(batches->times);
+	return value;
+}
+
 double batches_median(struct batches *batches)
 {
-	unsigned int nr = batches->nr;
-	double median;
+	return batches_between(batches, (batches->nr - 1) / 2, batches->nr / 2);
+}
 
-	if (!nr)
-		die("a median of nothing");
-	qsort(batches->times, nr, sizeof(*batches->times), compare);
-	median = (batches->times[(nr - 1) / 2] + batches->times[nr / 2]) / 2.0;
-	free(batches->times);
-	return median;
+double batches_upper(struct batches *batches)
+{
+	return batches_between(batches, 3 * batches->nr / 4, 3 * batches->nr / 4);
 }
 
 void write_file(const char *path, const char *text)
@@ -238,6 +256,26 @@ void cgroup_write(const char *cgroup, const char *file, const char *text)
 	write_file(path, text);
 }
 
+int cgroup_open(const char *cgroup, const char *file)
+{
+	char path[512];
+	int fd;
+
+	cgroup_path(path, sizeof(path), cgroup, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		die("open %s", path);
+	return fd;
+}
+
+void read_file(int fd)
+{
+	char text[512];
+
+	if (pread(fd, text, sizeof(text), 0) <= 0)
+		die("a file cannot be read");
+}
+
 void cgroup_enter(const char *cgroup, pid_t pid)
 {
 	char text[16];
@@ -281,6 +319,33 @@ const char *cgroup_numbered(unsigned int number)
 	return path;
 }
 
+unsigned int cpus(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("cannot run on CPU %u", cpu);
+}
+
+void cgroup_visit_cpus(const char *cgroup)
+{
+	unsigned int cpu;
+
+	cgroup_enter(cgroup, getpid());
+	for (cpu = cpus(); cpu--; ) {
+		pin(cpu);
+		usleep(1000);
+	}
+	cgroup_enter("", getpid());
+}
+
 uint64_t number_in(const char *path, const char *word)
 {
 	size_t len = strlen(word);
@@ -298,6 +363,14 @@ uint64_t number_in(const char *path, const char *word)
 		}
 	}
 	die("%s has no %s", path, word);
+}
+
+int cgroup_arm(const char *cgroup, const char *file, const char *text)
+{
+	char path[512];
+
+	cgroup_path(path, sizeof(path), cgroup, file);
+	return trigger_arm(path, text);
 }
 
 int trigger_arm(const char *path, const char *text)

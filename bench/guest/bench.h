@@ -21,9 +21,13 @@ void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2))
 uint64_t now(void);
 
 /*
- * A profile is of what happens between these, a number of times: see plugin.c.
- * Elsewhere they cost two instructions.
+ * A profile is of what happens between these, a number of times: see plugin.c
+ * and lines.c.  Elsewhere they cost some instructions.
  */
+extern struct profile {
+	unsigned long parts, times;	/* since the last result */
+} profile;
+
 static inline void profile_begin(void)
 {
 	__asm__ volatile("nopl 0x50530001(%%rax)" ::: "memory");
@@ -32,7 +36,8 @@ static inline void profile_begin(void)
 static inline void profile_end(unsigned long times)
 {
 	__asm__ volatile("nopl 0x50530002(%%rax)" ::: "memory");
-	printf("# times %lu\n", times);
+	profile.parts++;
+	profile.times += times;
 }
 
 /* Whether to measure this. */
@@ -53,6 +58,8 @@ void batches_init(struct batches *batches, unsigned int room);
 void batches_add(struct batches *batches, uint64_t time);
 /* Frees them, too. */
 double batches_median(struct batches *batches);
+/* What a quarter is longer than; frees them, too. */
+double batches_upper(struct batches *batches);
 
 /* Paths of cgroups are relative to the root of the hierarchy, which is "". */
 void cgroup_make(const char *cgroup);
@@ -60,11 +67,20 @@ void cgroup_remove(const char *cgroup);
 void cgroup_enter(const char *cgroup, pid_t pid);
 bool cgroup_has(const char *cgroup, const char *file);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
+/* For reading; the file descriptor. */
+int cgroup_open(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
 void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
 /* Directly below the root: the group of this number. */
 const char *cgroup_numbered(unsigned int number);
+
+/* CPUs that are online; the numbers of the others are higher. */
+unsigned int cpus(void);
+/* The caller runs on this CPU only. */
+void pin(unsigned int cpu);
+/* The caller runs in the cgroup on each CPU, one after the other; in the root and on CPU 0 in the end. */
+void cgroup_visit_cpus(const char *cgroup);
 
 /*
  * How much the CPU does but idle; for one CPU only.  A look costs as much as
@@ -81,15 +97,20 @@ void wait_or_die(pid_t pid);
 void pipe_or_die(int fds[2]);
 void sleep_until(uint64_t time);
 void write_file(const char *path, const char *text);
+/* All of it. */
+void read_file(int fd);
 /* The number after WORD in a file; fatal if there is none. */
 uint64_t number_in(const char *path, const char *word);
 /* A trigger of this kernel; the file descriptor. */
 int trigger_arm(const char *path, const char *text);
+int cgroup_arm(const char *cgroup, const char *file, const char *text);
 
 /* The workloads. */
 void forks(void);
 void idle(void);
 void isolated(void);
+void latency(void);
+void lines(void);
 void many(void);
 void memory(void);
 void memstall(void);

@@ -18,6 +18,7 @@ enum {
 struct member {
 	const struct crowd *crowd;
 	uint64_t first;		/* when it wakes up first */
+	unsigned int cpu;	/* if they are spread */
 	pid_t pid;
 	char *stack;
 };
@@ -30,6 +31,8 @@ static int live(void *arg)
 	const struct member *member = arg;
 	uint64_t i, time;
 
+	if (member->crowd->spread)
+		pin(member->cpu);
 	for (time = member->first; ; time += SECOND) {
 		sleep_until(time);
 		wakeups++;
@@ -65,6 +68,9 @@ void crowd_start(const struct crowd *crowd)
 			cgroup_make(group);
 		member->crowd = crowd;
 		member->first = start + (uint64_t)SECOND / crowd->groups * (i / crowd->tasks);
+		member->cpu = i % crowd->tasks;
+		if (crowd->spread)
+			member->first += (uint64_t)SECOND / nr * member->cpu;
 		member->stack = malloc(STACK);
 		if (!member->stack)
 			die("no memory");

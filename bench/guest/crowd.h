@@ -5,12 +5,14 @@
 #ifndef CROWD_H
 #define CROWD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct crowd {
 	unsigned int groups;
 	unsigned int tasks;	/* in each group, which wake up at the same time */
 	uint64_t work;		/* instructions of each, each time */
+	bool spread;		/* those of a group wake up one after the other, each on its CPU */
 };
 
 void crowd_start(const struct crowd *crowd);

@@ -95,13 +95,13 @@ static void measure(const char *name, int policy, const char *mine, const char *
 	}
 	round_trips(ping[1], pong[0], WARM_UP);
 	waits = waits_so_far();
-	profile_begin();
 	for (i = 0; i < BATCHES; i++) {
 		begin = now();
+		profile_begin();
 		round_trips(ping[1], pong[0], BATCH);
+		profile_end(BATCH);
 		batches_add(&batches, now() - begin);
 	}
-	profile_end(BATCH * BATCHES);
 	waits = waits_so_far() - waits;
 	if (policy == SCHED_BATCH && labs(waits - BATCH * BATCHES) > BATCH * BATCHES / 100)
 		die("%s: %ld waits in %d round trips", name, waits, BATCH * BATCHES);

@@ -2,9 +2,7 @@
 /*
  * Reads of cpu.pressure.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,26 +14,6 @@ enum {
 	ROUNDS = 5,
 };
 
-static void read_once(int fd)
-{
-	char text[256];
-
-	if (pread(fd, text, sizeof(text), 0) <= 0)
-		die("a pressure file cannot be read");
-}
-
-static int open_group(const char *cgroup, const char *file)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s%s/%s", CGROUPS, cgroup, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		die("%s", path);
-	return fd;
-}
-
 /* PAUSE is the time between two reads. */
 static void measure(const char *name, int fd, uint64_t pause)
 {
@@ -46,14 +24,14 @@ static void measure(const char *name, int fd, uint64_t pause)
 	if (!wanted(name))
 		return;
 	batches_init(&batches, READS);
-	read_once(fd);
+	read_file(fd);
 	next = now();
 	profile_begin();
 	for (i = 0; i < READS; i++) {
 		if (pause)
 			sleep_until(next += pause);
 		begin = now();
-		read_once(fd);
+		read_file(fd);
 		batches_add(&batches, now() - begin);
 	}
 	profile_end(READS);
@@ -73,23 +51,6 @@ static pid_t spinner(const char *cgroup)
 	return pid;
 }
 
-/* Be in the group on each CPU that there is. */
-static void visit_cpus(const char *cgroup)
-{
-	int cpu, nr = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t set;
-
-	cgroup_enter(cgroup, getpid());
-	for (cpu = nr - 1; cpu >= 0; cpu--) {
-		CPU_ZERO(&set);
-		CPU_SET(cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			die("cannot run on CPU %d", cpu);
-		usleep(1000);
-	}
-	cgroup_enter("", getpid());
-}
-
 static void states_of_a_group(void)
 {
 	int fd;
@@ -101,9 +62,9 @@ static void states_of_a_group(void)
 	close(fd);
 
 	cgroup_make("/a");
-	fd = open_group("/a", "cpu.pressure");
+	fd = cgroup_open("/a", "cpu.pressure");
 	measure("unused", fd, 0);
-	visit_cpus("/a");
+	cgroup_visit_cpus("/a");
 	measure("used", fd, 0);
 	close(fd);
 	cgroup_remove("/a");
@@ -115,7 +76,7 @@ static void rates(void)
 	int fd;
 
 	cgroup_make("/a");
-	fd = open_group("/a", "cpu.pressure");
+	fd = cgroup_open("/a", "cpu.pressure");
 	pid = spinner("/a");
 	measure("stalled/at-once", fd, 0);
 	measure("stalled/10kHz", fd, 100000);
@@ -145,8 +106,8 @@ static void scrape(unsigned int groups)
 	for (j = 0; j < ROUNDS; j++) {
 		begin = now();
 		for (i = 0; i < groups; i++) {
-			fd = open_group(cgroup_numbered(i), "cpu.pressure");
-			read_once(fd);
+			fd = cgroup_open(cgroup_numbered(i), "cpu.pressure");
+			read_file(fd);
 			close(fd);
 		}
 		batches_add(&batches, now() - begin);

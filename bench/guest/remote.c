@@ -5,8 +5,6 @@
  * The CPUs take turns, so the clock counts the instructions of both.  One of
  * them always has work, so that it counts nothing else.
  */
-#define _GNU_SOURCE
-#include <sched.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -16,16 +14,6 @@ enum {
 	BATCH = 20,
 	BATCHES = 101,
 };
-
-static void pin(pid_t pid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
-		die("cannot run on CPU %d", cpu);
-}
 
 static void round_trips(int to, int from, unsigned int nr)
 {
@@ -50,10 +38,10 @@ static void measure(const char *name, unsigned int depth)
 	cgroup_chain("", "a", depth, path, sizeof(path));
 	pipe_or_die(ping);
 	pipe_or_die(pong);
-	pin(0, 0);
+	pin(0);
 	pid = fork_or_die();
 	if (!pid) {
-		pin(0, 1);
+		pin(1);
 		close(ping[1]);
 		close(pong[0]);
 		while (read(ping[0], &byte, 1) == 1)
@@ -65,13 +53,13 @@ static void measure(const char *name, unsigned int depth)
 	cgroup_enter(path, pid);
 	batches_init(&batches, BATCHES);
 	round_trips(ping[1], pong[0], WARM_UP);
-	profile_begin();
 	for (i = 0; i < BATCHES; i++) {
 		begin = now();
+		profile_begin();
 		round_trips(ping[1], pong[0], BATCH);
+		profile_end(BATCH);
 		batches_add(&batches, now() - begin);
 	}
-	profile_end(BATCH * BATCHES);
 	result(batches_median(&batches) / BATCH, "%s", name);
 	close(ping[1]);
 	close(pong[1]);

@@ -11,7 +11,10 @@
 #include "bench.h"
 #include "crowd.h"
 
-enum { WINDOW = 10 };	/* s */
+enum {
+	WINDOW = 10,	/* s */
+	ARMED = 51,
+};
 
 /* Triggers of one group, or of one group each; none without PSI. */
 static int *arm(unsigned int nr, bool apart)
@@ -64,6 +67,28 @@ static void measure(const char *name, unsigned int nr, bool apart)
 	crowd_end(&crowd);
 }
 
+/* Open, arm and close one of an idle group; without PSI there is none. */
+static void arm_and_close(const char *name)
+{
+	struct batches batches;
+	uint64_t begin;
+	int i;
+
+	if (!wanted(name) || access("/proc/pressure/cpu", F_OK))
+		return;
+	cgroup_make("/a");
+	batches_init(&batches, ARMED);
+	for (i = 0; i < ARMED; i++) {
+		begin = now();
+		profile_begin();
+		close(cgroup_arm("/a", "cpu.pressure", "some 900000 1000000"));
+		profile_end(1);
+		batches_add(&batches, now() - begin);
+	}
+	result(batches_median(&batches), "%s", name);
+	cgroup_remove("/a");
+}
+
 void triggers(void)
 {
 	static const unsigned int system[] = { 0, 1, 10, 100, 500, 2000 }, groups[] = { 1, 32, 500 };
@@ -73,6 +98,7 @@ void triggers(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("setrlimit");
+	arm_and_close("arm");
 	for (i = 0; i < ARRAY_SIZE(system); i++) {
 		snprintf(name, sizeof(name), "system/%u", system[i]);
 		measure(name, system[i], false);
