@@ -208,15 +208,14 @@ int verb_doctor(int argc, char **argv)
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
 	check_kernel(table);
 	works = check_system(table);
-	if (works) {
-		check_whose(table);
-		check_irq(table);
-		check_trigger(table);
-		check_stat(table);
-		check_switches(table);
-		check_cgroup(table);
+	check_whose(table);
+	check_irq(table);
+	check_trigger(table);
+	check_stat(table);
+	check_switches(table);
+	check_cgroup(table);
+	if (works)
 		check_cost(table);
-	}
 	report_say(&report, works ? "PSI works here." : "PSI does not work here.");
 	report_fact_text(&report, "psi", works ? "works" : "does not work");
 	report_print(stdout, &report);

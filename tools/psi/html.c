@@ -67,8 +67,11 @@ static double x_of(const struct series *series, int i)
 	return MARGIN + (double)(CHART_WIDTH - MARGIN) * i / series->count;
 }
 
+/* What is not known is drawn as nothing. */
 static double y_of(double percent)
 {
+	if (isnan(percent))
+		percent = 0;
 	return 10 + CHART_HEIGHT * (100 - percent) / 100;
 }
 

@@ -351,7 +351,7 @@ int psi_arm(const char *path, const char *text)
 
 int psi_trigger_arm(const struct psi_trigger *trigger, const char *cgroup)
 {
-	const char *class = psi_class_names[trigger->class];
+	const char *class = psi_class_names[trigger->klass];
 	char path[PATH_MAX], text[PSI_TEXT_MAX];
 	int error = psi_path(path, sizeof(path), cgroup, trigger->resource, *class);
 

@@ -128,14 +128,14 @@ int psi_path(char *path, size_t size, const char *cgroup, enum psi_resource reso
 /**
  * struct psi_trigger - what to wait for
  * @resource: the resource
- * @class: PSI_PLAIN, or a class of the .stat file
+ * @klass: PSI_PLAIN, or a class of the .stat file
  * @kind: some or full
  * @stall_us: stall within the window that makes an event, in us
  * @window_us: length of the window, in us
  */
 struct psi_trigger {
 	enum psi_resource resource;
-	enum psi_class class;
+	enum psi_class klass;
 	enum psi_kind kind;
 	unsigned long long stall_us;
 	unsigned long long window_us;

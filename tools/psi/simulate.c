@@ -147,8 +147,8 @@ static int serve(struct server *server, char **command, double every, long count
 	while (serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
 		if ((count && sent >= count) || server->fd < 0)
 			continue;
-		if (send(server->fd, "x", 1, MSG_NOSIGNAL) == 1 ||
-		    (errno == ENOTSOCK && write(server->fd, "x", 1) == 1))
+		if (send(server->fd, "\n", 1, MSG_NOSIGNAL) == 1 ||
+		    (errno == ENOTSOCK && write(server->fd, "\n", 1) == 1))
 			complain("sent event %ld", ++sent);
 	}
 	waitpid(pid, &status, 0);

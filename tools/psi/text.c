@@ -90,24 +90,38 @@ char *spark(const double *percent, int count)
 	return text;
 }
 
+/* Bytes of the next word, or of as much of it as fits @room columns. */
+static int next_word(const char *text, int room)
+{
+	int length = 0, width = 0;
+
+	while (text[length] && text[length] != ' ') {
+		if ((text[length] & 0xc0) != 0x80 && ++width > room)
+			break;
+		length++;
+	}
+	return length;
+}
+
 /* Words from @column on; further lines begin at @indent. */
 static void print_wrapped(FILE *out, const char *text, int width, int column, int indent)
 {
-	bool first = true;
+	int gap = 0;
 
 	while (*text) {
-		int length = strcspn(text, " ");
+		int length = next_word(text, width - indent);
 		char *word = text_of("%.*s", length, text);
 
-		if (!first && column + 1 + text_width(word) > width)
+		if (column > indent && column + gap + text_width(word) > width)
 			column = fprintf(out, "\n%*s", indent, "") - 1;
-		else if (!first)
-			column += fprintf(out, " ");
-		first = false;
+		else
+			column += fprintf(out, "%*s", gap, "");
 		fputs(word, out);
 		column += text_width(word);
 		free(word);
-		text += length + strspn(text + length, " ");
+		text += length;
+		gap = strspn(text, " ") > 0;
+		text += strspn(text, " ");
 	}
 	putc('\n', out);
 }

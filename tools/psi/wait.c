@@ -47,10 +47,10 @@ static double pressure_since(struct group *old, const char *directory, const str
 	new.name = NULL;
 	load_make(&load, old, &new);
 	*old = new;
-	percent = load.percent[which->resource][which->class][which->kind];
+	percent = load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
 		die("this kernel does not tell '%s %s %s' here; 'psi doctor' lists what it has",
-		    psi_resource_names[which->resource], psi_class_names[which->class],
+		    psi_resource_names[which->resource], psi_class_names[which->klass],
 		    psi_kind_names[which->kind]);
 	return percent;
 }
@@ -170,8 +170,8 @@ static void arm_or_die(struct psi_watch *watch, const char *text, const char *cg
 	if (watch->fd == -EINVAL)
 		die("the kernel refuses '%s': a window has 0.5s to 10s; without CAP_SYS_RESOURCE it is a "
 		    "multiple of 2s", text);
-	if (watch->fd == -ENOENT && trigger.class != PSI_PLAIN)
-		die("this kernel has no .pressure.stat files: leave out '%s'", psi_class_names[trigger.class]);
+	if (watch->fd == -ENOENT && trigger.klass != PSI_PLAIN)
+		die("this kernel has no .pressure.stat files: leave out '%s'", psi_class_names[trigger.klass]);
 	if (watch->fd < 0)
 		die("'%s': %s", text, explain(watch->fd));
 	watch->type = PSI_WATCH_FILE;
