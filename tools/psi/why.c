@@ -309,7 +309,7 @@ static void fill_programs(struct report *report, struct tasks *tasks, bool trace
 
 	if (tasks->count)
 		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_wait);
-	for (int i = 0; i < tasks->count && i < ROWS && all_waits(&tasks->task[i]) >= 0.005; i++) {
+	for (int i = 0; i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005; i++) {
 		struct cell *cell = table_row(table);
 
 		cell[0].text = text_of("%s", tasks->task[i].name);
