@@ -191,7 +191,21 @@ static void write_report(const struct report *report, const char *path)
 		die("%s: %s", path, strerror(errno));
 }
 
-static void finish(struct report *report, const char *cgroup, const struct group *first, double begin)
+/* What a run was too short for: one point, its mean. */
+static void draw_mean(struct series *series, const struct group *first, struct group last, double seconds)
+{
+	struct load load;
+
+	last.time = first->time + seconds;
+	load_make(&load, first, &last);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		series->percent[0][resource] = main_percent(&load, resource);
+	series->count = 1;
+	series->step = seconds;
+}
+
+static void finish(struct report *report, const char *cgroup, const struct group *first, double begin,
+		   struct series *series)
 {
 	double end = now();
 	struct group last = { 0 };
@@ -202,6 +216,8 @@ static void finish(struct report *report, const char *cgroup, const struct group
 	if (!read_group(&last, cgroup))
 		die("%s has no pressure files; 'psi doctor' tells why", cgroup);
 	lost_report(report, first, &last, end - begin);
+	if (!series->count)
+		draw_mean(series, first, last, end - begin);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
 }
@@ -238,7 +254,7 @@ int verb_run(int argc, char **argv)
 	status = status_of(follow(pid, cgroup, first, &series));
 	report_fact_text(&report, "command", *command);
 	report_fact(&report, "status", FMT_COUNT, status);
-	finish(&report, cgroup, &first, begin);
+	finish(&report, cgroup, &first, begin, &series);
 	cgroup_remove(cgroup, false);
 	write_report(&report, output);
 	if (html && report_html(html, &report, *command, &series))
