@@ -45,7 +45,8 @@ int cgroup_find(char *path, size_t size, const char *name)
 		return checked_path(path, size, snprintf(path, size, "%s", name));
 	while (*name == '/')
 		name++;
-	return checked_path(path, size, snprintf(path, size, "%s%s%s", mount, *name ? "/" : "", name));
+	return checked_path(path, size,
+			    snprintf(path, size, "%s%s%s", mount, *name ? "/" : "", name));
 }
 
 /**

@@ -19,7 +19,7 @@ static const struct column columns[] = {
 
 /* Marks: ok, no for what PSI cannot do without, and - for what is nice to have. */
 static void add(struct table *table, const char *check, const char *mark, const char *format, ...)
-	__printf(4, 5);
+	PRINTF(4, 5);
 
 static void add(struct table *table, const char *check, const char *mark, const char *format, ...)
 {
@@ -58,7 +58,8 @@ static bool check_system(struct table *table)
 	psi_path(path, sizeof(path), NULL, PSI_MEMORY, false);
 	error = psi_read(path, &pressure);
 	if (error == -ENOENT)
-		add(table, "/proc/pressure", "no", "not there: boot with psi=1; if that does not help, the "
+		add(table, "/proc/pressure", "no",
+		    "not there: boot with psi=1; if that does not help, the "
 		    "kernel lacks CONFIG_PSI");
 	else if (error)
 		add(table, "/proc/pressure", "no", "%s", explain(error));
@@ -88,7 +89,8 @@ static void check_stat(struct table *table)
 
 	psi_path(path, sizeof(path), NULL, PSI_MEMORY, true);
 	if (psi_read(path, &pressure))
-		add(table, "classes", "-", "no .stat files: limit, shortage and exact pressure are not known");
+		add(table, "classes", "-",
+		    "no .stat files: limit, shortage and exact pressure are not known");
 	else
 		add(table, "classes", "ok", "limit, shortage and exact pressure");
 	if (pressure.nr_causes)
@@ -98,7 +100,8 @@ static void check_stat(struct table *table)
 	if (exists("/sys/kernel/tracing/events/psi"))
 		add(table, "tracepoints", "ok", "psi why names programs that stall for memory");
 	else
-		add(table, "tracepoints", "-", "no psi events in /sys/kernel/tracing (or you are not root)");
+		add(table, "tracepoints", "-",
+		    "no psi events in /sys/kernel/tracing (or you are not root)");
 }
 
 static void check_cgroup(struct table *table)
@@ -120,10 +123,13 @@ static void check_cgroup(struct table *table)
 	if (exists("%s/cpu.pressure", own))
 		add(table, "its pressure", "ok", "in %s", own);
 	else
-		add(table, "its pressure", "-", "no pressure files in %s: cgroup.pressure is 0, or the kernel "
-		    "was booted with cgroup_disable=pressure", own);
+		add(table, "its pressure", "-",
+		    "no pressure files in %s: cgroup.pressure is 0, or the kernel "
+		    "was booted with cgroup_disable=pressure",
+		    own);
 	if (access(own, W_OK))
-		add(table, "psi run", "-", "%s is not delegated to you: psi run asks systemd for one", own);
+		add(table, "psi run", "-",
+		    "%s is not delegated to you: psi run asks systemd for one", own);
 	else
 		add(table, "psi run", "ok", "can make cgroups in %s", own);
 }
@@ -192,8 +198,8 @@ static void check_cost(struct table *table)
 	reads = (now() - begin) / READS;
 	begin = now();
 	snapshot_take(&snapshot, NULL, true);
-	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6, snapshot.count - 1,
-	    (now() - begin) * 1e3);
+	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6,
+	    snapshot.count - 1, (now() - begin) * 1e3);
 	snapshot_free(&snapshot);
 }
 

@@ -49,7 +49,7 @@ static void print_label(const char *name, const char *value)
 
 static void print_prometheus(const struct table *table)
 {
-	printf("# HELP psi_stall_seconds_total Time that tasks were stalled; cgroup=\"\" is the machine.\n"
+	printf("# HELP psi_stall_seconds_total Time tasks stalled; cgroup=\"\" is the machine.\n"
 	       "# TYPE psi_stall_seconds_total counter\n");
 	for (int row = 0; row < table->nr_rows; row++) {
 		const struct cell *cell = table->cells + row * table->nr_columns;

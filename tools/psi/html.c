@@ -17,7 +17,8 @@ static const char head[] =
 	":root { --back: #fff; --ink: #1a1a1a; --grey: #767676; --line: #ddd;\n"
 	"  --cpu: #1f6fb4; --memory: #b3382c; --io: #2b7d3a; }\n"
 	"@media (prefers-color-scheme: dark) { :root { --back: #16181c; --ink: #e8e8e8;\n"
-	"  --grey: #a0a0a0; --line: #3a3d44; --cpu: #6bb1ee; --memory: #f08a7d; --io: #7ccf8a; } }\n"
+	"  --grey: #a0a0a0; --line: #3a3d44; --cpu: #6bb1ee; --memory: #f08a7d;\n"
+	"  --io: #7ccf8a; } }\n"
 	"body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto;\n"
 	"  padding: 0 1rem; color: var(--ink); background: var(--back); }\n"
 	"h1 { font-size: 1.3rem; } h2 { font-size: 1rem; margin: 1.5rem 0 .3rem; }\n"
@@ -25,7 +26,8 @@ static const char head[] =
 	"svg { width: 100%; height: auto; } text { font-size: 12px; fill: var(--grey); }\n"
 	".grid { stroke: var(--line); } .note, .unit { color: var(--grey); }\n"
 	"table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }\n"
-	"th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid var(--line); }\n"
+	"th, td { padding: .25rem .5rem; text-align: right;\n"
+	"  border-bottom: 1px solid var(--line); }\n"
 	"th:first-child, td:first-child { text-align: left; }\n"
 	"</style>\n";
 
@@ -77,13 +79,17 @@ static double y_of(double percent)
 
 static void print_axes(FILE *out, const struct series *series)
 {
+	static const char * const anchors[] = { "start", "middle", "middle", "middle", "end" };
+
 	for (int percent = 0; percent <= 100; percent += 50)
-		fprintf(out, "<path class=\"grid\" d=\"M%d %.0fH%d\"/><text x=\"0\" y=\"%.0f\">%d %%</text>\n",
+		fprintf(out,
+			"<path class=\"grid\" d=\"M%d %.0fH%d\"/>"
+			"<text x=\"0\" y=\"%.0f\">%d %%</text>\n",
 			MARGIN, y_of(percent), CHART_WIDTH, y_of(percent) + 4, percent);
 	for (int i = 0; i <= 4; i++)
 		fprintf(out, "<text x=\"%.0f\" y=\"%d\" text-anchor=\"%s\">%.1f s</text>\n",
-			MARGIN + (CHART_WIDTH - MARGIN) * i / 4.0, CHART_HEIGHT + 28,
-			i == 4 ? "end" : i ? "middle" : "start", series->count * series->step * i / 4);
+			MARGIN + (CHART_WIDTH - MARGIN) * i / 4.0, CHART_HEIGHT + 28, anchors[i],
+			series->count * series->step * i / 4);
 }
 
 /* An area of steps: each point is the mean of its step. */
@@ -91,7 +97,9 @@ static void print_area(FILE *out, const struct series *series, int resource)
 {
 	const char *name = psi_resource_names[resource];
 
-	fprintf(out, "<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\".35\" d=\"M%d %.1f",
+	fprintf(out,
+		"<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\".35\""
+		" d=\"M%d %.1f",
 		name, name, MARGIN, y_of(0));
 	for (int i = 0; i < series->count; i++)
 		fprintf(out, "V%.1fH%.1f", y_of(series->percent[i][resource]), x_of(series, i + 1));
@@ -102,7 +110,8 @@ static void print_chart(FILE *out, const struct series *series, int resource)
 {
 	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time</span></h2>\n",
 		psi_resource_names[resource]);
-	fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
+	fprintf(out,
+		"<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
 		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_names[resource]);
 	print_axes(out, series);
 	print_area(out, series, resource);
@@ -116,8 +125,7 @@ static void print_number(FILE *out, const struct column *column, const struct ce
 	else if (isnan(cell->number))
 		fputs("–", out);
 	else
-		fprintf(out, "%.*f", column->format == FMT_COUNT ? 0 : column->format == FMT_SECONDS ? 2 : 1,
-			cell->number);
+		fprintf(out, "%.*f", places_of(column->format), cell->number);
 }
 
 static void print_table(FILE *out, const struct table *table)
@@ -134,7 +142,8 @@ static void print_table(FILE *out, const struct table *table)
 		fputs("<tr>", out);
 		for (int i = 0; i < table->nr_columns; i++) {
 			fputs("<td>", out);
-			print_number(out, &table->columns[i], &table->cells[row * table->nr_columns + i]);
+			print_number(out, &table->columns[i],
+				     &table->cells[row * table->nr_columns + i]);
 			fputs("</td>", out);
 		}
 		fputs("</tr>\n", out);
@@ -142,9 +151,11 @@ static void print_table(FILE *out, const struct table *table)
 	fputs("</tbody></table>\n", out);
 }
 
-static void print_page(FILE *out, const struct report *report, const char *title, const struct series *series)
+static void print_page(FILE *out, const struct report *report, const char *title,
+		       const struct series *series)
 {
-	fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n", out);
+	fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n",
+	      out);
 	fputs(head, out);
 	print_element(out, "title", NULL, title);
 	fputs("</head><body>\n", out);
@@ -169,7 +180,8 @@ static void print_page(FILE *out, const struct report *report, const char *title
  *
  * Return: 0, or -1 with errno
  */
-int report_html(const char *path, const struct report *report, const char *title, const struct series *series)
+int report_html(const char *path, const struct report *report, const char *title,
+		const struct series *series)
 {
 	char *heading = text_of("psi run: %s", title);
 	FILE *out = fopen(path, "we");

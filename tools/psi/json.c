@@ -7,8 +7,13 @@
 /* Bytes of the UTF-8 sequence that begins here; 0 when there is none. */
 static int utf8_length(const unsigned char *p)
 {
-	int length = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+	int length = 1;
 
+	if (*p >= 0x80) {
+		if (*p < 0xc2 || *p > 0xf4)
+			return 0;
+		length = *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+	}
 	for (int i = 1; i < length; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;

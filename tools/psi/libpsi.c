@@ -420,7 +420,10 @@ static int find_mount(char *mount, size_t size, char *below, size_t below_size)
 		unescape(from);
 		unescape(at);
 		error = snprintf(mount, size, "%s%s", root, at) >= (int)size ||
-			snprintf(below, below_size, "%s", from) >= (int)below_size ? -ENAMETOOLONG : 0;
+					snprintf(below, below_size, "%s", from) >=
+						(int)below_size ?
+				-ENAMETOOLONG :
+				0;
 		free(from);
 		free(at);
 	}
@@ -448,7 +451,9 @@ static int own_path(char *path, size_t size)
 	while (file && error && getline(&line, &room, file) > 0) {
 		line[strcspn(line, "\n")] = 0;
 		if (!strncmp(line, "0::/", 4) && strncmp(line + 3, "/..", 3))
-			error = snprintf(path, size, "%s", line + 3) >= (int)size ? -ENAMETOOLONG : 0;
+			error = snprintf(path, size, "%s", line + 3) >= (int)size ?
+					-ENAMETOOLONG :
+					0;
 	}
 	free(line);
 	if (file)
@@ -527,7 +532,7 @@ static int connect_to(const char *path, const char *text, size_t length)
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;

@@ -99,12 +99,13 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 	for (const struct opt *opt = common; opt->name; opt++)
 		all[count++] = opt;
 	for (index = 0; index < count; index++)
-		longs[index] = (struct option){ all[index]->name, all[index]->type != OPT_FLAG, NULL, 1 };
+		longs[index] = (struct option){ all[index]->name, all[index]->type != OPT_FLAG,
+						NULL, 1 };
 	optind = 0;
 	opterr = 0;
 	while ((result = getopt_long(argc, argv, "+", longs, &index)) != -1) {
 		if (result == '?')
-			die("%s: unknown, or its argument is missing; 'psi %s --help' lists the options",
+			die("%s: unknown, or lacks its argument; 'psi %s --help' lists all",
 			    argv[optind - 1], argv[0]);
 		if (!all[index]->value) {
 			help(opts, synopsis);

@@ -22,7 +22,7 @@
 #include "libpsi.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define __printf(f, a)	__attribute__((format(printf, f, a)))
+#define PRINTF(f, a)	__attribute__((format(printf, f, a)))
 
 /* Exit status where a verb has no other meaning for it. */
 enum { STATUS_OK = 0, STATUS_NO = 1, STATUS_ERROR = 2 };
@@ -62,24 +62,33 @@ extern bool opt_json;
 char **parse_options(int argc, char **argv, const struct opt *opts, const char *synopsis);
 
 /* Util */
-void die(const char *format, ...) __attribute__((noreturn)) __printf(1, 2);
-void complain(const char *format, ...) __printf(1, 2);
+void die(const char *format, ...) __attribute__((noreturn)) PRINTF(1, 2);
+void complain(const char *format, ...) PRINTF(1, 2);
 const char *explain(int error);
 void *grow(void *array, size_t count, size_t size);
 char *vtext_of(const char *format, va_list arguments);
-char *text_of(const char *format, ...) __printf(1, 2);
+char *text_of(const char *format, ...) PRINTF(1, 2);
 double now(void);
 int sleep_with_progress(double seconds, const char *what);
-void progress(const char *format, ...) __printf(1, 2);
+void progress(const char *format, ...) PRINTF(1, 2);
 void progress_end(void);
 int read_text(const char *path, char *text, size_t size);
 int write_file(const char *path, const char *text);
-bool exists(const char *format, ...) __printf(1, 2);
-pid_t start(char **argv, const char *cgroup);
+bool exists(const char *format, ...) PRINTF(1, 2);
+pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
 
 /* Reports */
-enum format { FMT_NAME, FMT_WRAP, FMT_TEXT, FMT_PERCENT, FMT_SECONDS, FMT_COUNT, FMT_SPARK, FMT_MARK };
+enum format {
+	FMT_NAME,
+	FMT_WRAP,
+	FMT_TEXT,
+	FMT_PERCENT,
+	FMT_SECONDS,
+	FMT_COUNT,
+	FMT_SPARK,
+	FMT_MARK
+};
 
 /**
  * struct column - a column of a table, or a fact
@@ -139,8 +148,8 @@ struct report {
 	int nr_notes;
 };
 
-void report_say(struct report *report, const char *format, ...) __printf(2, 3);
-void report_note(struct report *report, const char *format, ...) __printf(2, 3);
+void report_say(struct report *report, const char *format, ...) PRINTF(2, 3);
+void report_note(struct report *report, const char *format, ...) PRINTF(2, 3);
 void report_fact(struct report *report, const char *key, enum format format, double number);
 void report_fact_text(struct report *report, const char *key, const char *text);
 struct table *report_table(struct report *report, const char *key, const char *title,
@@ -157,6 +166,7 @@ bool use_utf8(void);
 int text_width(const char *text);
 char *spark(const double *percent, int count);
 char *sane(const char *text);
+int places_of(enum format format);
 
 /* JSON */
 void json_string(FILE *out, const char *text);

@@ -27,7 +27,8 @@ static const struct column lost_columns[] = {
 	{ "shortage_some_s", "shortage s", FMT_SECONDS, 1 },
 };
 
-static double lost(const struct group *from, const struct group *to, int resource, int class, int kind)
+static double lost(const struct group *from, const struct group *to, int resource, int class,
+		   int kind)
 {
 	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
 
@@ -43,7 +44,8 @@ static double lost_most(const struct group *from, const struct group *to, int re
 	return isnan(exact) ? lost(from, to, resource, PSI_PLAIN, PSI_SOME) : exact;
 }
 
-static void say_lost(struct report *report, const struct group *from, const struct group *to, double seconds)
+static void say_lost(struct report *report, const struct group *from, const struct group *to,
+		     double seconds)
 {
 	char *text = text_of("%s", "");
 	int named = 0;
@@ -54,15 +56,18 @@ static void say_lost(struct report *report, const struct group *from, const stru
 
 		if (isnan(some) || some < 0.01 || some < seconds / 1000)
 			continue;
-		longer = text_of("%s%s%.2f s (%.0f %%) waiting for %s", text, named++ ? ", " : "", some,
-				 100 * some / seconds, psi_resource_names[resource]);
+		longer = text_of("%s%s%.2f s (%.0f %%) waiting for %s", text,
+				 named++ ? ", " : "", some, 100 * some / seconds,
+				 psi_resource_names[resource]);
 		free(text);
 		text = longer;
 	}
 	if (named)
 		report_say(report, "Of %.2f s, it lost %s.", seconds, text);
 	else
-		report_say(report, "Of %.2f s, it lost nothing by waiting for cpu, memory or io.", seconds);
+		report_say(report,
+			   "Of %.2f s, it lost nothing by waiting for cpu, memory or io.",
+			   seconds);
 	free(text);
 }
 
@@ -73,7 +78,8 @@ static void say_lost(struct report *report, const struct group *from, const stru
  * @to: totals at the end
  * @seconds: between them, without what psi itself waited
  */
-void lost_report(struct report *report, const struct group *from, const struct group *to, double seconds)
+void lost_report(struct report *report, const struct group *from, const struct group *to,
+		 double seconds)
 {
 	struct table *table;
 
@@ -142,31 +148,35 @@ static int follow(pid_t pid, const char *cgroup, struct group first, struct seri
 	return status;
 }
 
+static void push(const char ***words, size_t *count, const char *word)
+{
+	*words = grow(*words, *count, sizeof(**words));
+	(*words)[(*count)++] = word;
+}
+
+/* Start again, in a cgroup that systemd delegates. */
 static void run_in_scope(char **argv)
 {
-	const char *words[] = { "systemd-run", "--quiet", "--user", "--scope",
-				"-p", "Delegate=yes", "--", NULL };
-	const char **all = NULL;
-	size_t count = 0;
+	static const char * const start[] = {
+		"systemd-run", "--quiet", "--user", "--scope", "-p", "Delegate=yes", "--"
+	};
+	const char **words = NULL, *runtime = getenv("XDG_RUNTIME_DIR");
 	char self[PATH_MAX];
+	size_t count = 0;
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (getenv(IN_SCOPE) || !geteuid() || length < 0)
+	if (getenv(IN_SCOPE) || !geteuid() || length < 0 || !runtime || !exists("%s/bus", runtime))
 		return;
 	self[length] = 0;
-	words[ARRAY_SIZE(words) - 1] = self;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++, count++) {
-		all = grow(all, count, sizeof(*all));
-		all[count] = words[i];
-	}
-	for (; *argv; argv++, count++) {
-		all = grow(all, count, sizeof(*all));
-		all[count] = *argv;
-	}
-	all = grow(all, count, sizeof(*all));
+	for (size_t i = 0; i < ARRAY_SIZE(start); i++)
+		push(&words, &count, start[i]);
+	push(&words, &count, self);
+	while (*argv)
+		push(&words, &count, *argv++);
+	push(&words, &count, NULL);
 	setenv(IN_SCOPE, "1", 1);
-	execvp(all[0], (char **)all);
-	free(all);
+	execvp(words[0], (char **)words);
+	free(words);
 }
 
 static void make_cgroup(char *cgroup, char **argv)
@@ -176,7 +186,7 @@ static void make_cgroup(char *cgroup, char **argv)
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		run_in_scope(argv);
 	if (error)
-		die("cannot make a cgroup (%s): run as root, or with systemd as a user who is logged in",
+		die("cannot make a cgroup (%s): run as root, or log in by systemd",
 		    explain(error));
 }
 
@@ -192,7 +202,8 @@ static void write_report(const struct report *report, const char *path)
 }
 
 /* What a run was too short for: one point, its mean. */
-static void draw_mean(struct series *series, const struct group *first, struct group last, double seconds)
+static void draw_mean(struct series *series, const struct group *first, struct group last,
+		      double seconds)
 {
 	struct load load;
 
@@ -204,8 +215,8 @@ static void draw_mean(struct series *series, const struct group *first, struct g
 	series->step = seconds;
 }
 
-static void finish(struct report *report, const char *cgroup, const struct group *first, double begin,
-		   struct series *series)
+static void finish(struct report *report, const char *cgroup, const struct group *first,
+		   double begin, struct series *series)
 {
 	double end = now();
 	struct group last = { 0 };
@@ -230,17 +241,20 @@ int verb_run(int argc, char **argv)
 		{ "output", OPT_TEXT, &output, "FILE", "write the report there, not to stderr" },
 		{ 0 }
 	};
-	char **command = parse_options(argc, argv, opts, "run [--html FILE] [--output FILE] -- COMMAND");
-	double (points[POINTS])[PSI_RESOURCES], begin;
-	struct series series = { .percent = points };
+	char **command =
+		parse_options(argc, argv, opts, "run [--html FILE] [--output FILE] -- COMMAND");
+	struct series series = { .percent = calloc(POINTS, sizeof(*series.percent)) };
 	struct report report = { 0 };
 	struct group first = { 0 };
 	char cgroup[PATH_MAX];
+	double begin;
 	int status;
 	pid_t pid;
 
 	if (!*command)
 		die("run what? For instance: psi run -- make");
+	if (!series.percent)
+		die("out of memory");
 	make_cgroup(cgroup, argv);
 	if (!read_group(&first, cgroup)) {
 		cgroup_remove(cgroup, false);
@@ -248,7 +262,7 @@ int verb_run(int argc, char **argv)
 	}
 	series.step = first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : PERIOD;
 	begin = now();
-	pid = start(command, cgroup);
+	pid = run_program(command, cgroup);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	status = status_of(follow(pid, cgroup, first, &series));
@@ -260,5 +274,6 @@ int verb_run(int argc, char **argv)
 	if (html && report_html(html, &report, *command, &series))
 		die("%s: %s", html, strerror(errno));
 	report_free(&report);
+	free(series.percent);
 	return status;
 }

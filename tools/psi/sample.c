@@ -33,16 +33,14 @@ static int read_resource(struct totals *totals, const char *directory, int resou
 {
 	struct psi_pressure pressure = { 0 };
 	char path[PATH_MAX];
-	int error, length;
+	int error;
 
 	error = psi_path(path, sizeof(path), directory, resource, false);
 	if (!error)
 		error = psi_read(path, &pressure);
-	length = error ? 0 : strlen(path);
-	if (!error && resource != PSI_IRQ && length + sizeof(".stat") <= sizeof(path)) {
+	if (!error && !psi_path(path, sizeof(path), directory, resource, true)) {
 		struct psi_pressure both = pressure;
 
-		strcpy(path + length, ".stat");
 		if (!psi_read(path, &both))
 			pressure = both;
 	}
@@ -191,7 +189,8 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 /* The figure that ranks a resource: some, or full where that is all there is; 0 if unknown. */
 double main_percent(const struct load *load, enum psi_resource resource)
 {
-	double percent = load->percent[resource][PSI_PLAIN][resource == PSI_IRQ ? PSI_FULL : PSI_SOME];
+	double percent =
+		load->percent[resource][PSI_PLAIN][resource == PSI_IRQ ? PSI_FULL : PSI_SOME];
 
 	return isnan(percent) ? 0 : percent;
 }
@@ -213,7 +212,8 @@ double worst_percent(const struct load *load)
 
 static int by_percent(const void *a, const void *b)
 {
-	const struct load *x = *(const struct load * const *)a, *y = *(const struct load * const *)b;
+	const struct load *x = *(const struct load *const *)a,
+			  *y = *(const struct load *const *)b;
 	double difference = worst_percent(y) - worst_percent(x);
 
 	return difference > 0 ? 1 : difference < 0 ? -1 : strcmp(x->name, y->name);
@@ -253,9 +253,11 @@ void note_missing(struct report *report, bool stat)
 	char mount[PATH_MAX];
 
 	if (!stat)
-		report_note(report, "this kernel has no .pressure.stat files: limit or shortage, exact "
+		report_note(report,
+			    "this kernel has no .pressure.stat files: limit or shortage, exact "
 			    "pressure and causes are not known, and totals are up to 2 s old");
 	if (psi_cgroup_mount(mount, sizeof(mount)))
-		report_note(report, "cgroup v2 is not mounted: no cgroups are shown (mount -t cgroup2 "
+		report_note(report,
+			    "cgroup v2 is not mounted: no cgroups are shown (mount -t cgroup2 "
 			    "none /sys/fs/cgroup)");
 }

@@ -80,7 +80,8 @@ static const char *class_of(const struct load *load, int resource)
 
 static void say_class(struct report *report, const struct load *load, int resource)
 {
-	static const char * const limits[] = { "cpu.max", "memory.high and memory.max", "io.max", "" };
+	static const char *const limits[] = { "cpu.max", "memory.high and memory.max", "io.max",
+					      "" };
 	static const char * const shortages[] = {
 		"more runs than there are CPUs", "memory is too small for what is in use",
 		"the storage is too slow for what is asked of it", "",
@@ -89,12 +90,13 @@ static void say_class(struct report *report, const struct load *load, int resour
 
 	report_fact_text(report, "class", class);
 	if (!strcmp(class, "limit"))
-		report_say(report, "A limit holds them: look at %s of the cgroups below.", limits[resource]);
+		report_say(report, "A limit holds them: look at %s of the cgroups below.",
+			   limits[resource]);
 	else if (!strcmp(class, "shortage"))
 		report_say(report, "It is a shortage, no limit: %s.", shortages[resource]);
 	else if (!strcmp(class, "both"))
-		report_say(report, "Partly a limit (%s, %.0f %%), partly a shortage (%.0f %%).", limits[resource],
-			   load->percent[resource][PSI_LIMIT][PSI_SOME],
+		report_say(report, "Partly a limit (%s, %.0f %%), partly a shortage (%.0f %%).",
+			   limits[resource], load->percent[resource][PSI_LIMIT][PSI_SOME],
 			   load->percent[resource][PSI_SHORTAGE][PSI_SOME]);
 }
 
@@ -113,7 +115,8 @@ static void say_where(struct report *report, const struct loads *loads, int reso
 		    percent < most / 2 || explained(loads, rank[i], resource))
 			continue;
 		most = percent > most ? percent : most;
-		longer = text_of("%s%s%s (%.0f %%)", text, named++ ? ", " : "", rank[i]->name, percent);
+		longer = text_of("%s%s%s (%.0f %%)", text, named++ ? ", " : "", rank[i]->name,
+				 percent);
 		free(text);
 		text = longer;
 	}
@@ -133,8 +136,11 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 	report_fact_text(report, "worst", some < NOTHING ? "none" : psi_resource_names[resource]);
 	report_fact_text(report, "where", *worst->name ? worst->name : "system");
 	if (some < NOTHING || (*worst->name && some < LOCAL)) {
-		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited %.1f %% of the time "
-			   "at most (for %s, in %s).", seconds, some, what[resource], label(worst));
+		report_say(
+			report,
+			"Nothing is slow: in the last %.1f s, tasks waited %.1f %% of the time "
+			"at most (for %s, in %s).",
+			seconds, some, what[resource], label(worst));
 		return;
 	}
 	report_say(report, "%s: in %s, tasks waited for %s %.0f %% of the last %.1f s.",
@@ -147,8 +153,10 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 
 static void fill_resources(struct report *report, const struct load *load)
 {
-	struct table *table = report_table(report, "resources", *load->name ? load->name : "The machine:",
-					   resource_columns, ARRAY_SIZE(resource_columns));
+	struct table *table =
+		report_table(report, "resources",
+			     *load->name ? load->name : "The machine:", resource_columns,
+			     ARRAY_SIZE(resource_columns));
 
 	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		const double (*percent)[PSI_KINDS] = load->percent[resource];
@@ -170,7 +178,8 @@ static void fill_cgroups(struct report *report, const struct loads *loads)
 {
 	const struct load *rank[ROWS];
 	int count = loads_rank(loads, rank, ROWS);
-	struct table *table = report_table(report, "cgroups", "Cgroups, worst first:", cgroup_columns,
+	struct table *table = report_table(report, "cgroups",
+					   "Cgroups, worst first:", cgroup_columns,
 					   ARRAY_SIZE(cgroup_columns));
 
 	for (int i = 0; i < count && (opt_json || worst_percent(rank[i]) >= NOTHING); i++) {

@@ -6,6 +6,7 @@
  * stalls in a cgroup of our own.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,8 +26,8 @@
 /* "some 200000 2000000" with its NUL, in Base64. */
 #define TRIGGER_BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
 #define MEMORY_HIGH	"8M"
-#define MEMORY_USED	(32UL << 20)
-#define BLOCK		(1UL << 20)
+#define MEMORY_USED	33554432UL
+#define BLOCK		1048576UL
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
 
 /**
@@ -50,7 +51,7 @@ static int listen_at(const char *path)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	strcpy(address.sun_path, path);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 8))
 		die("%s: %s", path, strerror(errno));
 	return fd;
@@ -58,17 +59,21 @@ static int listen_at(const char *path)
 
 static void open_server(struct server *server, bool use_socket)
 {
-	*server = (struct server){ .directory = "/tmp/psi-simulate.XXXXXX", .fd = -1, .listening = -1 };
+	*server = (struct server){ .directory = "/tmp/psi-simulate.XXXXXX",
+				   .fd = -1,
+				   .listening = -1 };
 	if (!mkdtemp(server->directory))
 		die("cannot make a directory in /tmp: %s", strerror(errno));
-	snprintf(server->path, sizeof(server->path), "%s/%s", server->directory, use_socket ? "socket" : "fifo");
+	snprintf(server->path, sizeof(server->path), "%s/%s", server->directory,
+		 use_socket ? "socket" : "fifo");
 	if (use_socket) {
 		server->listening = listen_at(server->path);
 		return;
 	}
 	/* Open for reading, too: then it can be written before the service is there. */
-	if (mkfifo(server->path, 0600) ||
-	    (server->fd = open(server->path, O_RDWR | O_NONBLOCK | O_CLOEXEC)) < 0)
+	if (!mkfifo(server->path, 0600))
+		server->fd = open(server->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (server->fd < 0)
 		die("%s: %s", server->path, strerror(errno));
 }
 
@@ -80,16 +85,15 @@ static void close_server(const struct server *server)
 
 static void set_variables(const char *resource, const char *path)
 {
-	char name[64];
-	int end = snprintf(name, sizeof(name), "%s_PRESSURE_", resource);
+	char *watch = text_of("%s_PRESSURE_WATCH", resource);
+	char *write = text_of("%s_PRESSURE_WRITE", resource);
 
-	for (int i = 0; i < end; i++)
-		if (name[i] >= 'a' && name[i] <= 'z')
-			name[i] += 'A' - 'a';
-	strcpy(name + end, "WATCH");
-	setenv(name, path, 1);
-	strcpy(name + end, "WRITE");
-	setenv(name, TRIGGER_BASE64, 1);
+	for (int i = 0; resource[i]; i++)
+		watch[i] = write[i] = toupper(resource[i]);
+	setenv(watch, path, 1);
+	setenv(write, TRIGGER_BASE64, 1);
+	free(watch);
+	free(write);
 }
 
 static void hear(struct server *server)
@@ -137,7 +141,7 @@ static bool serve_until(struct server *server, double end)
 
 static int serve(struct server *server, char **command, double every, long count)
 {
-	pid_t pid = start(command, NULL);
+	pid_t pid = run_program(command, NULL);
 	long sent = 0;
 	int status;
 
@@ -176,7 +180,8 @@ static void spin(double end)
 
 static void touch(double end)
 {
-	char *memory = mmap(NULL, MEMORY_USED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, MEMORY_USED, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		die("no memory: %s", strerror(errno));
@@ -223,8 +228,8 @@ static void limit_memory(const char *cgroup)
 	free(parent);
 	if (cgroup_write(cgroup, "memory.high", MEMORY_HIGH)) {
 		cgroup_remove(cgroup, false);
-		die("the memory controller is not enabled for cgroups here: start psi from a cgroup that "
-		    "has it, for instance with systemd-run --scope -p Delegate=yes");
+		die("the memory controller is not enabled for cgroups here: start psi from a "
+		    "cgroup that has it, for instance with systemd-run --scope -p Delegate=yes");
 	}
 }
 
@@ -273,11 +278,13 @@ int verb_simulate(int argc, char **argv)
 		{ "every", OPT_TIME, &every, "TIME", "between events (1s)" },
 		{ "count", OPT_NUMBER, &count, "N", "send so many, then only wait" },
 		{ "socket", OPT_FLAG, &use_socket, NULL, "through a socket, not a FIFO" },
-		{ "stall", OPT_TEXT, &stall, "NAME", "no protocol: real stalls of cpu, memory or io" },
+		{ "stall", OPT_TEXT, &stall, "NAME",
+		  "no protocol: real stalls of cpu, memory or io" },
 		{ "time", OPT_TIME, &seconds, "TIME", "with --stall: how long (10s)" },
 		{ 0 }
 	};
-	char **command = parse_options(argc, argv, opts, "simulate [OPTIONS] -- COMMAND | simulate --stall NAME");
+	char **command = parse_options(argc, argv, opts,
+				       "simulate [OPTIONS] -- COMMAND | simulate --stall NAME");
 	struct server server;
 	int status;
 

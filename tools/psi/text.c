@@ -126,19 +126,27 @@ static void print_wrapped(FILE *out, const char *text, int width, int column, in
 	putc('\n', out);
 }
 
+/* Digits after the point. */
+int places_of(enum format format)
+{
+	if (format == FMT_PERCENT)
+		return 1;
+	return format == FMT_SECONDS ? 2 : 0;
+}
+
 static char *cell_text(const struct column *column, const struct cell *cell)
 {
 	if (cell->text)
 		return sane(cell->text);
 	if (isnan(cell->number))
 		return text_of("-");
-	return text_of("%.*f", column->format == FMT_PERCENT ? 1 : column->format == FMT_SECONDS ? 2 : 0,
-		       cell->number);
+	return text_of("%.*f", places_of(column->format), cell->number);
 }
 
 static bool is_left(const struct column *column)
 {
-	return column->format != FMT_PERCENT && column->format != FMT_SECONDS && column->format != FMT_COUNT;
+	return column->format != FMT_PERCENT && column->format != FMT_SECONDS &&
+	       column->format != FMT_COUNT;
 }
 
 /* Of a long name the end says most; its beginning goes. */

@@ -107,7 +107,8 @@ static void split(struct cell *own, const struct load *load)
 	own[2].number = limit;
 }
 
-static void fill(struct table *table, const struct loads *loads, const struct histories *histories, int rows)
+static void fill(struct table *table, const struct loads *loads,
+		 const struct histories *histories, int rows)
 {
 	const struct load *rank[ROWS_MAX];
 	int count = loads_rank(loads, rank, rows < ROWS_MAX ? rows : ROWS_MAX);
@@ -125,7 +126,8 @@ static void fill(struct table *table, const struct loads *loads, const struct hi
 	}
 }
 
-static void show(const struct loads *loads, const struct histories *histories, bool stat, bool screen)
+static void show(const struct loads *loads, const struct histories *histories, bool stat,
+		 bool screen)
 {
 	struct winsize size = { 0 };
 	struct report report = { 0 };
@@ -135,11 +137,14 @@ static void show(const struct loads *loads, const struct histories *histories, b
 	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		rows = size.ws_row > AROUND + 1 ? size.ws_row - AROUND : 1;
 	if (loads->count && !*loads->load[0].name)
-		report_say(&report, "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %% of the time "
-			   "some task waits.%s", main_percent(&loads->load[0], PSI_CPU),
+		report_say(&report,
+			   "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %% of the time "
+			   "some task waits.%s",
+			   main_percent(&loads->load[0], PSI_CPU),
 			   main_percent(&loads->load[0], PSI_MEMORY),
 			   main_percent(&loads->load[0], PSI_IO), screen ? " (q quits)" : "");
-	table = report_table(&report, "cgroups", "own, others, limit: where the worst resource's stall comes from",
+	table = report_table(&report, "cgroups",
+			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
 	fill(table, loads, histories, opt_json ? ROWS_MAX : rows);
 	if (!screen || opt_json)

@@ -218,13 +218,13 @@ bool exists(const char *format, ...)
 }
 
 /**
- * start() - start a program
+ * run_program() - start a program
  * @argv: its arguments
  * @cgroup: directory of the cgroup to start it in, or NULL
  *
  * Return: its process; exit status 126 or 127 means that it could not be run
  */
-pid_t start(char **argv, const char *cgroup)
+pid_t run_program(char **argv, const char *cgroup)
 {
 	pid_t pid = fork();
 	int error;

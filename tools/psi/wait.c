@@ -35,7 +35,8 @@ static double parse_threshold(const char *text, struct psi_trigger *trigger)
 	return percent;
 }
 
-static double pressure_since(struct group *old, const char *directory, const struct psi_trigger *which)
+static double pressure_since(struct group *old, const char *directory,
+			     const struct psi_trigger *which)
 {
 	struct group new;
 	struct load load;
@@ -106,7 +107,8 @@ int verb_wait(int argc, char **argv)
 		{ 0 }
 	};
 
-	if (*parse_options(argc, argv, opts, "wait --below 'memory some 10%' [--for 5s] [--timeout 1m]"))
+	if (*parse_options(argc, argv, opts,
+			   "wait --below 'memory some 10%' [--for 5s] [--timeout 1m]"))
 		die("wait takes no arguments; 'psi wait --help' shows how to use it");
 	limit = parse_threshold(below, &which);
 	if (cgroup)
@@ -124,7 +126,7 @@ static void run_at_event(char **command, const char *what, long event)
 	setenv("PSI_EVENT", text, 1);
 	free(text);
 	if (*command) {
-		pid = start(command, NULL);
+		pid = run_program(command, NULL);
 		waitpid(pid, &status, 0);
 		status = status_of(status);
 		if (status == 126 || status == 127)
@@ -149,7 +151,7 @@ static void watch_or_die(struct psi_watch *watch, enum psi_resource resource, bo
 	if (error == -ECANCELED)
 		die("the service manager wants no pressure to be watched (/dev/null)");
 	if (error == -EXDEV)
-		die("%s belongs to another cgroup, the variable was inherited: unset it, or say --anywhere",
+		die("%s belongs to another cgroup, so it was inherited: unset it, or say --anywhere",
 		    watch->path);
 	if (error == -EBADMSG)
 		die("the variable with what to write is no Base64 of a trigger");
@@ -168,17 +170,20 @@ static void arm_or_die(struct psi_watch *watch, const char *text, const char *cg
 		find_or_die(directory, cgroup);
 	watch->fd = psi_trigger_arm(&trigger, cgroup ? directory : NULL);
 	if (watch->fd == -EINVAL)
-		die("the kernel refuses '%s': a window has 0.5s to 10s; without CAP_SYS_RESOURCE it is a "
-		    "multiple of 2s", text);
+		die("the kernel refuses '%s': a window has 0.5s to 10s; without "
+		    "CAP_SYS_RESOURCE it is a multiple of 2s",
+		    text);
 	if (watch->fd == -ENOENT && trigger.klass != PSI_PLAIN)
-		die("this kernel has no .pressure.stat files: leave out '%s'", psi_class_names[trigger.klass]);
+		die("this kernel has no .pressure.stat files: leave out '%s'",
+		    psi_class_names[trigger.klass]);
 	if (watch->fd < 0)
 		die("'%s': %s", text, explain(watch->fd));
 	watch->type = PSI_WATCH_FILE;
 	watch->events = POLLPRI;
 }
 
-static int wait_events(struct psi_watch *watch, const char *what, long count, double timeout, char **command)
+static int wait_events(struct psi_watch *watch, const char *what, long count, double timeout,
+		       char **command)
 {
 	double end = now() + timeout;
 	int result;
@@ -211,14 +216,16 @@ int verb_on(int argc, char **argv)
 	bool anywhere = false;
 	long count = 0;
 	struct psi_watch watch;
-	const struct opt opts[] = {
-		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is the own one" },
-		{ "count", OPT_NUMBER, &count, "N", "end after N events" },
-		{ "timeout", OPT_TIME, &timeout, "TIME", "end after this time, with exit status 1" },
-		{ "resource", OPT_TEXT, &resource, "NAME", "without a trigger: cpu, memory or io" },
-		{ "anywhere", OPT_FLAG, &anywhere, NULL, "without a trigger: files of other cgroups, too" },
-		{ 0 }
-	};
+	const struct opt opts[] = { { "cgroup", OPT_TEXT, &cgroup, "CGROUP",
+				      "of this cgroup; . is the own one" },
+				    { "count", OPT_NUMBER, &count, "N", "end after N events" },
+				    { "timeout", OPT_TIME, &timeout, "TIME",
+				      "end after this time, with exit status 1" },
+				    { "resource", OPT_TEXT, &resource, "NAME",
+				      "without a trigger: cpu, memory or io" },
+				    { "anywhere", OPT_FLAG, &anywhere, NULL,
+				      "without a trigger: files of other cgroups, too" },
+				    { 0 } };
 	char **command;
 
 	/* The trigger may come first. */
@@ -227,7 +234,8 @@ int verb_on(int argc, char **argv)
 		argv[1] = argv[0];
 		argc--, argv++;
 	}
-	command = parse_options(argc, argv, opts, "on ['memory some 150ms/2s'] [--cgroup CGROUP] [-- COMMAND]");
+	command = parse_options(argc, argv, opts,
+				"on ['memory some 150ms/2s'] [--cgroup CGROUP] [-- COMMAND]");
 	if (!trigger && *command && strcmp(command[-1], "--"))
 		trigger = *command++;
 	if (*command && !strcmp(*command, "--"))

@@ -94,7 +94,8 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
 			     ARRAY_SIZE(cause_columns));
 	for (unsigned int i = 0; i < pressure.nr_causes; i++) {
-		const struct psi_cause *cause = &pressure.cause[i], *old = find_cause(from, cause->name);
+		const struct psi_cause *cause = &pressure.cause[i],
+				       *old = find_cause(from, cause->name);
 		double count = (double)cause->count - (double)old->count;
 		double us = (double)cause->total - (double)old->total;
 		struct cell *cell;
@@ -161,7 +162,8 @@ static bool in_cgroup(int pid, const char *below)
 	return line && !strncmp(line + 4, below, length) && strchr("/\n", line[4 + length]);
 }
 
-static void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data, int pid)
+static void for_numbers(const char *path, void (*call)(void *data, int pid, int number),
+			void *data, int pid)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -225,8 +227,10 @@ static bool trace_begin(struct report *report, char *instance, size_t size)
 		report_note(report, "memory stalls of programs need tracefs and root: as root, "
 			    "mount -t tracefs none " TRACING);
 	else if (!exists(TRACING "/events/psi/psi_stall"))
-		report_note(report, "memory stalls of programs are not known: this kernel has no tracepoint "
-			    "psi:psi_stall, or you are not root");
+		report_note(
+			report,
+			"memory stalls of programs are not known: this kernel has no tracepoint "
+			"psi:psi_stall, or you are not root");
 	else if (mkdir(instance, 0700))
 		report_note(report, "cannot make %s: %s", instance, strerror(errno));
 	else if (cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
@@ -309,7 +313,9 @@ static void fill_programs(struct report *report, struct tasks *tasks, bool trace
 
 	if (tasks->count)
 		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_wait);
-	for (int i = 0; i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005; i++) {
+	for (int i = 0;
+	     i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005;
+	     i++) {
 		struct cell *cell = table_row(table);
 
 		cell[0].text = text_of("%s", tasks->task[i].name);
@@ -334,8 +340,8 @@ static void say_programs(struct report *report, const struct tasks *tasks, doubl
 	for (int wait = 0; wait < WAITS; wait++)
 		if (task->wait[wait] > task->wait[most])
 			most = wait;
-	report_say(report, "%s (pid %d) waited most: %.2f s of the last %.1f s, for %s.", task->name, task->pid,
-		   task->wait[most], seconds, names[most]);
+	report_say(report, "%s (pid %d) waited most: %.2f s of the last %.1f s, for %s.",
+		   task->name, task->pid, task->wait[most], seconds, names[most]);
 }
 
 static void note_sources(struct report *report, const char *cgroup)
@@ -345,10 +351,13 @@ static void note_sources(struct report *report, const char *cgroup)
 	if (!exists("/proc/self/schedstat"))
 		report_note(report, "waiting for a CPU is not known (CONFIG_SCHED_INFO)");
 	if (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0 && *text == '0')
-		report_note(report, "waiting for storage is not known: as root, sysctl kernel.task_delayacct=1 "
-			    "(for programs started after that)");
+		report_note(
+			report,
+			"waiting for storage is not known: as root, sysctl kernel.task_delayacct=1 "
+			"(for programs started after that)");
 	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || !exists("%s", path))
-		report_note(report, "this kernel has no memory.pressure.stat: causes are not known");
+		report_note(report,
+			    "this kernel has no memory.pressure.stat: causes are not known");
 }
 
 int verb_why(int argc, char **argv)

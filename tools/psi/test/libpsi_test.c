@@ -72,13 +72,18 @@ static const struct {
 	{ "a plain file", SOME FULL, 0 },
 	{ "irq has only full", FULL, 0 },
 	{ "full before some", FULL SOME, 0 },
-	{ "a .stat file", "exact " SOME "exact " FULL "limit " SOME "limit " FULL "shortage " SOME "shortage " FULL, 0 },
+	{ "a .stat file",
+	  "exact " SOME "exact " FULL "limit " SOME "limit " FULL "shortage " SOME
+	  "shortage " FULL,
+	  0 },
 	{ "causes after lines", "limit " SOME CAUSE, 0 },
 	{ "an unknown class is skipped", SOME "cosmic some avg10=0.00 total=1\n", 0 },
-	{ "an unknown kind of a known class is skipped", SOME "limit most avg10=0.00 total=1\n", 0 },
+	{ "an unknown kind of a known class is skipped", SOME "limit most avg10=0.00 total=1\n",
+	  0 },
 	{ "an unknown line is skipped", SOME "version 2\n", 0 },
 	{ "an unknown field is skipped", "some avg10=0.00 avg1=0.50 total=1 peak=x\n", 0 },
-	{ "a cause with an unknown field", SOME "reclaim count=1 total=2 min=1 max=2 hist=1\n", 0 },
+	{ "a cause with an unknown field", SOME "reclaim count=1 total=2 min=1 max=2 hist=1\n",
+	  0 },
 	{ "averages may be missing", "some total=1\n", 0 },
 	{ "the largest total", "some total=18446744073709551615\n", 0 },
 	{ "several blanks", "some  avg10=0.00   total=1\n", 0 },
@@ -86,7 +91,8 @@ static const struct {
 	{ "a newline only", "\n", -EBADMSG },
 	{ "no known line", "hello world\n", -EBADMSG },
 	{ "only causes", CAUSE, -EBADMSG },
-	{ "cut within a line", "some avg10=1.23 avg60=45.60 avg300=100.00 total=1234", -EBADMSG },
+	{ "cut within a line", "some avg10=1.23 avg60=45.60 avg300=100.00 total=1234",
+	  -EBADMSG },
 	{ "cut after the first line, within the second", SOME "full avg10=0.00", -EBADMSG },
 	{ "no total", "some avg10=0.00 avg60=0.00 avg300=0.00\n", -EBADMSG },
 	{ "an empty total", "some total=\n", -EBADMSG },
@@ -110,8 +116,10 @@ static const struct {
 	{ "a control character", SOME "\x1b[31mfull total=1\n", -EBADMSG },
 	{ "a carriage return", "some total=1\r\n", -EBADMSG },
 	{ "a cause without a total", SOME "reclaim count=1 max=1\n", -EBADMSG },
-	{ "a cause with a bad histogram", SOME "reclaim count=1 total=1 hist=1,,x\n", -EBADMSG },
-	{ "a cause with a very long name", SOME "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", -EBADMSG },
+	{ "a cause with a bad histogram", SOME "reclaim count=1 total=1 hist=1,,x\n",
+	  -EBADMSG },
+	{ "a cause with a very long name",
+	  SOME "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", -EBADMSG },
 };
 
 static void test_texts(void)
@@ -126,7 +134,8 @@ static void test_texts(void)
 		memcpy(copy, texts[i].text, length);
 		error = psi_parse(copy, length, &pressure);
 		free(copy);
-		result(error == texts[i].error, "%s: %s", texts[i].error ? "refused" : "parsed", texts[i].sentence);
+		result(error == texts[i].error, "%s: %s", texts[i].error ? "refused" : "parsed",
+		       texts[i].sentence);
 	}
 }
 
@@ -135,17 +144,21 @@ static void test_values(void)
 	struct psi_pressure pressure = { 0 };
 	const struct psi_line *line = &pressure.line[PSI_PLAIN][PSI_SOME];
 	const struct psi_cause *cause = &pressure.cause[0];
-	static const char text[] = SOME FULL, stat_text[] = "shortage full avg10=0.50 total=9\n" CAUSE;
+	static const char text[] = SOME FULL,
+			  stat_text[] = "shortage full avg10=0.50 total=9\n" CAUSE;
 	int error = psi_parse(text, strlen(text), &pressure);
 
-	result(!error && line->known && line->avg10 == 123 && line->avg60 == 4560 && line->avg300 == 10000 &&
-	       line->total == 123456789, "averages are hundredths of a percent, totals microseconds");
+	result(!error && line->known && line->avg10 == 123 && line->avg60 == 4560 &&
+		       line->avg300 == 10000 && line->total == 123456789,
+	       "averages are hundredths of a percent, totals microseconds");
 	result(!pressure.line[PSI_LIMIT][PSI_SOME].known, "a line that is not there is not known");
 	error = psi_parse(stat_text, strlen(stat_text), &pressure);
-	result(!error && line->total == 123456789 && pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
+	result(!error && line->total == 123456789 &&
+		       pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
 	       "a .stat file adds to what the plain file said");
-	result(pressure.nr_causes == 1 && !strcmp(cause->name, "reclaim") && cause->count == 3 &&
-	       cause->total == 1500 && cause->max == 900 && cause->nr_hist == 3 && cause->hist[2] == 2,
+	result(pressure.nr_causes == 1 && !strcmp(cause->name, "reclaim") &&
+		       cause->count == 3 && cause->total == 1500 && cause->max == 900 &&
+		       cause->nr_hist == 3 && cause->hist[2] == 2,
 	       "a cause has count, total, max and histogram");
 }
 
@@ -158,10 +171,12 @@ static void test_many_causes(void)
 	for (int i = 0; i < PSI_CAUSES_MAX; i++)
 		end += sprintf(text + end, "cause%d count=1 total=1\n", i);
 	error = psi_parse(text, end, &pressure);
-	result(!error && pressure.nr_causes == PSI_CAUSES_MAX, "as many causes as there is room for");
+	result(!error && pressure.nr_causes == PSI_CAUSES_MAX,
+	       "as many causes as there is room for");
 	end += sprintf(text + end, "another count=1 total=1\n");
 	pressure = (struct psi_pressure){ 0 };
-	result(psi_parse(text, end, &pressure) == -EBADMSG, "one cause more than there is room for is refused");
+	result(psi_parse(text, end, &pressure) == -EBADMSG,
+	       "one cause more than there is room for is refused");
 }
 
 /* Changed, cut and doubled bytes: no result is wrong, but none may crash. */
@@ -216,7 +231,8 @@ static void test_files(void)
 	result(read_it(path_of("long")) == -EBADMSG, "a line of 4 kB: EBADMSG");
 	if (mkfifo(path_of("pipe"), 0600))
 		puts("Bail out! mkfifo");
-	result(read_it(path_of("pipe")) == -ESPIPE, "a FIFO that nobody writes does not block: ESPIPE");
+	result(read_it(path_of("pipe")) == -ESPIPE,
+	       "a FIFO that nobody writes does not block: ESPIPE");
 	result(read_it("/dev/null") == -EBADMSG, "/dev/null: EBADMSG");
 }
 
@@ -279,7 +295,8 @@ static void test_triggers(void)
 		expect_text(name, triggers[i].written, strlen(triggers[i].written) + 1, sentence);
 	}
 	psi_set_root(NULL);
-	result(psi_arm(path_of("nothing"), "some 1 2") == -ENOENT, "arming a file that has vanished: ENOENT");
+	result(psi_arm(path_of("nothing"), "some 1 2") == -ENOENT,
+	       "arming a file that has vanished: ENOENT");
 }
 
 /* Cgroups */
@@ -293,12 +310,16 @@ static const struct {
 	const char *cgroup;	/* /proc/self/cgroup */
 	const char *own;	/* NULL for ENOENT */
 } cgroups[] = {
-	{ "a service", "/", "/sys/fs/cgroup", "0::/system.slice/a.service\n", "/sys/fs/cgroup/system.slice/a.service" },
+	{ "a service", "/", "/sys/fs/cgroup", "0::/system.slice/a.service\n",
+	  "/sys/fs/cgroup/system.slice/a.service" },
 	{ "the root", "/", "/sys/fs/cgroup", "0::/\n", "/sys/fs/cgroup" },
-	{ "beside cgroup v1", "/", "/sys/fs/cgroup/unified", "4:memory:/x\n0::/a\n", "/sys/fs/cgroup/unified/a" },
+	{ "beside cgroup v1", "/", "/sys/fs/cgroup/unified", "4:memory:/x\n0::/a\n",
+	  "/sys/fs/cgroup/unified/a" },
 	{ "a mount point with a blank", "/", "/my\\040cgroups", "0::/a\n", "/my cgroups/a" },
-	{ "a container without a cgroup namespace", "/c/1", "/sys/fs/cgroup", "0::/c/1/a\n", "/sys/fs/cgroup/a" },
-	{ "a cgroup with a similar name outside the mount", "/c/1", "/sys/fs/cgroup", "0::/c/12\n", NULL },
+	{ "a container without a cgroup namespace", "/c/1", "/sys/fs/cgroup", "0::/c/1/a\n",
+	  "/sys/fs/cgroup/a" },
+	{ "a cgroup with a similar name outside the mount", "/c/1", "/sys/fs/cgroup",
+	  "0::/c/12\n", NULL },
 	{ "a cgroup outside the namespace", "/", "/sys/fs/cgroup", "0::/../b\n", NULL },
 	{ "cgroup v1 only", "/", "/sys/fs/cgroup", "4:memory:/x\n", NULL },
 	{ "an empty file", "/", "/sys/fs/cgroup", "", NULL },
@@ -329,7 +350,8 @@ static void test_cgroups(void)
 		       error == -ENOENT, "own cgroup: %s", cgroups[i].sentence);
 	}
 	describe("/", "/sys/fs/cgroup", "0::/a\n");
-	result(psi_cgroup_own(small, sizeof(small)) == -ENAMETOOLONG, "own cgroup: no room for its path");
+	result(psi_cgroup_own(small, sizeof(small)) == -ENAMETOOLONG,
+	       "own cgroup: no room for its path");
 	psi_set_root(NULL);
 }
 
@@ -359,7 +381,9 @@ static int open_error(const char *path, const char *text, unsigned int flags)
 	return error;
 }
 
-static const char * const bad_base64[] = { "c", "c29", "c29t=", "c29tZ===", "c2=tZSAy", "c29t ZSA", "\xff\xff\xff\xff", "====" };
+static const char *const bad_base64[] = {
+	"c", "c29", "c29t=", "c29tZ===", "c2=tZSAy", "c29t ZSA", "\xff\xff\xff\xff", "===="
+};
 
 static void test_watch_errors(void)
 {
@@ -367,15 +391,19 @@ static void test_watch_errors(void)
 
 	result(open_error(NULL, NULL, 0) == -ENOENT, "no variable: ENOENT");
 	result(open_error("", NULL, 0) == -ENOENT, "an empty variable: ENOENT");
-	result(open_error("/dev/null", BASE64, 0) == -ECANCELED, "/dev/null switches watching off: ECANCELED");
-	result(open_error(path_of("nothing"), BASE64, 0) == -ENOENT, "a path that is not there: ENOENT");
+	result(open_error("/dev/null", BASE64, 0) == -ECANCELED,
+	       "/dev/null switches watching off: ECANCELED");
+	result(open_error(path_of("nothing"), BASE64, 0) == -ENOENT,
+	       "a path that is not there: ENOENT");
 	result(open_error("/dev/zero", BASE64, 0) == -ENOTSOCK, "a device: ENOTSOCK");
 	result(open_error(scratch, BASE64, 0) == -ENOTSOCK, "a directory: ENOTSOCK");
 	for (size_t i = 0; i < ARRAY_SIZE(bad_base64); i++)
-		result(open_error(path_of("fifo"), bad_base64[i], 0) == -EBADMSG, "broken Base64 %zu: EBADMSG", i + 1);
+		result(open_error(path_of("fifo"), bad_base64[i], 0) == -EBADMSG,
+		       "broken Base64 %zu: EBADMSG", i + 1);
 	memset(text, 'A', sizeof(text) - 1);
 	text[596] = 0;
-	result(open_error(path_of("fifo"), text, 0) == -EBADMSG, "Base64 that is too long: EBADMSG");
+	result(open_error(path_of("fifo"), text, 0) == -EBADMSG,
+	       "Base64 that is too long: EBADMSG");
 }
 
 static void test_watch_file(void)
@@ -395,15 +423,21 @@ static void test_watch_file(void)
 		puts("Bail out! symlink");
 	set_watch(path_of("cg/mine/memory.pressure"), BASE64);
 	error = psi_watch_open(PSI_MEMORY, 0, &watch);
-	result(!error && watch.type == PSI_WATCH_FILE && watch.events == POLLPRI, "a file of the own cgroup");
+	result(!error && watch.type == PSI_WATCH_FILE && watch.events == POLLPRI,
+	       "a file of the own cgroup");
 	psi_watch_close(&watch);
-	expect_text("cg/mine/memory.pressure", TEXT, sizeof(TEXT), "what the variable decodes to is written");
-	result(!open_error(path_of("cg/mine/below/memory.pressure"), NULL, 0), "a file of a cgroup below");
-	result(open_error(path_of("cg/mine2/memory.pressure"), BASE64, 0) == -EXDEV, "another cgroup: EXDEV");
+	expect_text("cg/mine/memory.pressure", TEXT, sizeof(TEXT),
+		    "what the variable decodes to is written");
+	result(!open_error(path_of("cg/mine/below/memory.pressure"), NULL, 0),
+	       "a file of a cgroup below");
+	result(open_error(path_of("cg/mine2/memory.pressure"), BASE64, 0) == -EXDEV,
+	       "another cgroup: EXDEV");
 	result(open_error(path_of("cg/mine/../mine2/memory.pressure"), BASE64, 0) == -EXDEV,
 	       "another cgroup by ..: EXDEV");
-	result(open_error(path_of("cg/mine/link"), BASE64, 0) == -EXDEV, "another cgroup by a link: EXDEV");
-	expect_text("cg/mine2/memory.pressure", "", 0, "nothing is written to a file that is refused");
+	result(open_error(path_of("cg/mine/link"), BASE64, 0) == -EXDEV,
+	       "another cgroup by a link: EXDEV");
+	expect_text("cg/mine2/memory.pressure", "", 0,
+		    "nothing is written to a file that is refused");
 	result(!open_error(path_of("cg/mine2/memory.pressure"), BASE64, PSI_WATCH_ANYWHERE),
 	       "another cgroup, if asked for");
 	psi_set_root(NULL);
@@ -421,7 +455,8 @@ static void test_watch_fifo(void)
 	result(!error && watch.type == PSI_WATCH_FIFO && watch.events == POLLIN, "a FIFO");
 	result(psi_watch_wait(&watch, 0) == 0, "FIFO: what this side wrote is no event");
 	fd = open(path_of("fifo"), O_WRONLY);
-	result(write(fd, "x", 1) == 1 && psi_watch_wait(&watch, 1000) == 1, "FIFO: a byte is an event");
+	result(write(fd, "x", 1) == 1 && psi_watch_wait(&watch, 1000) == 1,
+	       "FIFO: a byte is an event");
 	result(psi_watch_wait(&watch, 0) == 0, "FIFO: it is read and discarded");
 	result(write(fd, "some 200000 2000001", 20) == 20 && psi_watch_wait(&watch, -1) == 1,
 	       "FIFO: so is any other text");
@@ -438,7 +473,7 @@ static int listen_at(const char *path)
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -1;
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	return bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) ? -1 : fd;
 }
 
@@ -452,16 +487,19 @@ static void test_watch_socket(void)
 	error = psi_watch_open(PSI_MEMORY, 0, &watch);
 	result(!error && watch.type == PSI_WATCH_SOCKET && watch.events == POLLIN, "a socket");
 	fd = accept(listening, NULL, NULL);
-	result(read(fd, text, sizeof(text)) == sizeof(TEXT) && !strcmp(text, TEXT), "socket: the text is sent");
+	result(read(fd, text, sizeof(text)) == sizeof(TEXT) && !strcmp(text, TEXT),
+	       "socket: the text is sent");
 	result(psi_watch_wait(&watch, 0) == 0, "socket: no event yet");
-	result(write(fd, TEXT, sizeof(TEXT)) && psi_watch_wait(&watch, 1000) == 1, "socket: bytes are an event");
+	result(write(fd, TEXT, sizeof(TEXT)) && psi_watch_wait(&watch, 1000) == 1,
+	       "socket: bytes are an event");
 	result(psi_watch_wait(&watch, 0) == 0, "socket: they are read and discarded");
 	result(write(fd, "x", 1) == 1 && !close(fd) && psi_watch_wait(&watch, 1000) == 1,
 	       "socket: the last event before its end is not lost");
 	result(psi_watch_wait(&watch, -1) == -ENODEV, "socket: its end: ENODEV");
 	psi_watch_close(&watch);
 	close(listening);
-	result(open_error(path_of("socket"), BASE64, 0) == -ECONNREFUSED, "a socket that nobody serves: ECONNREFUSED");
+	result(open_error(path_of("socket"), BASE64, 0) == -ECONNREFUSED,
+	       "a socket that nobody serves: ECONNREFUSED");
 }
 
 int main(int argc, char **argv)
