@@ -35,6 +35,7 @@ static void add(struct table *table, const char *check, const char *mark, const 
 
 static void check_kernel(struct table *table)
 {
+	static const char separators[] = { ' ', '\n', 0 };
 	struct utsname name;
 	char line[4096];
 
@@ -44,7 +45,7 @@ static void check_kernel(struct table *table)
 		char *word = strstr(line, "psi=");
 
 		if (word && (word == line || word[-1] == ' '))
-			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, " \n"), word);
+			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, separators), word);
 	}
 }
 

@@ -134,9 +134,12 @@ struct fact {
 /**
  * struct report - what a verb found out
  * @says: sentences, the verdict first
+ * @nr_says: how many
  * @facts: single values, for JSON and HTML; text has them in its sentences
+ * @nr_facts: how many
  * @tables: in order
  * @notes: what is missing, and what to do about it
+ * @nr_notes: how many
  */
 struct report {
 	char **says;

@@ -6,6 +6,7 @@
 #include "psi.h"
 
 #define ROWS		8	/* cgroups in the table */
+#define ROWS_JSON	512
 #define CULPRITS	3	/* and in the verdict */
 
 /* Percent: below, nothing is worth a word; a cgroup is only named from LOCAL on. */
@@ -31,11 +32,6 @@ static const struct column cgroup_columns[] = {
 	{ "irq_full_pct", "irq %", FMT_PERCENT, 2 },
 	{ "limit_pct", "by limit %", FMT_PERCENT, 1 },
 };
-
-static const char *label(const struct load *load)
-{
-	return *load->name ? load->name : "the machine";
-}
 
 /* Whether a cgroup's stall is that of one cgroup below it. */
 static bool explained(const struct loads *loads, const struct load *load, int resource)
@@ -136,27 +132,29 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 	report_fact_text(report, "worst", some < NOTHING ? "none" : psi_resource_names[resource]);
 	report_fact_text(report, "where", *worst->name ? worst->name : "system");
 	if (some < NOTHING || (*worst->name && some < LOCAL)) {
-		report_say(
-			report,
-			"Nothing is slow: in the last %.1f s, tasks waited %.1f %% of the time "
-			"at most (for %s, in %s).",
-			seconds, some, what[resource], label(worst));
+		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited for %s most, "
+			   "%.1f %% of the time.", seconds, what[resource], some);
 		return;
 	}
-	report_say(report, "%s: in %s, tasks waited for %s %.0f %% of the last %.1f s.",
-		   psi_resource_names[resource], label(worst), what[resource], some, seconds);
+	report_say(report, "%s: %s %s, tasks waited for %s %.0f %% of the last %.1f s.",
+		   psi_resource_names[resource], *worst->name ? "in" : "on",
+		   *worst->name ? worst->name : "the machine", what[resource], some, seconds);
 	if (resource != PSI_IRQ && full >= NOTHING)
-		report_say(report, "For %.0f %% of the time nothing there got on (full).", full);
+		report_say(report, "For %.0f %% of the time none of them got on (full).", full);
 	say_class(report, worst, resource);
 	say_where(report, loads, resource);
+	for (int other = 0; other < PSI_RESOURCES; other++)
+		if (other != resource && main_percent(worst, other) >= LOCAL)
+			report_say(report, "Also: %s, %.0f %%.", psi_resource_names[other],
+				   main_percent(worst, other));
 }
 
 static void fill_resources(struct report *report, const struct load *load)
 {
-	struct table *table =
-		report_table(report, "resources",
-			     *load->name ? load->name : "The machine:", resource_columns,
-			     ARRAY_SIZE(resource_columns));
+	const char *title = *load->name ? load->name :
+			    "The machine (some: a task waits; full: and none gets on):";
+	struct table *table = report_table(report, "resources", title, resource_columns,
+					   ARRAY_SIZE(resource_columns));
 
 	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		const double (*percent)[PSI_KINDS] = load->percent[resource];
@@ -176,8 +174,8 @@ static void fill_resources(struct report *report, const struct load *load)
 
 static void fill_cgroups(struct report *report, const struct loads *loads)
 {
-	const struct load *rank[ROWS];
-	int count = loads_rank(loads, rank, ROWS);
+	const struct load *rank[ROWS_JSON];
+	int count = loads_rank(loads, rank, opt_json ? ROWS_JSON : ROWS);
 	struct table *table = report_table(report, "cgroups",
 					   "Cgroups, worst first:", cgroup_columns,
 					   ARRAY_SIZE(cgroup_columns));

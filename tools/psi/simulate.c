@@ -88,8 +88,10 @@ static void set_variables(const char *resource, const char *path)
 	char *watch = text_of("%s_PRESSURE_WATCH", resource);
 	char *write = text_of("%s_PRESSURE_WRITE", resource);
 
-	for (int i = 0; resource[i]; i++)
-		watch[i] = write[i] = toupper(resource[i]);
+	for (int i = 0; resource[i]; i++) {
+		watch[i] = toupper(resource[i]);
+		write[i] = toupper(resource[i]);
+	}
 	setenv(watch, path, 1);
 	setenv(write, TRIGGER_BASE64, 1);
 	free(watch);

@@ -75,7 +75,9 @@ char *sane(const char *text)
 
 char *spark(const double *percent, int count)
 {
-	static const char * const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char * const blocks[] = {
+		"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"
+	};
 	static const char * const marks[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
 	char *text = text_of("%*s", count * 3 + 1, "");
 	int end = 0;

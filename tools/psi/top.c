@@ -138,11 +138,10 @@ static void show(const struct loads *loads, const struct histories *histories, b
 		rows = size.ws_row > AROUND + 1 ? size.ws_row - AROUND : 1;
 	if (loads->count && !*loads->load[0].name)
 		report_say(&report,
-			   "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %% of the time "
-			   "some task waits.%s",
+			   "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %%%s",
 			   main_percent(&loads->load[0], PSI_CPU),
 			   main_percent(&loads->load[0], PSI_MEMORY),
-			   main_percent(&loads->load[0], PSI_IO), screen ? " (q quits)" : "");
+			   main_percent(&loads->load[0], PSI_IO), screen ? "  (q quits)" : "");
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));

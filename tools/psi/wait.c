@@ -151,7 +151,7 @@ static void watch_or_die(struct psi_watch *watch, enum psi_resource resource, bo
 	if (error == -ECANCELED)
 		die("the service manager wants no pressure to be watched (/dev/null)");
 	if (error == -EXDEV)
-		die("%s belongs to another cgroup, so it was inherited: unset it, or say --anywhere",
+		die("%s is of another cgroup, so it was inherited: unset it, or say --anywhere",
 		    watch->path);
 	if (error == -EBADMSG)
 		die("the variable with what to write is no Base64 of a trigger");

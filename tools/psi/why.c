@@ -227,10 +227,8 @@ static bool trace_begin(struct report *report, char *instance, size_t size)
 		report_note(report, "memory stalls of programs need tracefs and root: as root, "
 			    "mount -t tracefs none " TRACING);
 	else if (!exists(TRACING "/events/psi/psi_stall"))
-		report_note(
-			report,
-			"memory stalls of programs are not known: this kernel has no tracepoint "
-			"psi:psi_stall, or you are not root");
+		report_note(report, "memory stalls of programs are not known: this kernel has no "
+			    "tracepoint psi:psi_stall, or you are not root");
 	else if (mkdir(instance, 0700))
 		report_note(report, "cannot make %s: %s", instance, strerror(errno));
 	else if (cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
@@ -351,10 +349,8 @@ static void note_sources(struct report *report, const char *cgroup)
 	if (!exists("/proc/self/schedstat"))
 		report_note(report, "waiting for a CPU is not known (CONFIG_SCHED_INFO)");
 	if (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0 && *text == '0')
-		report_note(
-			report,
-			"waiting for storage is not known: as root, sysctl kernel.task_delayacct=1 "
-			"(for programs started after that)");
+		report_note(report, "waiting for storage is not known: as root, "
+			    "sysctl kernel.task_delayacct=1 (for programs started after that)");
 	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || !exists("%s", path))
 		report_note(report,
 			    "this kernel has no memory.pressure.stat: causes are not known");

@@ -149,16 +149,16 @@ static void test_values(void)
 	int error = psi_parse(text, strlen(text), &pressure);
 
 	result(!error && line->known && line->avg10 == 123 && line->avg60 == 4560 &&
-		       line->avg300 == 10000 && line->total == 123456789,
+	       line->avg300 == 10000 && line->total == 123456789,
 	       "averages are hundredths of a percent, totals microseconds");
 	result(!pressure.line[PSI_LIMIT][PSI_SOME].known, "a line that is not there is not known");
 	error = psi_parse(stat_text, strlen(stat_text), &pressure);
 	result(!error && line->total == 123456789 &&
-		       pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
+	       pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
 	       "a .stat file adds to what the plain file said");
 	result(pressure.nr_causes == 1 && !strcmp(cause->name, "reclaim") &&
-		       cause->count == 3 && cause->total == 1500 && cause->max == 900 &&
-		       cause->nr_hist == 3 && cause->hist[2] == 2,
+	       cause->count == 3 && cause->total == 1500 && cause->max == 900 &&
+	       cause->nr_hist == 3 && cause->hist[2] == 2,
 	       "a cause has count, total, max and histogram");
 }
 
