@@ -45,7 +45,8 @@ static void check_kernel(struct table *table)
 		char *word = strstr(line, "psi=");
 
 		if (word && (word == line || word[-1] == ' '))
-			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, separators), word);
+			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, separators),
+			    word);
 	}
 }
 
