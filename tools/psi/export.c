@@ -34,9 +34,8 @@ static void add_rows(struct table *table, const struct group *group, int resourc
 }
 
 /*
- * Escapes of label values are those of JSON strings as far as names of cgroups
- * have them: quote and backslash.  What is not UTF-8 or a control character
- * becomes a replacement, or \uXXXX, which Prometheus would refuse.
+ * Labels are escaped like JSON strings as far as cgroups' names go: quote and
+ * backslash.  sane() has replaced control characters, which are not.
  */
 static void print_label(const char *name, const char *value)
 {

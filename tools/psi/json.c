@@ -24,6 +24,9 @@ static int utf8_length(const unsigned char *p)
 	return length;
 }
 
+/* U+FFFD, for what is no UTF-8. */
+static const char replacement[] = "\xef\xbf\xbd";
+
 void json_string(FILE *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -33,7 +36,7 @@ void json_string(FILE *out, const char *text)
 		int length = utf8_length(p);
 
 		if (!length)
-			fputs("\\ufffd", out);
+			fputs(replacement, out);
 		else if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
 		else if (*p < ' ' || *p == 0x7f)

@@ -10,7 +10,7 @@
 #include "psi.h"
 
 #define WIDTH_DEFAULT	80
-#define WIDTH_MIN	20
+#define WIDTH_MIN	30
 #define COLUMNS_MAX	16
 #define NAME_MIN	12	/* of a column that takes what is left */
 #define GAP		2	/* between columns */
