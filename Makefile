@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -29,6 +29,7 @@ help:
 	@echo 'make storms     the storms of the selftests, minutes each, on CPUs that run in parallel (slow)'
 	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
+	@echo 'make tool       build psi(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
@@ -120,6 +121,10 @@ other-bases: deps
 
 kunit-tool: deps
 	@ci/kunit-tool $(ARCHITECTURES)
+
+tool: deps
+	@$(MAKE) -s -C tools/psi O=$(CURDIR)/build/psi-tool
+	@echo build/psi-tool/psi
 
 clean:
 	@rm -rf build

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/* psi doctor: is PSI here, on and visible; whose pressure is shown; what it costs. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "psi.h"
+
+#define READS	200	/* for the time of one */
+
+static const struct column columns[] = {
+	{ "check", "check", FMT_TEXT, 0 },
+	{ "result", "", FMT_MARK, 0 },
+	{ "detail", "detail", FMT_WRAP, 0 },
+};
+
+/* Marks: ok, no for what PSI cannot do without, and - for what is nice to have. */
+static void add(struct table *table, const char *check, const char *mark, const char *format, ...)
+	PRINTF(4, 5);
+
+static void add(struct table *table, const char *check, const char *mark, const char *format, ...)
+{
+	struct cell *cell = table_row(table);
+	va_list arguments;
+
+	cell[0].text = text_of("%s", check);
+	cell[1].text = text_of("%s", mark);
+	va_start(arguments, format);
+	cell[2].text = vtext_of(format, arguments);
+	va_end(arguments);
+}
+
+static void check_kernel(struct table *table)
+{
+	static const char separators[] = { ' ', '\n', 0 };
+	struct utsname name;
+	char line[4096];
+
+	uname(&name);
+	add(table, "kernel", "ok", "%s", name.release);
+	if (read_text("/proc/cmdline", line, sizeof(line)) > 0) {
+		char *word = strstr(line, "psi=");
+
+		if (word && (word == line || word[-1] == ' '))
+			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, separators),
+			    word);
+	}
+}
+
+/* True when the system's files can be read. */
+static bool check_system(struct table *table)
+{
+	struct psi_pressure pressure = { 0 };
+	char path[PATH_MAX];
+	int error;
+
+	psi_path(path, sizeof(path), NULL, PSI_MEMORY, false);
+	error = psi_read(path, &pressure);
+	if (error == -ENOENT)
+		add(table, "/proc/pressure", "no",
+		    "not there: boot with psi=1; if that does not help, the "
+		    "kernel lacks CONFIG_PSI");
+	else if (error)
+		add(table, "/proc/pressure", "no", "%s", explain(error));
+	else
+		add(table, "/proc/pressure", "ok", "readable");
+	return !error;
+}
+
+static void check_irq(struct table *table)
+{
+	struct psi_pressure pressure = { 0 };
+	char path[PATH_MAX];
+	int error;
+
+	psi_path(path, sizeof(path), NULL, PSI_IRQ, false);
+	error = psi_read(path, &pressure);
+	if (error)
+		add(table, "irq", "-", "interrupt time is not accounted on this machine");
+	else
+		add(table, "irq", "ok", "interrupt time is accounted");
+}
+
+static void check_stat(struct table *table)
+{
+	struct psi_pressure pressure = { 0 };
+	char path[PATH_MAX];
+
+	psi_path(path, sizeof(path), NULL, PSI_MEMORY, true);
+	if (psi_read(path, &pressure))
+		add(table, "classes", "-",
+		    "no .stat files: limit, shortage and exact pressure are not known");
+	else
+		add(table, "classes", "ok", "limit, shortage and exact pressure");
+	if (pressure.nr_causes)
+		add(table, "causes", "ok", "%u causes of memory stalls", pressure.nr_causes);
+	else
+		add(table, "causes", "-", "causes of memory stalls are not known");
+	if (exists("/sys/kernel/tracing/events/psi"))
+		add(table, "tracepoints", "ok", "psi why names programs that stall for memory");
+	else
+		add(table, "tracepoints", "-",
+		    "no psi events in /sys/kernel/tracing (or you are not root)");
+}
+
+static void check_cgroup(struct table *table)
+{
+	char mount[PATH_MAX], own[PATH_MAX];
+	bool root;
+
+	if (psi_cgroup_mount(mount, sizeof(mount))) {
+		add(table, "cgroup v2", "-", "not mounted: mount -t cgroup2 none /sys/fs/cgroup");
+		return;
+	}
+	add(table, "cgroup v2", "ok", "at %s", mount);
+	if (psi_cgroup_own(own, sizeof(own))) {
+		add(table, "own cgroup", "-", "not visible here");
+		return;
+	}
+	root = !strcmp(own, mount);
+	add(table, "own cgroup", "ok", "%s", root ? "/" : own + strlen(mount));
+	if (exists("%s/cpu.pressure", own))
+		add(table, "its pressure", "ok", "in %s", own);
+	else
+		add(table, "its pressure", "-",
+		    "no pressure files in %s: cgroup.pressure is 0, or the kernel "
+		    "was booted with cgroup_disable=pressure",
+		    own);
+	if (access(own, W_OK))
+		add(table, "psi run", "-",
+		    "%s is not delegated to you: psi run asks systemd for one", own);
+	else
+		add(table, "psi run", "ok", "can make cgroups in %s", own);
+}
+
+/* A file of lxcfs hides that of the kernel; pressure=cgroup shows one's own. */
+static void check_whose(struct table *table)
+{
+	char *path = text_of("%s/proc/self/mountinfo", psi_root()), *line = NULL;
+	FILE *file = fopen(path, "re");
+	const char *whose = "the whole machine, also in a container";
+	size_t room = 0;
+
+	while (file && getline(&line, &room, file) > 0) {
+		if (strstr(line, " /proc/pressure"))
+			whose = "what another file system (lxcfs?) puts over /proc/pressure";
+		else if (strstr(line, " /proc ") && strstr(line, "pressure=cgroup"))
+			whose = "the container (/proc is mounted with pressure=cgroup)";
+	}
+	add(table, "whose pressure", "ok", "%s", whose);
+	if (file)
+		fclose(file);
+	free(line);
+	free(path);
+}
+
+static void check_trigger(struct table *table)
+{
+	struct psi_trigger trigger = { PSI_MEMORY, PSI_PLAIN, PSI_SOME, 1000000, 1000000 };
+	const char *windows = "windows of 0.5 to 10 s";
+	int fd = psi_trigger_arm(&trigger, NULL);
+
+	if (fd == -EINVAL) {
+		trigger.window_us = 2000000;
+		windows = "windows of 2, 4, 6, 8 or 10 s (others need CAP_SYS_RESOURCE)";
+		fd = psi_trigger_arm(&trigger, NULL);
+	}
+	add(table, "triggers", fd < 0 ? "no" : "ok", "%s", fd < 0 ? explain(fd) : windows);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void check_switches(struct table *table)
+{
+	char text[16];
+
+	if (read_text("/proc/sys/kernel/psi", text, sizeof(text)) > 0)
+		add(table, "kernel.psi", "ok", "%.*s; PSI can be switched while the machine runs",
+		    (int)strcspn(text, "\n"), text);
+	if (read_text("/proc/sys/kernel/psi_window_min_ms", text, sizeof(text)) > 0)
+		add(table, "shortest window", "ok", "%.*s ms with CAP_SYS_RESOURCE",
+		    (int)strcspn(text, "\n"), text);
+}
+
+static void check_cost(struct table *table)
+{
+	struct psi_pressure pressure;
+	struct snapshot snapshot;
+	char path[PATH_MAX];
+	double begin = now(), reads;
+
+	psi_path(path, sizeof(path), NULL, PSI_CPU, false);
+	for (int i = 0; i < READS; i++) {
+		pressure = (struct psi_pressure){ 0 };
+		psi_read(path, &pressure);
+	}
+	reads = (now() - begin) / READS;
+	begin = now();
+	snapshot_take(&snapshot, NULL, true);
+	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6,
+	    snapshot.count - 1, (now() - begin) * 1e3);
+	snapshot_free(&snapshot);
+}
+
+int verb_doctor(int argc, char **argv)
+{
+	const struct opt opts[] = { { 0 } };
+	struct report report = { 0 };
+	struct table *table;
+	bool works;
+
+	parse_options(argc, argv, opts, "doctor");
+	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
+	check_kernel(table);
+	works = check_system(table);
+	check_whose(table);
+	check_irq(table);
+	check_trigger(table);
+	check_stat(table);
+	check_switches(table);
+	check_cgroup(table);
+	if (works)
+		check_cost(table);
+	report_say(&report, works ? "PSI works here." : "PSI does not work here.");
+	report_fact_text(&report, "psi", works ? "works" : "does not work");
+	report_print(stdout, &report);
+	report_free(&report);
+	return works ? STATUS_OK : STATUS_NO;
+}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: (LGPL-2.1 OR BSD-2-Clause)
+/*
+ * libpsi - read pressure stall information and wait for its events
+ *
+ * The interface is described in libpsi.h.  Sections: spans of text, pressure
+ * files, triggers, cgroups, the service protocol.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libpsi.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+const char * const psi_resource_names[PSI_RESOURCES] = { "cpu", "memory", "io", "irq" };
+const char * const psi_class_names[PSI_CLASSES] = { "", "exact", "limit", "shortage" };
+const char * const psi_kind_names[PSI_KINDS] = { "some", "full" };
+
+static const char *root = "";
+
+void psi_set_root(const char *path)
+{
+	root = path ? path : "";
+}
+
+const char *psi_root(void)
+{
+	return root;
+}
+
+/* Spans of text */
+
+struct span {
+	const char *p;
+	const char *end;
+};
+
+/* Cut off what comes before the next @separator; false at the end. */
+static bool next_part(struct span *rest, char separator, struct span *part)
+{
+	while (separator == ' ' && rest->p < rest->end && *rest->p == ' ')
+		rest->p++;
+	if (rest->p >= rest->end)
+		return false;
+	part->p = rest->p;
+	part->end = memchr(rest->p, separator, rest->end - rest->p);
+	if (!part->end)
+		part->end = rest->end;
+	rest->p = part->end + 1;
+	return true;
+}
+
+static int find_name(struct span word, const char * const *names, int count)
+{
+	size_t length = word.end - word.p;
+
+	for (int i = 0; i < count; i++)
+		if (strlen(names[i]) == length && !memcmp(names[i], word.p, length))
+			return i;
+	return -1;
+}
+
+/* A number with so many @places after the point, in units of the last one. */
+static int parse_number(struct span word, int places, unsigned long long *value)
+{
+	bool fraction = false, digits = false;
+
+	*value = 0;
+	for (; word.p < word.end; word.p++) {
+		if (*word.p == '.' && digits && places && !fraction) {
+			fraction = true;
+			continue;
+		}
+		if (!isdigit((unsigned char)*word.p))
+			return -EBADMSG;
+		digits = true;
+		if (fraction && !places)
+			continue;
+		places -= fraction;
+		if (__builtin_mul_overflow(*value, 10, value) ||
+		    __builtin_add_overflow(*value, *word.p - '0', value))
+			return -EBADMSG;
+	}
+	while (places-- > 0)
+		if (__builtin_mul_overflow(*value, 10, value))
+			return -EBADMSG;
+	return digits ? 0 : -EBADMSG;
+}
+
+/* Pressure files */
+
+struct field {
+	const char *name;
+	size_t offset;
+	bool percent;
+};
+
+static const struct field line_fields[] = {
+	{ "total", offsetof(struct psi_line, total), false },
+	{ "avg10", offsetof(struct psi_line, avg10), true },
+	{ "avg60", offsetof(struct psi_line, avg60), true },
+	{ "avg300", offsetof(struct psi_line, avg300), true },
+};
+
+static const struct field cause_fields[] = {
+	{ "total", offsetof(struct psi_cause, total), false },
+	{ "count", offsetof(struct psi_cause, count), false },
+	{ "max", offsetof(struct psi_cause, max), false },
+};
+
+#define PERCENT_MAX	10000	/* hundredths */
+
+static int parse_value(struct span value, const struct field *field, void *base)
+{
+	unsigned long long number;
+
+	if (parse_number(value, field->percent ? 2 : 0, &number) ||
+	    (field->percent && number > PERCENT_MAX))
+		return -EBADMSG;
+	*(unsigned long long *)((char *)base + field->offset) = number;
+	return 0;
+}
+
+static int parse_hist(struct span list, struct psi_cause *cause)
+{
+	struct span part;
+
+	while (next_part(&list, ',', &part)) {
+		if (cause->nr_hist == PSI_HIST_MAX ||
+		    parse_number(part, 0, &cause->hist[cause->nr_hist++]))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+/* Fields "name=value"; each at most once, and the first of @fields must be there. */
+static int parse_fields(struct span rest, const struct field *fields, int count, void *base,
+			struct psi_cause *cause)
+{
+	struct span word, name;
+	unsigned int seen = 0;
+
+	while (next_part(&rest, ' ', &word)) {
+		if (!memchr(word.p, '=', word.end - word.p))
+			return -EBADMSG;
+		next_part(&word, '=', &name);
+		if (cause && find_name(name, (const char * const []){ "hist" }, 1) == 0 &&
+		    parse_hist(word, cause))
+			return -EBADMSG;
+		for (int i = 0; i < count; i++) {
+			if (find_name(name, &fields[i].name, 1))
+				continue;
+			if (seen & (1U << i) || parse_value(word, &fields[i], base))
+				return -EBADMSG;
+			seen |= 1U << i;
+		}
+	}
+	return seen & 1 ? 0 : -EBADMSG;
+}
+
+static int parse_cause(struct span name, struct span rest, struct psi_pressure *pressure)
+{
+	size_t length = name.end - name.p;
+	struct psi_cause *cause;
+
+	/* Not the line of a cause: one that this library does not know. */
+	if (!memmem(rest.p, rest.end > rest.p ? rest.end - rest.p : 0, "count=", 6))
+		return 0;
+	if (pressure->nr_causes == PSI_CAUSES_MAX || length >= sizeof(cause->name))
+		return -EBADMSG;
+	cause = &pressure->cause[pressure->nr_causes++];
+	memset(cause, 0, sizeof(*cause));
+	memcpy(cause->name, name.p, length);
+	return parse_fields(rest, cause_fields, ARRAY_SIZE(cause_fields), cause, cause);
+}
+
+/* 1 for a line with pressure, 0 for another one. */
+static int parse_line(struct span rest, struct psi_pressure *pressure)
+{
+	struct psi_line *line;
+	int class, kind, error;
+	struct span word;
+
+	if (!next_part(&rest, ' ', &word))
+		return -EBADMSG;
+	class = find_name(word, psi_class_names, PSI_CLASSES);
+	if (class > PSI_PLAIN && !next_part(&rest, ' ', &word))
+		return -EBADMSG;
+	kind = find_name(word, psi_kind_names, PSI_KINDS);
+	if (kind < 0)
+		return class > PSI_PLAIN ? 0 : parse_cause(word, rest, pressure);
+	line = &pressure->line[class < 0 ? PSI_PLAIN : class][kind];
+	if (line->known)
+		return -EBADMSG;
+	error = parse_fields(rest, line_fields, ARRAY_SIZE(line_fields), line, NULL);
+	line->known = !error;
+	return error ? error : 1;
+}
+
+/* Whole lines of printable ASCII. */
+static bool is_text(const char *text, size_t length)
+{
+	if (!length || text[length - 1] != '\n')
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+			return false;
+	return true;
+}
+
+int psi_parse(const char *text, size_t length, struct psi_pressure *pressure)
+{
+	struct span rest = { text, text + length }, line;
+	int found = 0, result;
+
+	if (!is_text(text, length))
+		return -EBADMSG;
+	while (next_part(&rest, '\n', &line)) {
+		result = parse_line(line, pressure);
+		if (result < 0)
+			return result;
+		found += result;
+	}
+	return found ? 0 : -EBADMSG;
+}
+
+int psi_read_fd(int fd, struct psi_pressure *pressure)
+{
+	char text[PSI_FILE_MAX + 1];
+	size_t length = 0;
+	ssize_t got;
+
+	do {
+		got = pread(fd, text + length, sizeof(text) - length, length);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		length += got > 0 ? got : 0;
+	} while (got && length < sizeof(text));
+	return length > PSI_FILE_MAX ? -EFBIG : psi_parse(text, length, pressure);
+}
+
+int psi_read(const char *path, struct psi_pressure *pressure)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	error = psi_read_fd(fd, pressure);
+	close(fd);
+	return error;
+}
+
+int psi_path(char *path, size_t size, const char *cgroup, enum psi_resource resource, bool stat)
+{
+	const char *name = psi_resource_names[resource], *end = stat ? ".stat" : "";
+	int length;
+
+	if (cgroup)
+		length = snprintf(path, size, "%s/%s.pressure%s", cgroup, name, end);
+	else
+		length = snprintf(path, size, "%s/proc/pressure/%s%s", root, name, end);
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+/* Triggers */
+
+static int parse_time(struct span word, unsigned long long *us)
+{
+	static const char * const unit_names[] = { "us", "ms", "s" };
+	const char *unit = word.p;
+	int i;
+
+	while (unit < word.end && (isdigit((unsigned char)*unit) || *unit == '.'))
+		unit++;
+	i = find_name((struct span){ unit, word.end }, unit_names, ARRAY_SIZE(unit_names));
+	/* Three places more for each unit: the last one is microseconds. */
+	return i < 0 || parse_number((struct span){ word.p, unit }, 3 * i, us) ? -EINVAL : 0;
+}
+
+int psi_trigger_parse(const char *text, struct psi_trigger *trigger)
+{
+	struct span rest = { text, text + strlen(text) }, word, stall, window;
+	int resource, class, kind;
+
+	if (!next_part(&rest, ' ', &word))
+		return -EINVAL;
+	resource = find_name(word, psi_resource_names, PSI_RESOURCES);
+	if (resource < 0 || !next_part(&rest, ' ', &word))
+		return -EINVAL;
+	class = find_name(word, psi_class_names, PSI_CLASSES);
+	if (class >= 0 && !next_part(&rest, ' ', &word))
+		return -EINVAL;
+	kind = find_name(word, psi_kind_names, PSI_KINDS);
+	if (kind < 0 || !next_part(&rest, '/', &stall) || !next_part(&rest, ' ', &window) ||
+	    next_part(&rest, ' ', &word))
+		return -EINVAL;
+	while (stall.p < stall.end && *stall.p == ' ')
+		stall.p++;
+	*trigger = (struct psi_trigger){ resource, class < 0 ? PSI_PLAIN : class, kind, 0, 0 };
+	if (parse_time(stall, &trigger->stall_us) || parse_time(window, &trigger->window_us))
+		return -EINVAL;
+	return trigger->stall_us && trigger->stall_us <= trigger->window_us ? 0 : -EINVAL;
+}
+
+static int write_text(int fd, const char *text, size_t length)
+{
+	ssize_t written;
+
+	do {
+		written = write(fd, text, length);
+	} while (written < 0 && errno == EINTR);
+	if (written < 0)
+		return -errno;
+	return (size_t)written == length ? 0 : -EIO;
+}
+
+static int open_and_write(const char *path, const char *text, size_t length)
+{
+	const int flags = O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+	int fd = open(path, O_RDWR | flags);
+	int error;
+
+	if (fd < 0 && errno == EACCES)
+		fd = open(path, O_WRONLY | flags);
+	if (fd < 0)
+		return -errno;
+	error = length ? write_text(fd, text, length) : 0;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+int psi_arm(const char *path, const char *text)
+{
+	return open_and_write(path, text, strlen(text) + 1);
+}
+
+int psi_trigger_arm(const struct psi_trigger *trigger, const char *cgroup)
+{
+	const char *class = psi_class_names[trigger->klass];
+	char path[PATH_MAX], text[PSI_TEXT_MAX];
+	int error = psi_path(path, sizeof(path), cgroup, trigger->resource, *class);
+
+	if (error)
+		return error;
+	snprintf(text, sizeof(text), "%s%s%s %llu %llu", class, *class ? " " : "",
+		 psi_kind_names[trigger->kind], trigger->stall_us, trigger->window_us);
+	return psi_arm(path, text);
+}
+
+static int wait_for(int fd, short events, int timeout_ms)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+	int count = poll(&poll_fd, 1, timeout_ms);
+
+	if (count <= 0)
+		return count ? -errno : 0;
+	if (poll_fd.revents & (POLLERR | POLLNVAL))
+		return -ENODEV;
+	return poll_fd.revents & (events | POLLHUP) ? 1 : 0;
+}
+
+int psi_wait(int fd, int timeout_ms)
+{
+	return wait_for(fd, POLLPRI, timeout_ms);
+}
+
+/* Cgroups */
+
+/* mountinfo writes a blank as \040. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++, to++) {
+		*to = *text;
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
+			*to = (text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0');
+			text += 3;
+		}
+	}
+	*to = 0;
+}
+
+static FILE *open_proc(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/proc/self/%s", root, name) >= (int)sizeof(path))
+		return NULL;
+	return fopen(path, "re");
+}
+
+/* Where cgroup v2 is mounted, and which of its directories is there. */
+static int find_mount(char *mount, size_t size, char *below, size_t below_size)
+{
+	char *line = NULL, *from, *at;
+	FILE *file = open_proc("mountinfo");
+	int error = -ENOENT;
+	size_t room = 0;
+
+	while (file && error && getline(&line, &room, file) > 0) {
+		if (!strstr(line, " - cgroup2 ") ||
+		    sscanf(line, "%*s %*s %*s %ms %ms", &from, &at) != 2)
+			continue;
+		unescape(from);
+		unescape(at);
+		error = snprintf(mount, size, "%s%s", root, at) >= (int)size ||
+					snprintf(below, below_size, "%s", from) >=
+						(int)below_size ?
+				-ENAMETOOLONG :
+				0;
+		free(from);
+		free(at);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return error;
+}
+
+int psi_cgroup_mount(char *path, size_t size)
+{
+	char below[PATH_MAX];
+
+	return find_mount(path, size, below, sizeof(below));
+}
+
+/* The path of "0::/path". */
+static int own_path(char *path, size_t size)
+{
+	FILE *file = open_proc("cgroup");
+	int error = -ENOENT;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && error && getline(&line, &room, file) > 0) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "0::/", 4) && strncmp(line + 3, "/..", 3))
+			error = snprintf(path, size, "%s", line + 3) >= (int)size ?
+					-ENAMETOOLONG :
+					0;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return error;
+}
+
+int psi_cgroup_own(char *path, size_t size)
+{
+	char mount[PATH_MAX], below[PATH_MAX], own[PATH_MAX];
+	size_t skip;
+	int error;
+
+	error = find_mount(mount, sizeof(mount), below, sizeof(below));
+	if (!error)
+		error = own_path(own, sizeof(own));
+	if (error)
+		return error;
+	skip = strcmp(below, "/") ? strlen(below) : 0;
+	if (strncmp(own, below, skip) || (skip && own[skip] && own[skip] != '/'))
+		return -ENOENT;
+	if (snprintf(path, size, "%s%s", mount, strcmp(own, "/") ? own + skip : "") >= (int)size)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+/* The service protocol */
+
+static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int decode_base64(const char *text, char *out, size_t size, size_t *length)
+{
+	size_t digits = strspn(text, base64), end = strlen(text);
+	uint32_t bits = 0;
+
+	if (end % 4 || end - digits > 2 || strspn(text + digits, "=") != end - digits)
+		return -EBADMSG;
+	*length = 0;
+	for (size_t i = 0; i < digits; i++) {
+		bits = bits << 6 | (uint32_t)(strchr(base64, text[i]) - base64);
+		if (i % 4 == 0)
+			continue;
+		if (*length == size)
+			return -EBADMSG;
+		out[(*length)++] = bits >> (6 - 2 * (i % 4));
+	}
+	return 0;
+}
+
+static const char *variable(enum psi_resource resource, const char *end)
+{
+	static const char * const prefix[] = { "CPU", "MEMORY", "IO", "IRQ" };
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s_PRESSURE_%s", prefix[resource], end);
+	return getenv(name);
+}
+
+/* Whether a file is in the cgroup of this process or below. */
+static bool in_own_cgroup(const char *path)
+{
+	char own[PATH_MAX], real_own[PATH_MAX], real_path[PATH_MAX];
+	size_t length;
+
+	if (psi_cgroup_own(own, sizeof(own)) || !realpath(own, real_own) ||
+	    !realpath(path, real_path))
+		return false;
+	length = strlen(real_own);
+	return !strncmp(real_path, real_own, length) && real_path[length] == '/';
+}
+
+static int connect_to(const char *path, const char *text, size_t length)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, error;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	error = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	if (!error && fcntl(fd, F_SETFL, O_NONBLOCK))
+		error = -errno;
+	if (!error && length && send(fd, text, length, MSG_NOSIGNAL) != (ssize_t)length)
+		error = errno ? -errno : -EIO;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+static int open_watch(unsigned int flags, mode_t mode, struct psi_watch *watch)
+{
+	if (S_ISSOCK(mode)) {
+		watch->type = PSI_WATCH_SOCKET;
+		return connect_to(watch->path, watch->text, watch->length);
+	}
+	watch->type = S_ISFIFO(mode) ? PSI_WATCH_FIFO : PSI_WATCH_FILE;
+	if (!S_ISFIFO(mode) && !S_ISREG(mode))
+		return -ENOTSOCK;
+	if (S_ISREG(mode) && !(flags & PSI_WATCH_ANYWHERE) && !in_own_cgroup(watch->path))
+		return -EXDEV;
+	return open_and_write(watch->path, watch->text, watch->length);
+}
+
+int psi_watch_open(enum psi_resource resource, unsigned int flags, struct psi_watch *watch)
+{
+	const char *path = variable(resource, "WATCH"), *text = variable(resource, "WRITE");
+	struct stat stat_buf;
+
+	*watch = (struct psi_watch){ .fd = -1 };
+	if (!path || !*path)
+		return -ENOENT;
+	if (!strcmp(path, "/dev/null"))
+		return -ECANCELED;
+	if (snprintf(watch->path, sizeof(watch->path), "%s", path) >= (int)sizeof(watch->path))
+		return -ENAMETOOLONG;
+	if (text && decode_base64(text, watch->text, sizeof(watch->text), &watch->length))
+		return -EBADMSG;
+	if (stat(path, &stat_buf))
+		return -errno;
+	watch->fd = open_watch(flags, stat_buf.st_mode, watch);
+	watch->events = watch->type == PSI_WATCH_FILE ? POLLPRI : POLLIN;
+	return watch->fd < 0 ? watch->fd : 0;
+}
+
+/*
+ * Bytes that make an event.  What this side wrote to a FIFO comes back unless
+ * the other side was faster.
+ */
+static bool is_event(const struct psi_watch *watch, const char *data, size_t length)
+{
+	return watch->type == PSI_WATCH_SOCKET || length != watch->length ||
+	       memcmp(data, watch->text, length);
+}
+
+/* 1 for an event, 0 for none yet. */
+static int drain(struct psi_watch *watch)
+{
+	char data[4096];
+	int events = 0;
+	ssize_t got;
+
+	while ((got = read(watch->fd, data, sizeof(data))) > 0)
+		events |= is_event(watch, data, got);
+	if (events)
+		return 1;
+	if (!got)
+		return -ENODEV;
+	return errno == EAGAIN || errno == EINTR ? 0 : -ENODEV;
+}
+
+static long long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+int psi_watch_wait(struct psi_watch *watch, int timeout_ms)
+{
+	long long end = now_ms() + timeout_ms, left = timeout_ms;
+	int result;
+
+	if (watch->fd < 0)
+		return -ENODEV;
+	do {
+		result = wait_for(watch->fd, watch->events, timeout_ms < 0 ? -1 : left);
+		if (result == 1 && watch->type != PSI_WATCH_FILE)
+			result = drain(watch);
+		else if (result <= 0)
+			return result;
+		left = end - now_ms();
+	} while (!result && (timeout_ms < 0 || left > 0));
+	return result;
+}
+
+void psi_watch_close(struct psi_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+}

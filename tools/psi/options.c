@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Command lines of verbs, from tables. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "psi.h"
+
+#define OPTIONS_MAX	16
+
+bool opt_json;
+
+static const struct opt common[] = {
+	{ "json", OPT_FLAG, &opt_json, NULL, "print JSON" },
+	{ "help", OPT_FLAG, NULL, NULL, "show this help" },
+	{ 0 }
+};
+
+static double read_time(const char *name, const char *text)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = { { "", 1 }, { "s", 1 }, { "ms", 0.001 }, { "m", 60 }, { "h", 3600 } };
+	char *unit;
+	double number = strtod(text, &unit);
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (unit != text && !strcmp(unit, units[i].unit) && number >= 0 && number < 1e8)
+			return number * units[i].seconds;
+	die("--%s: '%s' is no time; write it as 5s, 200ms or 2m", name, text);
+}
+
+static long read_number(const char *name, const char *text)
+{
+	char *end;
+	long number = strtol(text, &end, 10);
+
+	if (end == text || *end || number < 0)
+		die("--%s: '%s' is no number", name, text);
+	return number;
+}
+
+static void set(const struct opt *opt, const char *argument)
+{
+	switch (opt->type) {
+	case OPT_FLAG:
+		*(bool *)opt->value = true;
+		break;
+	case OPT_TEXT:
+		*(const char **)opt->value = argument;
+		break;
+	case OPT_TIME:
+		*(double *)opt->value = read_time(opt->name, argument);
+		break;
+	case OPT_NUMBER:
+		*(long *)opt->value = read_number(opt->name, argument);
+		break;
+	}
+}
+
+static void help_option(const struct opt *opt)
+{
+	char left[32];
+
+	snprintf(left, sizeof(left), "--%s%s%s", opt->name, opt->argument ? " " : "",
+		 opt->argument ? opt->argument : "");
+	printf("  %-20s %s\n", left, opt->help);
+}
+
+static void help(const struct opt *opts, const char *synopsis)
+{
+	printf("usage: psi %s\n\n", synopsis);
+	for (; opts->name; opts++)
+		help_option(opts);
+	for (opts = common; opts->name; opts++)
+		help_option(opts);
+}
+
+/**
+ * parse_options() - read the options of a verb
+ * @argc: arguments, the verb's name included
+ * @argv: the arguments
+ * @opts: its options
+ * @synopsis: how it is used, for the help
+ *
+ * Ends the program after --help and after a mistake.
+ *
+ * Return: what is left, up to a NULL
+ */
+char **parse_options(int argc, char **argv, const struct opt *opts, const char *synopsis)
+{
+	struct option longs[OPTIONS_MAX + 1] = { 0 };
+	const struct opt *all[OPTIONS_MAX];
+	int count = 0, index = 0, result;
+
+	for (const struct opt *opt = opts; opt->name; opt++)
+		all[count++] = opt;
+	for (const struct opt *opt = common; opt->name; opt++)
+		all[count++] = opt;
+	for (index = 0; index < count; index++)
+		longs[index] = (struct option){ all[index]->name, all[index]->type != OPT_FLAG,
+						NULL, 1 };
+	optind = 0;
+	opterr = 0;
+	while ((result = getopt_long(argc, argv, "+", longs, &index)) != -1) {
+		if (result == '?')
+			die("%s: unknown, or lacks its argument; 'psi %s --help' lists all",
+			    argv[optind - 1], argv[0]);
+		if (!all[index]->value) {
+			help(opts, synopsis);
+			exit(STATUS_OK);
+		}
+		set(all[index], optarg);
+	}
+	return argv + optind;
+}

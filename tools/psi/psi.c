@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/* psi(1): which resource is short, where, and why. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "psi.h"
+
+static int verb_help(int argc, char **argv);
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} verbs[] = {
+	{ "show", verb_show, "measure for 2 s: what is slow, and why (also without a verb)" },
+	{ "run", verb_run, "run a program and tell how much time it lost" },
+	{ "top", verb_top, "cgroups live, worst first" },
+	{ "wait", verb_wait, "wait until pressure is below a threshold" },
+	{ "on", verb_on, "run a program at each event of a trigger" },
+	{ "why", verb_why, "causes of stalls, and the programs that stall" },
+	{ "simulate", verb_simulate, "make events for a service under test" },
+	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },
+	{ "export", verb_export, "totals of all cgroups for Prometheus" },
+	{ "help", verb_help, "show this" },
+};
+
+static int verb_help(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("usage: psi [VERB] [OPTIONS]\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
+	printf("\nEvery verb has --help, and --json for programs. See psi(1).\n");
+	return STATUS_OK;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_CTYPE, "");
+	psi_set_root(getenv("PSI_ROOT"));
+	if (argc > 1 && !strcmp(argv[1], "--help"))
+		return verb_help(argc, argv);
+	if (argc < 2 || argv[1][0] == '-') {
+		argv[0] = "show";
+		return verb_show(argc, argv);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	die("there is no verb '%s'; 'psi help' lists them", argv[1]);
+}

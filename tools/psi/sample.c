@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Totals of all cgroups at one time, and pressure between two times.
+ *
+ * Totals are what pressure is made of: unlike averages, their difference is
+ * exact for any two times.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "psi.h"
+
+/* Cgroups nest no deeper than the kernel allows by far. */
+#define DEPTH_MAX	256
+
+static void take_totals(struct totals *totals, const struct psi_pressure *pressure)
+{
+	for (int class = 0; class < PSI_CLASSES; class++) {
+		for (int kind = 0; kind < PSI_KINDS; kind++) {
+			const struct psi_line *line = &pressure->line[class][kind];
+
+			totals->known[class][kind] = line->known;
+			totals->us[class][kind] = line->total;
+		}
+	}
+}
+
+/* 0 when the plain file could be read. */
+static int read_resource(struct totals *totals, const char *directory, int resource)
+{
+	struct psi_pressure pressure = { 0 };
+	char path[PATH_MAX];
+	int error;
+
+	error = psi_path(path, sizeof(path), directory, resource, false);
+	if (!error)
+		error = psi_read(path, &pressure);
+	if (!error && !psi_path(path, sizeof(path), directory, resource, true)) {
+		struct psi_pressure both = pressure;
+
+		if (!psi_read(path, &both))
+			pressure = both;
+	}
+	take_totals(totals, &pressure);
+	return error;
+}
+
+/**
+ * read_group() - read the totals of a cgroup
+ * @group: the result, but for its name
+ * @directory: of the cgroup, or NULL for the system
+ *
+ * Return: whether some file could be read
+ */
+bool read_group(struct group *group, const char *directory)
+{
+	bool found = false;
+
+	group->time = now();
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		found |= !read_resource(&group->totals[resource], directory, resource);
+	return found;
+}
+
+static bool has_classes(const struct group *group)
+{
+	return group->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ||
+	       group->totals[PSI_MEMORY].known[PSI_LIMIT][PSI_SOME];
+}
+
+static void add_group(struct snapshot *snapshot, const char *directory, const char *name)
+{
+	struct group group;
+
+	if (!read_group(&group, directory))
+		return;
+	group.name = text_of("%s", name);
+	snapshot->stat |= has_classes(&group);
+	snapshot->groups = grow(snapshot->groups, snapshot->count, sizeof(group));
+	snapshot->groups[snapshot->count++] = group;
+}
+
+/* A directory that vanishes meanwhile is left out. */
+static void walk(struct snapshot *snapshot, char *path, size_t top, int depth)
+{
+	size_t end = strlen(path);
+	struct dirent *entry;
+	DIR *dir;
+
+	/* The real root shows the system, which is there already. */
+	if (end > top || exists("%s/cgroup.type", path))
+		add_group(snapshot, path, end > top ? path + top : "/");
+	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+		    end + 1 + strlen(entry->d_name) >= PATH_MAX)
+			continue;
+		sprintf(path + end, "/%s", entry->d_name);
+		walk(snapshot, path, top, depth + 1);
+	}
+	path[end] = 0;
+	if (dir)
+		closedir(dir);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct group *)a)->name, ((const struct group *)b)->name);
+}
+
+/**
+ * snapshot_take() - read all totals
+ * @snapshot: the result
+ * @top: directory of the cgroup to begin with, or NULL for all
+ * @system: read those of the system, too
+ */
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system)
+{
+	char path[PATH_MAX], mount[PATH_MAX];
+	struct psi_pressure pressure = { 0 };
+
+	*snapshot = (struct snapshot){ 0 };
+	if (system) {
+		psi_path(path, sizeof(path), NULL, PSI_CPU, false);
+		snapshot->error = psi_read(path, &pressure);
+		add_group(snapshot, NULL, "");
+	}
+	if (!psi_cgroup_mount(mount, sizeof(mount)) &&
+	    snprintf(path, sizeof(path), "%s", top ? top : mount) < (int)sizeof(path))
+		walk(snapshot, path, strlen(mount), 0);
+	if (snapshot->count)
+		qsort(snapshot->groups, snapshot->count, sizeof(*snapshot->groups), by_name);
+}
+
+void snapshot_free(struct snapshot *snapshot)
+{
+	for (int i = 0; i < snapshot->count; i++)
+		free(snapshot->groups[i].name);
+	free(snapshot->groups);
+	*snapshot = (struct snapshot){ 0 };
+}
+
+static double share(const struct totals *from, const struct totals *to, int class, int kind,
+		    double seconds)
+{
+	double percent;
+
+	if (!from->known[class][kind] || !to->known[class][kind] || seconds <= 0)
+		return NAN;
+	percent = ((double)to->us[class][kind] - (double)from->us[class][kind]) / 1e4 / seconds;
+	return percent < 0 ? 0 : percent > 100 ? 100 : percent;
+}
+
+/* Pressure of one group between two times. */
+void load_make(struct load *load, const struct group *from, const struct group *to)
+{
+	load->name = to->name;
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		for (int class = 0; class < PSI_CLASSES; class++)
+			for (int kind = 0; kind < PSI_KINDS; kind++)
+				load->percent[resource][class][kind] =
+					share(&from->totals[resource], &to->totals[resource],
+					      class, kind, to->time - from->time);
+}
+
+/**
+ * loads_make() - pressure of the groups that are in both snapshots
+ * @loads: the result; the caller frees @loads->load
+ * @from: the older one
+ * @to: the newer one, which has the names
+ */
+void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to)
+{
+	*loads = (struct loads){ 0 };
+	for (int i = 0; i < to->count && from->count; i++) {
+		const struct group *old = bsearch(&to->groups[i], from->groups, from->count,
+						  sizeof(*old), by_name);
+
+		if (!old)
+			continue;
+		loads->load = grow(loads->load, loads->count, sizeof(*loads->load));
+		load_make(&loads->load[loads->count++], old, &to->groups[i]);
+	}
+}
+
+/* The figure that ranks a resource: some, or full where that is all there is; 0 if unknown. */
+double main_percent(const struct load *load, enum psi_resource resource)
+{
+	double percent =
+		load->percent[resource][PSI_PLAIN][resource == PSI_IRQ ? PSI_FULL : PSI_SOME];
+
+	return isnan(percent) ? 0 : percent;
+}
+
+enum psi_resource worst_resource(const struct load *load)
+{
+	int worst = PSI_CPU;
+
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (main_percent(load, resource) > main_percent(load, worst))
+			worst = resource;
+	return worst;
+}
+
+double worst_percent(const struct load *load)
+{
+	return main_percent(load, worst_resource(load));
+}
+
+static int by_percent(const void *a, const void *b)
+{
+	const struct load *x = *(const struct load *const *)a,
+			  *y = *(const struct load *const *)b;
+	double difference = worst_percent(y) - worst_percent(x);
+
+	return difference > 0 ? 1 : difference < 0 ? -1 : strcmp(x->name, y->name);
+}
+
+/**
+ * loads_rank() - cgroups, worst first
+ * @loads: the loads
+ * @rank: the result
+ * @most: how many it may have
+ *
+ * Return: how many it has; the system is none of them
+ */
+int loads_rank(const struct loads *loads, const struct load **rank, int most)
+{
+	const struct load **all = NULL;
+	int count = 0;
+
+	for (int i = 0; i < loads->count; i++) {
+		if (!*loads->load[i].name)
+			continue;
+		all = grow(all, count, sizeof(*all));
+		all[count++] = &loads->load[i];
+	}
+	if (count)
+		qsort(all, count, sizeof(*all), by_percent);
+	count = count < most ? count : most;
+	if (count)
+		memcpy(rank, all, count * sizeof(*all));
+	free(all);
+	return count;
+}
+
+/* What this kernel does not tell. */
+void note_missing(struct report *report, bool stat)
+{
+	char mount[PATH_MAX];
+
+	if (!stat)
+		report_note(report,
+			    "this kernel has no .pressure.stat files: limit or shortage, exact "
+			    "pressure and causes are not known, and totals are up to 2 s old");
+	if (psi_cgroup_mount(mount, sizeof(mount)))
+		report_note(report,
+			    "cgroup v2 is not mounted: no cgroups are shown (mount -t cgroup2 "
+			    "none /sys/fs/cgroup)");
+}

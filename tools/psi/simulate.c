@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * psi simulate: events for a service under test.
+ *
+ * The other side of systemd's protocol, through a FIFO or a socket; or real
+ * stalls in a cgroup of our own.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "psi.h"
+
+/* "some 200000 2000000" with its NUL, in Base64. */
+#define TRIGGER_BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
+#define MEMORY_HIGH	"8M"
+#define MEMORY_USED	33554432UL
+#define BLOCK		1048576UL
+#define PERIOD		2.1	/* s; after which older kernels have added everything up */
+
+/**
+ * struct server - the manager's side of the protocol
+ * @directory: where @path is
+ * @path: of the FIFO or socket
+ * @fd: the FIFO, or the connection; -1 while there is none
+ * @listening: the socket, or -1
+ * @pidfd: the service; readable when it has ended
+ */
+struct server {
+	char directory[32];
+	char path[48];
+	int fd;
+	int listening;
+	int pidfd;
+};
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 8))
+		die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+static void open_server(struct server *server, bool use_socket)
+{
+	*server = (struct server){ .directory = "/tmp/psi-simulate.XXXXXX",
+				   .fd = -1,
+				   .listening = -1 };
+	if (!mkdtemp(server->directory))
+		die("cannot make a directory in /tmp: %s", strerror(errno));
+	snprintf(server->path, sizeof(server->path), "%s/%s", server->directory,
+		 use_socket ? "socket" : "fifo");
+	if (use_socket) {
+		server->listening = listen_at(server->path);
+		return;
+	}
+	/* Open for reading, too: then it can be written before the service is there. */
+	if (!mkfifo(server->path, 0600))
+		server->fd = open(server->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (server->fd < 0)
+		die("%s: %s", server->path, strerror(errno));
+}
+
+static void close_server(const struct server *server)
+{
+	unlink(server->path);
+	rmdir(server->directory);
+}
+
+static void set_variables(const char *resource, const char *path)
+{
+	char *watch = text_of("%s_PRESSURE_WATCH", resource);
+	char *write = text_of("%s_PRESSURE_WRITE", resource);
+
+	for (int i = 0; resource[i]; i++) {
+		watch[i] = toupper(resource[i]);
+		write[i] = toupper(resource[i]);
+	}
+	setenv(watch, path, 1);
+	setenv(write, TRIGGER_BASE64, 1);
+	free(watch);
+	free(write);
+}
+
+static void hear(struct server *server)
+{
+	char text[PSI_TEXT_MAX + 1];
+	ssize_t got;
+
+	if (server->fd < 0) {
+		server->fd = accept4(server->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		complain("the service connected");
+		return;
+	}
+	got = read(server->fd, text, sizeof(text) - 1);
+	if (got > 0) {
+		text[got] = 0;
+		complain("the service wrote: %s", text);
+	} else if (!got || errno != EAGAIN) {
+		complain("the service closed its end");
+		close(server->fd);
+		server->fd = -1;
+	}
+}
+
+/* Until the time has come; false when the service has ended. */
+static bool serve_until(struct server *server, double end)
+{
+	double left;
+
+	while ((left = end - now()) > 0) {
+		struct pollfd fds[2] = {
+			{ .fd = server->pidfd, .events = POLLIN },
+			{ .fd = server->fd < 0 ? server->listening : server->fd, .events = POLLIN },
+		};
+
+		/* What is in a FIFO is for the service. */
+		if (poll(fds, server->listening < 0 ? 1 : 2, left * 1000 + 1) < 0 && errno != EINTR)
+			die("poll: %s", strerror(errno));
+		if (fds[0].revents)
+			return false;
+		if (server->listening >= 0 && fds[1].revents)
+			hear(server);
+	}
+	return true;
+}
+
+static int serve(struct server *server, char **command, double every, long count)
+{
+	pid_t pid = run_program(command, NULL);
+	long sent = 0;
+	int status;
+
+	server->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (server->pidfd < 0)
+		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
+	while (serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
+		if ((count && sent >= count) || server->fd < 0)
+			continue;
+		if (send(server->fd, "\n", 1, MSG_NOSIGNAL) == 1 ||
+		    (errno == ENOTSOCK && write(server->fd, "\n", 1) == 1))
+			complain("sent event %ld", ++sent);
+	}
+	waitpid(pid, &status, 0);
+	return status_of(status);
+}
+
+/* Loads */
+
+static void spin(double end)
+{
+	cpu_set_t one;
+	int cpu = sched_getcpu();
+
+	/* The first CPU that is allowed, the same one for each of them. */
+	if (!sched_getaffinity(0, sizeof(one), &one))
+		for (cpu = 0; cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &one); cpu++)
+			;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		die("cannot choose a CPU: %s", strerror(errno));
+	while (now() < end)
+		;
+}
+
+static void touch(double end)
+{
+	char *memory = mmap(NULL, MEMORY_USED, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		die("no memory: %s", strerror(errno));
+	while (now() < end)
+		for (size_t i = 0; i < MEMORY_USED && now() < end; i += 4096)
+			memory[i]++;
+}
+
+static void sync_writes(double end)
+{
+	char *block = grow(NULL, 0, BLOCK);
+	FILE *file = tmpfile();
+
+	if (!file)
+		die("cannot make a file in /tmp: %s", strerror(errno));
+	while (now() < end)
+		if (pwrite(fileno(file), block, BLOCK, 0) < 0 || fsync(fileno(file)))
+			die("cannot write to /tmp: %s", strerror(errno));
+}
+
+static const struct stall {
+	const char *name;
+	int tasks;
+	void (*work)(double end);
+} stalls[] = {
+	{ "cpu", 2, spin },
+	{ "memory", 1, touch },
+	{ "io", 1, sync_writes },
+};
+
+static const struct stall *find_stall(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stalls); i++)
+		if (!strcmp(name, stalls[i].name))
+			return &stalls[i];
+	die("--stall: '%s' is none of cpu, memory and io", name);
+}
+
+static void limit_memory(const char *cgroup)
+{
+	char *parent = text_of("%.*s", (int)(strrchr(cgroup, '/') - cgroup), cgroup);
+
+	cgroup_write(parent, "cgroup.subtree_control", "+memory");
+	free(parent);
+	if (cgroup_write(cgroup, "memory.high", MEMORY_HIGH)) {
+		cgroup_remove(cgroup, false);
+		die("the memory controller is not enabled for cgroups here: start psi from a "
+		    "cgroup that has it, for instance with systemd-run --scope -p Delegate=yes");
+	}
+}
+
+static int make_stalls(const struct stall *stall, double seconds)
+{
+	struct group first = { 0 }, last = { 0 };
+	struct report report = { 0 };
+	char cgroup[PATH_MAX];
+	int error = cgroup_make(cgroup, sizeof(cgroup), "psi-simulate");
+
+	if (error)
+		die("cannot make a cgroup: %s", explain(error));
+	if (stall->work == touch)
+		limit_memory(cgroup);
+	complain("%s stalls in %s", stall->name, cgroup);
+	read_group(&first, cgroup);
+	for (int i = 0; i < stall->tasks; i++) {
+		if (fork())
+			continue;
+		if (cgroup_enter(cgroup))
+			die("cannot enter %s", cgroup);
+		stall->work(first.time + seconds);
+		_exit(0);
+	}
+	sleep_with_progress(seconds, "stalling");
+	for (int i = 0; i < stall->tasks; i++)
+		wait(NULL);
+	seconds = now() - first.time;
+	sleep_with_progress(PERIOD, "waiting for the kernel's totals");
+	read_group(&last, cgroup);
+	lost_report(&report, &first, &last, seconds);
+	report_print(stdout, &report);
+	report_free(&report);
+	cgroup_remove(cgroup, true);
+	return STATUS_OK;
+}
+
+int verb_simulate(int argc, char **argv)
+{
+	const char *resource = "memory", *stall = NULL;
+	double every = 1, seconds = 10;
+	bool use_socket = false;
+	long count = 0;
+	const struct opt opts[] = {
+		{ "resource", OPT_TEXT, &resource, "NAME", "cpu, memory or io (memory)" },
+		{ "every", OPT_TIME, &every, "TIME", "between events (1s)" },
+		{ "count", OPT_NUMBER, &count, "N", "send so many, then only wait" },
+		{ "socket", OPT_FLAG, &use_socket, NULL, "through a socket, not a FIFO" },
+		{ "stall", OPT_TEXT, &stall, "NAME",
+		  "no protocol: real stalls of cpu, memory or io" },
+		{ "time", OPT_TIME, &seconds, "TIME", "with --stall: how long (10s)" },
+		{ 0 }
+	};
+	char **command = parse_options(argc, argv, opts,
+				       "simulate [OPTIONS] -- COMMAND | simulate --stall NAME");
+	struct server server;
+	int status;
+
+	if (stall)
+		return make_stalls(find_stall(stall), seconds);
+	if (!*command)
+		die("simulate for what? For instance: psi simulate -- ./my-service");
+	find_stall(resource);
+	open_server(&server, use_socket);
+	set_variables(resource, server.path);
+	status = serve(&server, command, every, count);
+	close_server(&server);
+	return status;
+}

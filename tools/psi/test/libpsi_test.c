@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of libpsi: parsing, paths, and the service's side of the protocol.
+ *
+ * Needs no kernel with PSI.  Prints TAP; each row of a table is a test, with a
+ * sentence of its own.  argv[1] is a directory to write to, which is empty.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../libpsi.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MUTATIONS	200000
+
+static int number, failed;
+static const char *scratch;
+
+static void result(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void result(bool good, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	printf("%sok %d - ", good ? "" : "not ", ++number);
+	vprintf(format, arguments);
+	putchar('\n');
+	va_end(arguments);
+	failed += !good;
+}
+
+static char *path_of(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static int next;
+	char *one = path[next++ % 4];
+
+	snprintf(one, PATH_MAX, "%s/%s", scratch, name);
+	return one;
+}
+
+static void make_file(const char *name, const char *text)
+{
+	FILE *file = fopen(path_of(name), "w");
+
+	if (!file || fputs(text, file) < 0 || fclose(file)) {
+		printf("Bail out! %s: %s\n", name, strerror(errno));
+		exit(1);
+	}
+}
+
+#define SOME	"some avg10=1.23 avg60=45.60 avg300=100.00 total=123456789\n"
+#define FULL	"full avg10=0.00 avg60=0.00 avg300=0.01 total=7\n"
+#define CAUSE	"reclaim count=3 total=1500 max=900 hist=0,1,2\n"
+
+static const struct {
+	const char *sentence;
+	const char *text;
+	int error;
+} texts[] = {
+	{ "a plain file", SOME FULL, 0 },
+	{ "irq has only full", FULL, 0 },
+	{ "full before some", FULL SOME, 0 },
+	{ "a .stat file",
+	  "exact " SOME "exact " FULL "limit " SOME "limit " FULL "shortage " SOME
+	  "shortage " FULL,
+	  0 },
+	{ "causes after lines", "limit " SOME CAUSE, 0 },
+	{ "an unknown class is skipped", SOME "cosmic some avg10=0.00 total=1\n", 0 },
+	{ "an unknown kind of a known class is skipped", SOME "limit most avg10=0.00 total=1\n",
+	  0 },
+	{ "an unknown line is skipped", SOME "version 2\n", 0 },
+	{ "an unknown field is skipped", "some avg10=0.00 avg1=0.50 total=1 peak=x\n", 0 },
+	{ "a cause with an unknown field", SOME "reclaim count=1 total=2 min=1 max=2 hist=1\n",
+	  0 },
+	{ "averages may be missing", "some total=1\n", 0 },
+	{ "the largest total", "some total=18446744073709551615\n", 0 },
+	{ "several blanks", "some  avg10=0.00   total=1\n", 0 },
+	{ "an empty file", "", -EBADMSG },
+	{ "a newline only", "\n", -EBADMSG },
+	{ "no known line", "hello world\n", -EBADMSG },
+	{ "only causes", CAUSE, -EBADMSG },
+	{ "cut within a line", "some avg10=1.23 avg60=45.60 avg300=100.00 total=1234",
+	  -EBADMSG },
+	{ "cut after the first line, within the second", SOME "full avg10=0.00", -EBADMSG },
+	{ "no total", "some avg10=0.00 avg60=0.00 avg300=0.00\n", -EBADMSG },
+	{ "an empty total", "some total=\n", -EBADMSG },
+	{ "a negative total", "some total=-1\n", -EBADMSG },
+	{ "a hexadecimal total", "some total=0x10\n", -EBADMSG },
+	{ "a fractional total", "some total=1.5\n", -EBADMSG },
+	{ "a total past 64 bits", "some total=18446744073709551616\n", -EBADMSG },
+	{ "an average past 100 %", "some avg10=100.01 total=1\n", -EBADMSG },
+	{ "an average past 64 bits", "some avg10=99999999999999999999.00 total=1\n", -EBADMSG },
+	{ "an average with two points", "some avg10=1.2.3 total=1\n", -EBADMSG },
+	{ "an average of a point", "some avg10=. total=1\n", -EBADMSG },
+	{ "an average that is no number", "some avg10=nan total=1\n", -EBADMSG },
+	{ "a field without a value", "some avg10 total=1\n", -EBADMSG },
+	{ "a field twice", "some total=1 total=2\n", -EBADMSG },
+	{ "a line twice", SOME SOME, -EBADMSG },
+	{ "a class without a kind", SOME "limit\n", -EBADMSG },
+	{ "a kind without fields", "some\n", -EBADMSG },
+	{ "an empty line in between", SOME "\n" FULL, -EBADMSG },
+	{ "not UTF-8", SOME "f\xff\xfell total=1\n", -EBADMSG },
+	{ "UTF-8, but not ASCII", SOME "v\xc3\xb6llig total=1\n", -EBADMSG },
+	{ "a control character", SOME "\x1b[31mfull total=1\n", -EBADMSG },
+	{ "a carriage return", "some total=1\r\n", -EBADMSG },
+	{ "a cause without a total", SOME "reclaim count=1 max=1\n", -EBADMSG },
+	{ "a cause with a bad histogram", SOME "reclaim count=1 total=1 hist=1,,x\n",
+	  -EBADMSG },
+	{ "a cause with a very long name",
+	  SOME "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", -EBADMSG },
+};
+
+static void test_texts(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct psi_pressure pressure = { 0 };
+		size_t length = strlen(texts[i].text);
+		/* Of exactly this size, for the address sanitizer. */
+		char *copy = malloc(length ? length : 1);
+		int error;
+
+		memcpy(copy, texts[i].text, length);
+		error = psi_parse(copy, length, &pressure);
+		free(copy);
+		result(error == texts[i].error, "%s: %s", texts[i].error ? "refused" : "parsed",
+		       texts[i].sentence);
+	}
+}
+
+static void test_values(void)
+{
+	struct psi_pressure pressure = { 0 };
+	const struct psi_line *line = &pressure.line[PSI_PLAIN][PSI_SOME];
+	const struct psi_cause *cause = &pressure.cause[0];
+	static const char text[] = SOME FULL,
+			  stat_text[] = "shortage full avg10=0.50 total=9\n" CAUSE;
+	int error = psi_parse(text, strlen(text), &pressure);
+
+	result(!error && line->known && line->avg10 == 123 && line->avg60 == 4560 &&
+	       line->avg300 == 10000 && line->total == 123456789,
+	       "averages are hundredths of a percent, totals microseconds");
+	result(!pressure.line[PSI_LIMIT][PSI_SOME].known, "a line that is not there is not known");
+	error = psi_parse(stat_text, strlen(stat_text), &pressure);
+	result(!error && line->total == 123456789 &&
+	       pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
+	       "a .stat file adds to what the plain file said");
+	result(pressure.nr_causes == 1 && !strcmp(cause->name, "reclaim") &&
+	       cause->count == 3 && cause->total == 1500 && cause->max == 900 &&
+	       cause->nr_hist == 3 && cause->hist[2] == 2,
+	       "a cause has count, total, max and histogram");
+}
+
+static void test_many_causes(void)
+{
+	struct psi_pressure pressure = { 0 };
+	char text[8192];
+	int end = sprintf(text, SOME), error;
+
+	for (int i = 0; i < PSI_CAUSES_MAX; i++)
+		end += sprintf(text + end, "cause%d count=1 total=1\n", i);
+	error = psi_parse(text, end, &pressure);
+	result(!error && pressure.nr_causes == PSI_CAUSES_MAX,
+	       "as many causes as there is room for");
+	end += sprintf(text + end, "another count=1 total=1\n");
+	pressure = (struct psi_pressure){ 0 };
+	result(psi_parse(text, end, &pressure) == -EBADMSG,
+	       "one cause more than there is room for is refused");
+}
+
+/* Changed, cut and doubled bytes: no result is wrong, but none may crash. */
+static void test_mutations(void)
+{
+	static const char start[] = SOME FULL "limit " SOME CAUSE;
+	static const char bytes[] = " =\n.,0129aslt\0\xff-";
+	unsigned int random = 1;
+
+	for (int i = 0; i < MUTATIONS; i++) {
+		size_t length = sizeof(start) - 1;
+		char *text = malloc(length);
+		struct psi_pressure pressure = { 0 };
+
+		memcpy(text, start, length);
+		for (int change = 0; change < 3; change++) {
+			random = random * 1103515245 + 12345;
+			text[(random >> 16) % length] = bytes[(random >> 8) % (sizeof(bytes) - 1)];
+		}
+		if (random & 64) {
+			length = (random >> 10) % length + 1;
+			text = realloc(text, length);
+		}
+		psi_parse(text, length, &pressure);
+		free(text);
+	}
+	result(true, "%d texts with changed bytes do no harm", MUTATIONS);
+}
+
+static int read_it(const char *path)
+{
+	struct psi_pressure pressure = { 0 };
+
+	return psi_read(path, &pressure);
+}
+
+static void test_files(void)
+{
+	char line[4096];
+
+	make_file("good", SOME FULL);
+	result(!read_it(path_of("good")), "a file is read");
+	result(read_it(path_of("nothing")) == -ENOENT, "a file that has vanished: ENOENT");
+	result(read_it(scratch) == -EISDIR, "a directory: EISDIR");
+	make_file("huge", SOME);
+	if (truncate(path_of("huge"), 1L << 40))
+		puts("Bail out! truncate");
+	result(read_it(path_of("huge")) == -EFBIG, "a file of a terabyte: EFBIG");
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = 0;
+	make_file("long", line);
+	result(read_it(path_of("long")) == -EBADMSG, "a line of 4 kB: EBADMSG");
+	if (mkfifo(path_of("pipe"), 0600))
+		puts("Bail out! mkfifo");
+	result(read_it(path_of("pipe")) == -ESPIPE,
+	       "a FIFO that nobody writes does not block: ESPIPE");
+	result(read_it("/dev/null") == -EBADMSG, "/dev/null: EBADMSG");
+}
+
+static const struct {
+	const char *text;
+	const char *written;	/* what psi_trigger_arm() writes, or NULL for EINVAL */
+	const char *file;
+} triggers[] = {
+	{ "memory some 150ms/2s", "some 150000 2000000", "memory" },
+	{ "io full 1s/10s", "full 1000000 10000000", "io" },
+	{ "cpu some 1.5s/2s", "some 1500000 2000000", "cpu" },
+	{ "cpu some 50us/500ms", "some 50 500000", "cpu" },
+	{ "memory shortage some 0.15s/2s", "shortage some 150000 2000000", "memory.stat" },
+	{ "irq full 1ms / 2s", NULL, NULL },
+	{ "irq full 1ms/2s", "full 1000 2000000", "irq" },
+	{ "", NULL, NULL },
+	{ "memory", NULL, NULL },
+	{ "memory some", NULL, NULL },
+	{ "memory some 150ms", NULL, NULL },
+	{ "memory some 0ms/2s", NULL, NULL },
+	{ "memory some 3s/2s", NULL, NULL },
+	{ "memory some 150/2000", NULL, NULL },
+	{ "memory some -1s/2s", NULL, NULL },
+	{ "memory some 1s/2s x", NULL, NULL },
+	{ "memory limit 1s/2s", NULL, NULL },
+	{ "disk some 1s/2s", NULL, NULL },
+	{ "memory some 99999999999999999999s/2s", NULL, NULL },
+};
+
+static void expect_text(const char *name, const char *text, size_t length, const char *sentence)
+{
+	char found[512] = "";
+	FILE *file = fopen(path_of(name), "r");
+	size_t got = file ? fread(found, 1, sizeof(found), file) : 0;
+
+	result(got == length && !memcmp(found, text, length), "%s", sentence);
+	if (file)
+		fclose(file);
+}
+
+static void test_triggers(void)
+{
+	mkdir(path_of("proc"), 0755);
+	mkdir(path_of("proc/pressure"), 0755);
+	psi_set_root(scratch);
+	for (size_t i = 0; i < ARRAY_SIZE(triggers); i++) {
+		struct psi_trigger trigger;
+		char name[64], sentence[128];
+		int error = psi_trigger_parse(triggers[i].text, &trigger);
+
+		snprintf(sentence, sizeof(sentence), "trigger '%s'%s", triggers[i].text,
+			 triggers[i].written ? "" : " is refused");
+		if (!triggers[i].written || error) {
+			result(!triggers[i].written && error == -EINVAL, "%s", sentence);
+			continue;
+		}
+		snprintf(name, sizeof(name), "proc/pressure/%s", triggers[i].file);
+		make_file(name, "");
+		close(psi_trigger_arm(&trigger, NULL));
+		expect_text(name, triggers[i].written, strlen(triggers[i].written) + 1, sentence);
+	}
+	psi_set_root(NULL);
+	result(psi_arm(path_of("nothing"), "some 1 2") == -ENOENT,
+	       "arming a file that has vanished: ENOENT");
+}
+
+/* Cgroups */
+
+#define MOUNT	"30 23 0:26 %s %s rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+
+static const struct {
+	const char *sentence;
+	const char *from;	/* root of the mount */
+	const char *at;		/* as in mountinfo */
+	const char *cgroup;	/* /proc/self/cgroup */
+	const char *own;	/* NULL for ENOENT */
+} cgroups[] = {
+	{ "a service", "/", "/sys/fs/cgroup", "0::/system.slice/a.service\n",
+	  "/sys/fs/cgroup/system.slice/a.service" },
+	{ "the root", "/", "/sys/fs/cgroup", "0::/\n", "/sys/fs/cgroup" },
+	{ "beside cgroup v1", "/", "/sys/fs/cgroup/unified", "4:memory:/x\n0::/a\n",
+	  "/sys/fs/cgroup/unified/a" },
+	{ "a mount point with a blank", "/", "/my\\040cgroups", "0::/a\n", "/my cgroups/a" },
+	{ "a container without a cgroup namespace", "/c/1", "/sys/fs/cgroup", "0::/c/1/a\n",
+	  "/sys/fs/cgroup/a" },
+	{ "a cgroup with a similar name outside the mount", "/c/1", "/sys/fs/cgroup",
+	  "0::/c/12\n", NULL },
+	{ "a cgroup outside the namespace", "/", "/sys/fs/cgroup", "0::/../b\n", NULL },
+	{ "cgroup v1 only", "/", "/sys/fs/cgroup", "4:memory:/x\n", NULL },
+	{ "an empty file", "/", "/sys/fs/cgroup", "", NULL },
+};
+
+static void describe(const char *from, const char *at, const char *cgroup)
+{
+	char text[PATH_MAX];
+
+	mkdir(path_of("proc"), 0755);
+	mkdir(path_of("proc/self"), 0755);
+	snprintf(text, sizeof(text), "22 1 0:20 / /proc rw - proc proc rw\n" MOUNT, from, at);
+	make_file("proc/self/mountinfo", text);
+	make_file("proc/self/cgroup", cgroup);
+	psi_set_root(scratch);
+}
+
+static void test_cgroups(void)
+{
+	char path[PATH_MAX], small[8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
+		int error;
+
+		describe(cgroups[i].from, cgroups[i].at, cgroups[i].cgroup);
+		error = psi_cgroup_own(path, sizeof(path));
+		result(cgroups[i].own ? !error && !strcmp(path + strlen(scratch), cgroups[i].own) :
+		       error == -ENOENT, "own cgroup: %s", cgroups[i].sentence);
+	}
+	describe("/", "/sys/fs/cgroup", "0::/a\n");
+	result(psi_cgroup_own(small, sizeof(small)) == -ENAMETOOLONG,
+	       "own cgroup: no room for its path");
+	psi_set_root(NULL);
+}
+
+/* The service protocol */
+
+#define TEXT	"some 200000 2000000"
+#define BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
+
+static void set_watch(const char *path, const char *text)
+{
+	unsetenv("MEMORY_PRESSURE_WATCH");
+	unsetenv("MEMORY_PRESSURE_WRITE");
+	if (path)
+		setenv("MEMORY_PRESSURE_WATCH", path, 1);
+	if (text)
+		setenv("MEMORY_PRESSURE_WRITE", text, 1);
+}
+
+static int open_error(const char *path, const char *text, unsigned int flags)
+{
+	struct psi_watch watch;
+	int error;
+
+	set_watch(path, text);
+	error = psi_watch_open(PSI_MEMORY, flags, &watch);
+	psi_watch_close(&watch);
+	return error;
+}
+
+static const char *const bad_base64[] = {
+	"c", "c29", "c29t=", "c29tZ===", "c2=tZSAy", "c29t ZSA", "\xff\xff\xff\xff", "===="
+};
+
+static void test_watch_errors(void)
+{
+	char text[600];
+
+	result(open_error(NULL, NULL, 0) == -ENOENT, "no variable: ENOENT");
+	result(open_error("", NULL, 0) == -ENOENT, "an empty variable: ENOENT");
+	result(open_error("/dev/null", BASE64, 0) == -ECANCELED,
+	       "/dev/null switches watching off: ECANCELED");
+	result(open_error(path_of("nothing"), BASE64, 0) == -ENOENT,
+	       "a path that is not there: ENOENT");
+	result(open_error("/dev/zero", BASE64, 0) == -ENOTSOCK, "a device: ENOTSOCK");
+	result(open_error(scratch, BASE64, 0) == -ENOTSOCK, "a directory: ENOTSOCK");
+	for (size_t i = 0; i < ARRAY_SIZE(bad_base64); i++)
+		result(open_error(path_of("fifo"), bad_base64[i], 0) == -EBADMSG,
+		       "broken Base64 %zu: EBADMSG", i + 1);
+	memset(text, 'A', sizeof(text) - 1);
+	text[596] = 0;
+	result(open_error(path_of("fifo"), text, 0) == -EBADMSG,
+	       "Base64 that is too long: EBADMSG");
+}
+
+static void test_watch_file(void)
+{
+	struct psi_watch watch;
+	int error;
+
+	describe("/", "/cg", "0::/mine\n");
+	mkdir(path_of("cg"), 0755);
+	mkdir(path_of("cg/mine"), 0755);
+	mkdir(path_of("cg/mine/below"), 0755);
+	mkdir(path_of("cg/mine2"), 0755);
+	make_file("cg/mine/memory.pressure", "");
+	make_file("cg/mine/below/memory.pressure", "");
+	make_file("cg/mine2/memory.pressure", "");
+	if (symlink("../mine2/memory.pressure", path_of("cg/mine/link")))
+		puts("Bail out! symlink");
+	set_watch(path_of("cg/mine/memory.pressure"), BASE64);
+	error = psi_watch_open(PSI_MEMORY, 0, &watch);
+	result(!error && watch.type == PSI_WATCH_FILE && watch.events == POLLPRI,
+	       "a file of the own cgroup");
+	psi_watch_close(&watch);
+	expect_text("cg/mine/memory.pressure", TEXT, sizeof(TEXT),
+		    "what the variable decodes to is written");
+	result(!open_error(path_of("cg/mine/below/memory.pressure"), NULL, 0),
+	       "a file of a cgroup below");
+	result(open_error(path_of("cg/mine2/memory.pressure"), BASE64, 0) == -EXDEV,
+	       "another cgroup: EXDEV");
+	result(open_error(path_of("cg/mine/../mine2/memory.pressure"), BASE64, 0) == -EXDEV,
+	       "another cgroup by ..: EXDEV");
+	result(open_error(path_of("cg/mine/link"), BASE64, 0) == -EXDEV,
+	       "another cgroup by a link: EXDEV");
+	expect_text("cg/mine2/memory.pressure", "", 0,
+		    "nothing is written to a file that is refused");
+	result(!open_error(path_of("cg/mine2/memory.pressure"), BASE64, PSI_WATCH_ANYWHERE),
+	       "another cgroup, if asked for");
+	psi_set_root(NULL);
+}
+
+static void test_watch_fifo(void)
+{
+	struct psi_watch watch;
+	int fd, error;
+
+	if (mkfifo(path_of("fifo"), 0600))
+		puts("Bail out! mkfifo");
+	set_watch(path_of("fifo"), BASE64);
+	error = psi_watch_open(PSI_MEMORY, 0, &watch);
+	result(!error && watch.type == PSI_WATCH_FIFO && watch.events == POLLIN, "a FIFO");
+	result(psi_watch_wait(&watch, 0) == 0, "FIFO: what this side wrote is no event");
+	fd = open(path_of("fifo"), O_WRONLY);
+	result(write(fd, "x", 1) == 1 && psi_watch_wait(&watch, 1000) == 1,
+	       "FIFO: a byte is an event");
+	result(psi_watch_wait(&watch, 0) == 0, "FIFO: it is read and discarded");
+	result(write(fd, "some 200000 2000001", 20) == 20 && psi_watch_wait(&watch, -1) == 1,
+	       "FIFO: so is any other text");
+	close(fd);
+	result(psi_watch_wait(&watch, 20) == 0, "FIFO: a writer that left is no event");
+	psi_watch_close(&watch);
+	result(psi_watch_wait(&watch, 0) == -ENODEV, "a closed watch has no events: ENODEV");
+}
+
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -1;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	return bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) ? -1 : fd;
+}
+
+static void test_watch_socket(void)
+{
+	int listening = listen_at(path_of("socket")), fd, error;
+	struct psi_watch watch;
+	char text[64] = "";
+
+	set_watch(path_of("socket"), BASE64);
+	error = psi_watch_open(PSI_MEMORY, 0, &watch);
+	result(!error && watch.type == PSI_WATCH_SOCKET && watch.events == POLLIN, "a socket");
+	fd = accept(listening, NULL, NULL);
+	result(read(fd, text, sizeof(text)) == sizeof(TEXT) && !strcmp(text, TEXT),
+	       "socket: the text is sent");
+	result(psi_watch_wait(&watch, 0) == 0, "socket: no event yet");
+	result(write(fd, TEXT, sizeof(TEXT)) && psi_watch_wait(&watch, 1000) == 1,
+	       "socket: bytes are an event");
+	result(psi_watch_wait(&watch, 0) == 0, "socket: they are read and discarded");
+	result(write(fd, "x", 1) == 1 && !close(fd) && psi_watch_wait(&watch, 1000) == 1,
+	       "socket: the last event before its end is not lost");
+	result(psi_watch_wait(&watch, -1) == -ENODEV, "socket: its end: ENODEV");
+	psi_watch_close(&watch);
+	close(listening);
+	result(open_error(path_of("socket"), BASE64, 0) == -ECONNREFUSED,
+	       "a socket that nobody serves: ECONNREFUSED");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		return 2;
+	scratch = argv[1];
+	puts("TAP version 13");
+	test_texts();
+	test_values();
+	test_many_causes();
+	test_mutations();
+	test_files();
+	test_triggers();
+	test_cgroups();
+	test_watch_errors();
+	test_watch_file();
+	test_watch_fifo();
+	test_watch_socket();
+	printf("1..%d\n", number);
+	return !!failed;
+}

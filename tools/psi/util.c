@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Errors, time, progress, files and children. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "psi.h"
+
+static bool progress_shown;
+
+static void say(const char *format, va_list arguments)
+{
+	progress_end();
+	fputs("psi: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+}
+
+void complain(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+}
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+	exit(STATUS_ERROR);
+}
+
+/**
+ * explain() - what an error of a pressure file means, and what to do
+ * @error: negative errno
+ *
+ * Return: a sentence's part
+ */
+const char *explain(int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} known[] = {
+		{ ENOENT, "there is no such file; 'psi doctor' tells why" },
+		{ EOPNOTSUPP, "PSI is switched off: boot with psi=1, or write 1 to "
+			      "/proc/sys/kernel/psi where that exists" },
+		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
+		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
+		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },
+		{ EBADMSG, "its text is not that of a pressure file" },
+		{ EFBIG, "too long for a pressure file" },
+		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].error == -error)
+			return known[i].text;
+	return strerror(-error);
+}
+
+static void *checked(void *memory)
+{
+	if (!memory)
+		die("out of memory");
+	return memory;
+}
+
+/**
+ * grow() - make room for one entry more in an array
+ * @array: the array, or NULL
+ * @count: entries it has
+ * @size: bytes of an entry
+ *
+ * Return: the array, which has room for @count + 1 entries; the new one is zero
+ */
+void *grow(void *array, size_t count, size_t size)
+{
+	/* Full at powers of two, from which on it doubles. */
+	if (!(count & (count - 1)))
+		array = checked(realloc(array, (count ? 2 * count : 1) * size));
+	memset((char *)array + count * size, 0, size);
+	return array;
+}
+
+char *vtext_of(const char *format, va_list arguments)
+{
+	char *text;
+
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	return checked(text);
+}
+
+char *text_of(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = vtext_of(format, arguments);
+	va_end(arguments);
+	return text;
+}
+
+/* Seconds of a clock that only goes forward. */
+double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* A line on the terminal that the next one replaces. */
+void progress(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	va_start(arguments, format);
+	text = vtext_of(format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\r\033[K%.*s", screen_width() - 1, text);
+	fflush(stderr);
+	free(text);
+	progress_shown = true;
+}
+
+void progress_end(void)
+{
+	if (progress_shown)
+		fputs("\r\033[K", stderr);
+	progress_shown = false;
+}
+
+static int sleep_until(double end)
+{
+	struct timespec time = { .tv_sec = end };
+
+	time.tv_nsec = (end - time.tv_sec) * 1e9;
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}
+
+/* Returns non-zero when a signal came. */
+int sleep_with_progress(double seconds, const char *what)
+{
+	double begin = now(), end = begin + seconds, next;
+	int interrupted = 0;
+
+	while (!interrupted && now() < end) {
+		progress("%s: %.1f of %.1f s", what, now() - begin, seconds);
+		next = now() + 0.2;
+		interrupted = sleep_until(next < end ? next : end);
+	}
+	progress_end();
+	return interrupted;
+}
+
+/* The beginning of a file, with a NUL; -errno, or its length. */
+int read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t got, length = 0;
+
+	*text = 0;
+	if (fd < 0)
+		return -errno;
+	do {
+		got = read(fd, text + length, size - 1 - length);
+		length += got > 0 ? got : 0;
+	} while (got > 0);
+	if (got < 0)
+		length = -errno;
+	close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return length;
+}
+
+int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY), error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+bool exists(const char *format, ...)
+{
+	va_list arguments;
+	char *path;
+	bool there;
+
+	va_start(arguments, format);
+	path = vtext_of(format, arguments);
+	va_end(arguments);
+	there = !access(path, F_OK);
+	free(path);
+	return there;
+}
+
+/**
+ * run_program() - start a program
+ * @argv: its arguments
+ * @cgroup: directory of the cgroup to start it in, or NULL
+ *
+ * Return: its process; exit status 126 or 127 means that it could not be run
+ */
+pid_t run_program(char **argv, const char *cgroup)
+{
+	pid_t pid = fork();
+	int error;
+
+	if (pid < 0)
+		die("cannot start %s: %s", argv[0], strerror(errno));
+	if (pid)
+		return pid;
+	error = cgroup ? cgroup_enter(cgroup) : 0;
+	if (error) {
+		complain("cannot enter %s: %s", cgroup, explain(error));
+		_exit(126);
+	}
+	execvp(argv[0], argv);
+	error = errno;
+	complain("cannot run %s: %s", argv[0], strerror(error));
+	_exit(error == ENOENT ? 127 : 126);
+}
+
+/* As the shell tells it. */
+int status_of(int wait_status)
+{
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}

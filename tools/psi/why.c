@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * psi why: causes of memory stalls, and the programs that stall.
+ *
+ * Causes are from memory.pressure.stat.  Of each thread, waiting for a CPU is
+ * from schedstat, waiting for storage from delay accounting, and memory stalls
+ * from the tracepoint psi:psi_stall, which a histogram of tracefs adds up by
+ * thread.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "psi.h"
+
+#define ROWS		10
+#define TRACING		"/sys/kernel/tracing"
+#define HIST		"hist:keys=common_pid:vals=ns"
+
+static const struct column cause_columns[] = {
+	{ "cause", "cause", FMT_NAME, 0 },
+	{ "stalls", "stalls", FMT_COUNT, 0 },
+	{ "total_s", "task s", FMT_SECONDS, 0 },
+	{ "mean_ms", "mean ms", FMT_PERCENT, 1 },
+	{ "p99_ms", "99 % below ms", FMT_PERCENT, 2 },
+};
+
+static const struct column program_columns[] = {
+	{ "program", "program", FMT_NAME, 0 },
+	{ "pid", "pid", FMT_COUNT, 0 },
+	{ "cpu_s", "cpu s", FMT_SECONDS, 0 },
+	{ "io_s", "io s", FMT_SECONDS, 0 },
+	{ "memory_s", "memory s", FMT_SECONDS, 0 },
+};
+
+enum { WAIT_CPU, WAIT_IO, WAIT_MEMORY, WAITS };
+
+struct task {
+	int tid;
+	int pid;
+	char name[32];
+	double wait[WAITS];
+};
+
+struct tasks {
+	struct task *task;
+	int count;
+};
+
+/* The bound in ms that 99 of 100 stalls stayed below; powers of two from 1 us. */
+static double quantile(const struct psi_cause *cause, const struct psi_cause *old)
+{
+	unsigned long long all = 0, seen = 0;
+
+	for (unsigned int i = 0; i < cause->nr_hist; i++)
+		all += cause->hist[i] - old->hist[i];
+	for (unsigned int i = 0; i < cause->nr_hist; i++) {
+		seen += cause->hist[i] - old->hist[i];
+		if (all && seen * 100 >= all * 99)
+			return ldexp(1, i + 1) / 1000;
+	}
+	return NAN;
+}
+
+static const struct psi_cause *find_cause(const struct psi_pressure *pressure, const char *name)
+{
+	static const struct psi_cause none;
+
+	for (unsigned int i = 0; pressure && i < pressure->nr_causes; i++)
+		if (!strcmp(pressure->cause[i].name, name))
+			return &pressure->cause[i];
+	return &none;
+}
+
+/**
+ * causes_report() - causes of memory stalls in a cgroup
+ * @report: where they are added, if the kernel tells them
+ * @cgroup: its directory, or NULL for the system
+ * @from: what is to be taken off, or NULL
+ */
+void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from)
+{
+	struct psi_pressure pressure = { 0 };
+	char path[PATH_MAX];
+	struct table *table;
+
+	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || psi_read(path, &pressure))
+		return;
+	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
+			     ARRAY_SIZE(cause_columns));
+	for (unsigned int i = 0; i < pressure.nr_causes; i++) {
+		const struct psi_cause *cause = &pressure.cause[i],
+				       *old = find_cause(from, cause->name);
+		double count = (double)cause->count - (double)old->count;
+		double us = (double)cause->total - (double)old->total;
+		struct cell *cell;
+
+		if (count <= 0)
+			continue;
+		cell = table_row(table);
+		cell[0].text = text_of("%s", cause->name);
+		cell[1].number = count;
+		cell[2].number = us / 1e6;
+		cell[3].number = us / 1e3 / count;
+		cell[4].number = quantile(cause, old);
+	}
+}
+
+/* The name may hold anything, also ") ". */
+static double read_io(const char *stat_text, char *name, size_t size)
+{
+	const char *open = strchr(stat_text, '('), *close = strrchr(stat_text, ')');
+	unsigned long long ticks = 0;
+
+	if (!open || !close)
+		return 0;
+	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
+	/* Field 42; after the name comes field 3. */
+	for (int field = 3; close && field <= 42; field++)
+		close = strchr(close + 1, ' ');
+	if (close)
+		ticks = strtoull(close, NULL, 10);
+	return (double)ticks / sysconf(_SC_CLK_TCK);
+}
+
+static void add_task(struct tasks *tasks, int pid, int tid)
+{
+	struct task task = { .pid = pid, .tid = tid };
+	char path[64], text[4096];
+	unsigned long long ns = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	if (read_text(path, text, sizeof(text)) > 0)
+		sscanf(text, "%*u %llu", &ns);
+	task.wait[WAIT_CPU] = ns / 1e9;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	if (read_text(path, text, sizeof(text)) <= 0)
+		return;
+	task.wait[WAIT_IO] = read_io(text, task.name, sizeof(task.name));
+	tasks->task = grow(tasks->task, tasks->count, sizeof(task));
+	tasks->task[tasks->count++] = task;
+}
+
+/* @below: "" for all, or the path of a cgroup. */
+static bool in_cgroup(int pid, const char *below)
+{
+	char path[64], text[PATH_MAX + 4096];
+	size_t length = strlen(below);
+	const char *line;
+
+	if (!length)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (read_text(path, text, sizeof(text)) <= 0)
+		return false;
+	line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text - 1;
+	return line && !strncmp(line + 4, below, length) && strchr("/\n", line[4 + length]);
+}
+
+static void for_numbers(const char *path, void (*call)(void *data, int pid, int number),
+			void *data, int pid)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			call(data, pid, atoi(entry->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+struct scan {
+	struct tasks *tasks;
+	const char *below;
+};
+
+static void scan_thread(void *data, int pid, int tid)
+{
+	add_task(((struct scan *)data)->tasks, pid, tid);
+}
+
+static void scan_process(void *data, int unused, int pid)
+{
+	char path[64];
+
+	(void)unused;
+	if (!in_cgroup(pid, ((struct scan *)data)->below))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	for_numbers(path, scan_thread, data, pid);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	return ((const struct task *)a)->tid - ((const struct task *)b)->tid;
+}
+
+static struct tasks scan_tasks(const char *below)
+{
+	struct tasks tasks = { 0 };
+	struct scan scan = { &tasks, below };
+
+	for_numbers("/proc", scan_process, &scan, 0);
+	if (tasks.count)
+		qsort(tasks.task, tasks.count, sizeof(*tasks.task), by_tid);
+	return tasks;
+}
+
+static struct task *find_task(const struct tasks *tasks, int tid)
+{
+	struct task key = { .tid = tid };
+
+	return tasks->count ? bsearch(&key, tasks->task, tasks->count, sizeof(key), by_tid) : NULL;
+}
+
+/* A histogram in a tracing instance of our own; false when it cannot be had. */
+static bool trace_begin(struct report *report, char *instance, size_t size)
+{
+	snprintf(instance, size, TRACING "/instances/psi-why-%d", getpid());
+	if (!exists(TRACING "/instances"))
+		report_note(report, "memory stalls of programs need tracefs and root: as root, "
+			    "mount -t tracefs none " TRACING);
+	else if (!exists(TRACING "/events/psi/psi_stall"))
+		report_note(report, "memory stalls of programs are not known: this kernel has no "
+			    "tracepoint psi:psi_stall, or you are not root");
+	else if (mkdir(instance, 0700))
+		report_note(report, "cannot make %s: %s", instance, strerror(errno));
+	else if (cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
+		report_note(report, "this kernel has no histograms (CONFIG_HIST_TRIGGERS)");
+	else
+		return true;
+	rmdir(instance);
+	return false;
+}
+
+static void trace_end(const char *instance, const struct tasks *tasks)
+{
+	char *name = text_of("%s/events/psi/psi_stall/hist", instance), line[512];
+	FILE *file = fopen(name, "re");
+	int tid;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *ns = strstr(line, "} hitcount:");
+		struct task *task;
+
+		if (!ns || sscanf(line, "{ common_pid: %d", &tid) != 1)
+			continue;
+		ns = strstr(ns, " ns:");
+		task = find_task(tasks, tid);
+		if (ns && task)
+			task->wait[WAIT_MEMORY] = strtod(ns + 4, NULL) / 1e9;
+	}
+	if (file)
+		fclose(file);
+	free(name);
+	rmdir(instance);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct task *x = a, *y = b;
+
+	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
+}
+
+static double all_waits(const struct task *task)
+{
+	return task->wait[WAIT_CPU] + task->wait[WAIT_IO] + task->wait[WAIT_MEMORY];
+}
+
+static int by_wait(const void *a, const void *b)
+{
+	double difference = all_waits(b) - all_waits(a);
+
+	return difference > 0 ? 1 : difference < 0 ? -1 : by_pid(a, b);
+}
+
+/* What each thread waited since @old; then one entry for each process. */
+static void add_up(const struct tasks *old, struct tasks *tasks)
+{
+	int count = 0;
+
+	for (int i = 0; i < tasks->count; i++) {
+		const struct task *before = find_task(old, tasks->task[i].tid);
+
+		for (int wait = 0; before && wait < WAIT_MEMORY; wait++)
+			tasks->task[i].wait[wait] -= before->wait[wait];
+	}
+	if (tasks->count)
+		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_pid);
+	for (int i = 0; i < tasks->count; i++) {
+		if (count && tasks->task[count - 1].pid == tasks->task[i].pid)
+			for (int wait = 0; wait < WAITS; wait++)
+				tasks->task[count - 1].wait[wait] += tasks->task[i].wait[wait];
+		else
+			tasks->task[count++] = tasks->task[i];
+	}
+	tasks->count = count;
+}
+
+static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
+{
+	struct table *table = report_table(report, "programs", "Programs that waited, worst first:",
+					   program_columns, ARRAY_SIZE(program_columns));
+
+	if (tasks->count)
+		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_wait);
+	for (int i = 0;
+	     i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005;
+	     i++) {
+		struct cell *cell = table_row(table);
+
+		cell[0].text = text_of("%s", tasks->task[i].name);
+		cell[1].number = tasks->task[i].pid;
+		cell[2].number = tasks->task[i].wait[WAIT_CPU];
+		cell[3].number = tasks->task[i].wait[WAIT_IO];
+		if (traced)
+			cell[4].number = tasks->task[i].wait[WAIT_MEMORY];
+	}
+}
+
+static void say_programs(struct report *report, const struct tasks *tasks, double seconds)
+{
+	static const char * const names[WAITS] = { "a CPU", "storage", "memory" };
+	const struct task *task = tasks->task;
+	int most = WAIT_CPU;
+
+	if (!tasks->count || all_waits(task) < 0.005) {
+		report_say(report, "No program waited in the last %.1f s.", seconds);
+		return;
+	}
+	for (int wait = 0; wait < WAITS; wait++)
+		if (task->wait[wait] > task->wait[most])
+			most = wait;
+	report_say(report, "%s (pid %d) waited most: %.2f s of the last %.1f s, for %s.",
+		   task->name, task->pid, task->wait[most], seconds, names[most]);
+}
+
+static void note_sources(struct report *report, const char *cgroup)
+{
+	char text[16], path[PATH_MAX];
+
+	if (!exists("/proc/self/schedstat"))
+		report_note(report, "waiting for a CPU is not known (CONFIG_SCHED_INFO)");
+	if (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0 && *text == '0')
+		report_note(report, "waiting for storage is not known: as root, "
+			    "sysctl kernel.task_delayacct=1 (for programs started after that)");
+	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || !exists("%s", path))
+		report_note(report,
+			    "this kernel has no memory.pressure.stat: causes are not known");
+}
+
+int verb_why(int argc, char **argv)
+{
+	double seconds = 3, begin;
+	const struct opt opts[] = {
+		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (3s)" },
+		{ 0 }
+	};
+	char **rest = parse_options(argc, argv, opts, "why [--time TIME] [CGROUP]");
+	char directory[PATH_MAX], mount[PATH_MAX] = "", path[PATH_MAX], instance[64];
+	struct psi_pressure causes = { 0 };
+	struct report report = { 0 };
+	struct tasks old, new;
+	const char *below = "";
+	bool traced;
+	int error = *rest ? cgroup_find(directory, sizeof(directory), *rest) : 0;
+
+	if (error)
+		die("there is no cgroup '%s' (%s); systemd-cgls lists them", *rest, explain(error));
+	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
+		below = directory + strlen(mount);
+	traced = trace_begin(&report, instance, sizeof(instance));
+	if (!psi_path(path, sizeof(path), *rest ? directory : NULL, PSI_MEMORY, true))
+		psi_read(path, &causes);
+	old = scan_tasks(below);
+	begin = now();
+	sleep_with_progress(seconds, "measuring");
+	new = scan_tasks(below);
+	if (traced)
+		trace_end(instance, &new);
+	seconds = now() - begin;
+	add_up(&old, &new);
+	causes_report(&report, *rest ? directory : NULL, &causes);
+	fill_programs(&report, &new, traced);
+	say_programs(&report, &new, seconds);
+	note_sources(&report, *rest ? directory : NULL);
+	report_print(stdout, &report);
+	report_free(&report);
+	free(old.task);
+	free(new.task);
+	return STATUS_OK;
+}
