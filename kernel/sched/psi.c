@@ -6,8 +6,9 @@
  *
  *   A task stalls when it cannot make progress because it waits for cpu, memory or io.
  *   "some" is the time in which at least one task of a domain stalls on a resource, "full"
- *   the time in which tasks stall and no task of the domain is productive. User space
- *   reads averages and totals of both, see Documentation/accounting/psi.rst.
+ *   the time in which tasks stall and no task of the domain makes progress. User space
+ *   reads averages and totals of both, and arms triggers on them, see
+ *   Documentation/accounting/psi.rst.
  *
  * Glossary
  *
@@ -27,19 +28,23 @@
  *   shows a set of attributes:
  *
  *	waiting		runnable, not on the CPU
- *	productive	runnable, and not in a memory-stall section
+ *	productive	runnable, and not in a memory-stall section: it makes progress
+ *			when it has the CPU
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io (in_iowait; in a ring, a request to storage)
+ *	iowait		asleep, waiting for io (in_iowait; for waits in io_uring and aio
+ *			see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
- *   Per CPU, a group counts for each attribute how many of its contributors show it. The
- *   group shows an attribute while that count is above zero.
+ *   Several attributes may be shown at once: a task that reclaims memory shows oncpu,
+ *   oncpu_stall and memstall. Per CPU, a group counts for each attribute how many of its
+ *   contributors show it. The group shows an attribute while that count is above zero.
  *
  * States
  *
- *   Every pressure state of a group on a CPU is a function of the attributes it shows,
- *   with "running" for waiting or oncpu:
+ *   Every pressure state of a group on a CPU is a function of the attributes it shows (irq
+ *   full is measured on the clock of interrupts besides, see "Time"). With "running" for
+ *   waiting or oncpu:
  *
  *	nonidle		iowait, memstall or running
  *	cpu some	waiting
@@ -51,10 +56,11 @@
  *	mem full	memstall, and: not productive, or oncpu_stall
  *
  *   Attributes say "at least one", and so do the states; neither depends on how many. So
- *   a count never leaves its level, and everything below follows from one rule:
+ *   no group has to know the counts of another one, and the rest of this page follows
+ *   from one rule:
  *
- *	An event changes the counts of one group. Unless that changes what the group
- *	shows, nothing above it can have changed.
+ *	When a contributor changes, the counts of its group change. Unless that
+ *	changes what the group shows, nothing above the group can have changed.
  *
  * The walk
  *
@@ -66,52 +72,73 @@
  *		 |		event		   B waiting	A waiting   system
  *		 A		--------------------------------------------------
  *	       /   \		b2 wakes up	   0 -> 1	0 -> 1	    0 -> 1
- *	      B     C		switch b1 to b2	   -1 +1 = 0	-	    -
+ *	      B     C		switch b1 to b2	   1 -> 1	-	    -
  *	    b1 b2   c1		c1 wakes up	   -		1 -> 2	    -
  *
  *   The wake-up of b2 changes what every level shows. The switch takes b2 off "waiting" and
  *   puts b1 on it: nothing that B shows changes, so the walk ends there. The wake-up of c1
  *   changes C; A has a waiting contributor already, so the walk ends in A.
  *
- *   A context switch changes two tasks, and their walks meet at the latest in the system.
- *   Counts are linear: where the walks meet, their changes are added up, and what cancels
- *   is never seen above.
+ *   A context switch changes two tasks, and a move between cgroups changes two groups.
+ *   psi_walk_two() walks up from both at once, the deeper group first, until both are at
+ *   the same group, at the latest in the system. Counts are linear: there the two changes
+ *   are added up, and what cancels is never seen above. On a switch from b1 to c1, B gives
+ *   up "oncpu", C takes it, and in A the sum is zero.
  *
  * Delegation
  *
  *   A container is many cgroups deep, and most of these have one child in use on a CPU.
  *   Such a group shows what its child shows, whatever happens to the child, so it need
- *   not be touched. It delegates: it remembers the child, and stores of its times only
- *   the difference to the child's, which is constant while both have the same states.
+ *   not be touched. It delegates: it remembers the child, and in place of its times it
+ *   stores how much longer they are than the child's. Both have the same states from then
+ *   on, so that difference is constant.
  *
  *	system	counts its contributors			up: -
  *	  |
- *	  A	delegates to B, stores (A - B)		up: not used
+ *	  X	delegates to Y, stores X - Y		up: not used
  *	  |
- *	  B	delegates to C, stores (B - C)		up: not used
+ *	  Y	delegates to Z, stores Y - Z		up: not used
  *	  |
- *	  C	counts its tasks, stores its times	up: system
+ *	  Z	counts its tasks, stores its times	up: system
  *
- *   C is the end of the chain. A walk goes from C to the system in one step, and a reader
- *   of A adds up (A - B) + (B - C) + C. So the cost of an event depends on how many groups
- *   have several contributors. Chains are capped at PSI_CHAIN groups: lockless readers walk
- *   them and retry, and delegating, undelegating and joining the list of the fold walk them
- *   with the runqueue locked.
+ *   Z is the end of the chain. A walk goes from Z to the system in one step, and a reader
+ *   of X adds up (X - Y) + (Y - Z) + Z. So the cost of an event depends on how many groups
+ *   have several contributors, not on the depth. Chains are capped at PSI_CHAIN (32) groups:
+ *   lockless readers walk them and retry, and delegating, undelegating and joining the list
+ *   of the fold walk them with the runqueue locked.
  *
- *   When a change comes to a delegating group from a task or from another child,
- *   psi_undelegate() has it stand for itself again: it adds up its times, and its only
- *   contributor so far shows what the end of the chain shows. That holds also in the
- *   middle of psi_walk_two(), when the other walk has passed above the group already: the
- *   attributes at the end of the chain include what that walk changed.
+ *   When a change comes to a delegating group from a task or from another child W,
+ *   psi_undelegate() has the group stand for itself again, before the change is applied:
  *
- *   A group delegates when PSI_STREAK changes in a row came from one child. Delegating to
- *   and fro then costs little against what it saves, also where a kernel thread wakes up
- *   every few ms. Groups that a trigger watches do not delegate.
+ *	  X	delegates to Y		X	stores its times, X - Y + Y - Z + Z
+ *	  |			 --->	| \	counts one contributor, which shows what Z
+ *	  Y				Y  W	shows
+ *	  |				|	up of X: system, up of Z: X
+ *	  Z				Z
  *
- *   A group that is switched off is no part of the tree: its tasks and children contribute
- *   to the next group above that is on. They move one by one, and each move is exact, so
- *   none has to wait for the others: a group that still has contributors passes on what
- *   they show, on or off.
+ *   This is right also where two walks are under way and the one from Z has passed above X
+ *   already: what Z shows includes what that walk changed, so X counts it too.
+ *
+ *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and its
+ *   counts are that child's alone. Delegating to and fro then costs little against what it
+ *   saves, also where a kernel thread wakes up every few ms. Groups that a trigger watches
+ *   do not delegate, nor do groups off the list of the fold (psi_fold.c).
+ *
+ *   To switch a group G off, by cgroup.pressure=0, takes three steps:
+ *
+ *	A		A		A		A
+ *	|		|		| \		|\ \
+ *	G      --->	G no states ->	G  t	--->	C t u	G is empty
+ *	|\ \		|\ \		|\
+ *	C t u		C t u		C u
+ *
+ *   Its states end on every CPU; its times and totals stay what they are. Then its children
+ *   and its tasks become contributors of the next group above that is on, one by one, each
+ *   under the lock of its runqueue. A contributor is taken off the one group and added to
+ *   the other in the same write section, so A and all above see no change. Until the last
+ *   one has left, G counts and passes on what is left in it: a task that dies meanwhile
+ *   stays there until its last switch. To switch G on moves contributors back, and its
+ *   states begin from what they show then.
  *
  * Time
  *
@@ -128,8 +155,11 @@
  *   resets them. All is exact modulo 2^64.
  *
  *   The clock is rq_clock() for all states but irq full: the time of an event is the one
- *   the scheduler itself uses for it. Irq full is "oncpu" measured on another clock, the
- *   CPU's own interrupt time, and so needs no hooks in the interrupt path.
+ *   the scheduler itself uses for it. A reader on another CPU takes sched_clock_cpu(), which
+ *   may be ahead of the rq_clock() of an event that is under way, so a time may shrink by
+ *   as long as an event takes; psi_since() makes that no growth. Irq full is "oncpu"
+ *   measured on another clock, the CPU's own interrupt time, and so needs no hooks in the
+ *   interrupt path.
  *
  * Tasks
  *
@@ -161,16 +191,28 @@
  *	another CPU	memstall). It leaves that CPU before set_task_cpu(). So does a
  *			throttled deadline task whose CPU goes offline.
  *
- *	memory-stall	The task is current, so oncpu.
+ *	memory-stall	The task is current, so oncpu, and with it oncpu_stall and
+ *	section		memstall, or not any more.
  *
  *	change of	What the task is counted as moves from one group to the other, as
  *	cgroup		it is. Where their walks meet, it cancels.
+ *
+ *   A task that sleeps in iowait on CPU 0 and wakes up on CPU 1 is counted so:
+ *
+ *	CPU 0	oncpu |---- iowait -----|
+ *	CPU 1			             |--- waiting ---|- oncpu
+ *		    switch	     wake-up enqueue	   switch
+ *	rq lock	    CPU 0	     CPU 0   CPU 1	   CPU 1
+ *	pi_lock			     |-------------|
+ *
+ *   Between wake-up and enqueue it is counted nowhere. The two runqueues are never locked
+ *   together.
  *
  *   PSI's own threads, which fold and serve triggers, are not counted, and a task that one
  *   of them preempts stays oncpu (psi_preempted): looking at pressure must not make
  *   pressure, or a monitor would see its own stall for ever. Like an interrupt they take
  *   time. A task that wakes up while one of them runs counts as waiting, and so does the
- *   preempted task once another task runs, or after PSI_BURST_NS: work of PSI that
+ *   preempted task once another task runs, or after PSI_BURST_NS (2 ms): work of PSI that
  *   saturates a CPU is pressure.
  *
  *   The invariants: on a CPU, the counts of a group that does not delegate equal a recount
@@ -184,7 +226,7 @@
  *   cgroup_mutex	which groups there are, and which is the parent of which. Freeing
  *			needs no cgroup_mutex: the group is nobody's parent by then
  *     css_set_lock	which tasks belong to a cgroup
- *       p->pi_lock	that a task stays on its runqueue
+ *       p->pi_lock	that a task stays on its CPU, asleep or queued
  *         rq->lock	all of psi_group_cpu on that CPU, psi_task of its tasks,
  *			psi_preempted
  *	     psi_seq	write section, so that readers see one moment of a CPU
@@ -198,9 +240,11 @@
  *   No lock is taken inside a write section of psi_seq. What an event has to start from
  *   there (the fold, a monitor) it starts by an irq_work.
  *
- *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. All levels of an
- *   event change in one write section of the CPU. Groups are freed under RCU, as a reader
- *   may be about to look through one that delegates to it.
+ *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
+ *   both are short and cannot be preempted; one of psi_seq comes with an event of the CPU,
+ *   one of psi_group.seq when a window ends. psi_group.shown, which readers write, is
+ *   changed by cmpxchg. All levels of an event change in one write section of the CPU.
+ *   Groups are freed under RCU, as a reader may be about to look through one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);

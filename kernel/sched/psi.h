@@ -218,7 +218,7 @@ struct psi_alarm {
 struct psi_watch {
 	struct psi_group	*group;
 	enum psi_prio		prio;
-	struct mutex		lock;
+	struct mutex		lock;	/* of samplers and triggers */
 	struct list_head	samplers;
 	struct timerqueue_head	due;
 	bool			at_work;

@@ -4,22 +4,25 @@
  *
  * Windows
  *
- *   The pressure of a group in a window is a weighted mean over CPUs (psi_avgs.c), and
- *   depends on where the window begins and ends. So windows must not depend on readers.
+ *   The pressure of a group in a window is a mean over CPUs, in which a CPU weighs as much
+ *   as the group used it in that window (psi_avgs.c). So it depends on where the window
+ *   begins and ends. So windows must not depend on readers.
  *   They end where the fold visits a group: at every PSI_PERIOD, for all groups. A reader
  *   sees the total of all windows that ended, plus the mean of the running one so far, and
  *   ends nothing. The mean of a running window may shrink as weights change;
  *   psi_group.shown keeps what is printed from going backwards until the total catches up.
  *
  *   Times on a CPU grow for ever. Nobody takes them away: the fold remembers in
- *   psi_group.seen what it saw, and the difference is what the window has. The fold is a
- *   reader like any other, then. It needs no runqueue lock, and may be preempted anywhere.
+ *   psi_group.seen what it saw, and the difference is what the window has. To end a window
+ *   the fold is a reader like any other, then: it needs no runqueue lock, and may be
+ *   preempted anywhere but in a write section of psi_group.seq.
  *
  *   Readers must find all CPUs in the same window. So each CPU has two slots: readers use
  *   one, the fold fills the other, and psi_group.folds says which is which. To end a window
  *   is to change that number, with the total and the averages, in one short write section
- *   of psi_group.seq. A fold that was held up while it looked at the CPUs looks again:
- *   a window must not end at different times on different CPUs.
+ *   of psi_group.seq. If looking at the CPUs took longer than PSI_SAMPLE_NS (1 ms), as the
+ *   fold was preempted, it looks again, up to three times: a window must not end at
+ *   different times on different CPUs.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times
@@ -36,11 +39,12 @@
  *   most PSI_CHAIN times that where groups delegate; nothing for CPUs that a group does
  *   not use, nothing for groups that sleep.
  *
- *   When the system is idle everywhere, the fold rests: its thread sets no timer. It takes
- *   the CPUs off the list of the system at once then, so that the next activity wakes the
- *   thread. To fold once more before it rests would be worse than waste: waking up lets
- *   deferrable work of others run, which is activity. Other groups stay on the list
- *   meanwhile, and had no stall in that time.
+ *   When the system is idle everywhere after a fold, the fold rests: its thread sets no
+ *   timer. It takes the CPUs off the list of the system without waiting for an idle window,
+ *   so that the next activity wakes the thread. Waiting would keep the machine busy: each
+ *   time the thread wakes up, deferrable work of others runs too, which is activity. Other
+ *   groups stay on the list while the fold rests. Nothing of theirs is lost: what they did
+ *   before is still in their times, and they can do nothing while the system is idle.
  */
 
 /**
@@ -531,6 +535,7 @@ static bool psi_system_idle(void)
 	psi_for_each_cpu(cpu, &psi_system) {
 		struct psi_group_cpu *gc = per_cpu_ptr(psi_system.cpus, cpu);
 
+		/* A state that begins now: its CPU joins the list again. */
 		if (data_race(psi_times(gc, 0, 0, times)->states)) {
 			idle = false;
 			break;

@@ -315,7 +315,7 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 static void psi_sampler_unqueue(struct psi_sampler *sampler)
 {
 	timerqueue_del(&sampler->watch->due, &sampler->due);
-	WRITE_ONCE(sampler->watch->at_work, timerqueue_getnext(&sampler->watch->due) != NULL);
+	WRITE_ONCE(sampler->watch->at_work, !!timerqueue_getnext(&sampler->watch->due));
 }
 
 /* A trigger, or the monitor, lets go of a sampler, which goes with the last of them. */
@@ -374,6 +374,7 @@ static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, un
 {
 	struct psi_seen_cpu *entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
 
+	/* The fold may fill it, see psi_step_sum(). */
 	return entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
 }
 

@@ -563,7 +563,7 @@ static const struct psi_test_parse_row {
 	{ "a newline", "some 150000 1000000\n", 150000, 1000000 },
 	{ "a blank after", "some 150000 1000000 ", 150000, 1000000 },
 	{ "two newlines", "some 150000 1000000\n\n", 150000, 1000000 },
-	{ "blanks and newlines after", "some 150000 1000000 \t\n \n", 150000, 1000000 },
+	{ "blanks and newlines after", "some 150000 1000000 \t\n\n ", 150000, 1000000 },
 	{ "anything after a NUL", "some 150000 1000000\0 is not read", 150000, 1000000 },
 	{ "anything after a newline and a NUL", "some 150000 1000000\n\0x", 150000, 1000000 },
 	{ "many blanks", "some  \t150000 \t 1000000", 150000, 1000000 },

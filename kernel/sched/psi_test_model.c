@@ -199,7 +199,7 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 	m->off[group] = !m->off[group];
 	for (c = 0; c < cpus; c++)
 		psi_measure(per_cpu_ptr(m->groups[group].cpus, m->cpus[c]), !m->off[group],
-			 m->cpus[c], m->now);
+			    m->cpus[c], m->now);
 	for (g = 1; g < PSI_TEST_GROUPS; g++) {
 		int to = psi_test_model_home(m, psi_test_parent[g]);
 

@@ -318,7 +318,7 @@ static void psi_watch_answer(struct psi_watch *watch)
 		if (sampler->resting && sampler->states & begun)
 			psi_sampler_resume(sampler, since);
 	}
-	WRITE_ONCE(watch->at_work, timerqueue_getnext(&watch->due) != NULL);
+	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
 	psi_watch_states(watch);
 }
 

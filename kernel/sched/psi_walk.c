@@ -314,7 +314,8 @@ static noinline void psi_settle(struct psi_group_cpu *gc)
  * Apply @change of a child, or a task, to one level; return what that changes for the
  * next. Without @stall there is none in @change, nor in what that changes.
  */
-static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc,
+						  struct psi_group_cpu *from,
 						  struct psi_counts change, bool stall,
 						  int cpu, u64 now)
 {
@@ -401,7 +402,8 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, int cpu
 	raw_write_seqcount_end(seq);
 }
 
-static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts change, int cpu, u64 now)
+static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts change,
+				  int cpu, u64 now)
 {
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 

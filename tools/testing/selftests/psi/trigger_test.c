@@ -68,7 +68,7 @@ TEXT(with_several_blanks, "some   50000     1000000", 0);
 TEXT(with_tabs, "some\t50000 \t 1000000\n", 0);
 TEXT(with_a_trailing_blank, GOOD " ", 0);
 TEXT(with_a_trailing_tab_and_a_newline, GOOD "\t\n", 0);
-TEXT(with_blanks_and_newlines_behind_it, GOOD " \n\t\n ", 0);
+TEXT(with_blanks_and_newlines_behind_it, GOOD "\t\n\t\n ", 0);
 
 /* A client may write the whole of a buffer that held something else before. */
 TEXT(with_zeros_behind_it, GOOD "\0\0\0\0\0\0\0\0\0\0\0\0", 0);
