@@ -8,13 +8,13 @@ struct psi_group;
 
 /**
  * struct psi_task - what a task contributes to pressure
- * @group: the domain the task is counted in, %NULL for tasks that are not
- *	   counted at all (idle threads, PSI's own threads)
+ * @group: the group the task is counted in, %NULL for tasks that are not
+ *	   counted (idle threads, PSI's own threads)
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
- * @worker: one of PSI's own threads, which take the CPU from nobody
- * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
+ * @worker: one of PSI's own threads: a task that it preempts counts as running
+ * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
  * the task itself writes @in_stall and @worker, with that lock held.
