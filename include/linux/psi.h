@@ -14,7 +14,7 @@ struct seq_file;
 struct task_struct;
 
 /*
- * Pressure stall information: what the rest of the kernel calls. The
+ * Pressure stall information: functions for the rest of the kernel. The
  * scheduler's own entry points are in kernel/sched/psi.h.
  */
 
@@ -32,7 +32,7 @@ u64 psi_some_memory_us(void);
 /**
  * psi_enabled - whether pressure is measured
  *
- * For callers that would do work only to find out whether they stall. Constant
+ * For callers that have to do work to find out whether they stall. Constant
  * without CONFIG_PSI, a patched branch with it.
  *
  * Return: false where psi_memstall_enter() would do nothing.
@@ -44,7 +44,7 @@ static inline bool psi_enabled(void)
 
 /**
  * psi_memstall_enter - start a section in which the task waits for memory
- * @flags: room to remember whether the section is nested in another one
+ * @flags: filled in; tells psi_memstall_leave() whether an outer section goes on
  *
  * From here on the task counts as stalled on memory, whether it sleeps or
  * runs, until psi_memstall_leave() with the same @flags. Sections nest.
@@ -59,7 +59,7 @@ static inline void psi_memstall_enter(unsigned long *flags)
 
 /**
  * psi_memstall_leave - end a section begun by psi_memstall_enter()
- * @flags: what psi_memstall_enter() was given
+ * @flags: the variable that psi_memstall_enter() filled in
  *
  * Context: Process context with interrupts enabled; takes the runqueue lock.
  */

@@ -6,7 +6,7 @@
 #include <linux/psi.h>
 
 /*
- * Pressure stall information of cgroups: what kernel/cgroup calls, and what it provides.
+ * Pressure stall information of cgroups: between kernel/sched and kernel/cgroup.
  */
 
 #ifdef CONFIG_CGROUPS
@@ -19,12 +19,12 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**
- * cgroup_psi - the group that a cgroup's files are about
+ * cgroup_psi - the group whose pressure the files of a cgroup show
  * @cgrp: the cgroup
  *
- * Its tasks are counted there as well, unless it is switched off.
+ * The tasks of the cgroup are counted in this group unless the cgroup is switched off.
  *
- * Return: its own, or that of the system for a root, on cgroup v1, and where
+ * Return: the cgroup's own group; the system's for a root, on cgroup v1, and where
  *	   cgroups have no pressure files.
  */
 static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
@@ -34,7 +34,7 @@ static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
 
 #else /* CONFIG_PSI */
 
-/* Without it: no pressure, and tasks change their cgroup like before. */
+/* No pressure. Tasks change their cgroup as without PSI. */
 
 static inline bool cgroup_psi_enabled(void) { return false; }
 static inline void psi_cgroup_free(struct cgroup *cgrp) { }

@@ -10,16 +10,16 @@ struct task_struct;
 
 /**
  * struct psi_task - what a task contributes to pressure
- * @group: the domain the task is counted in, %NULL for tasks that are not
- *	   counted at all (idle threads, PSI's own threads)
+ * @group: the group the task is counted in, %NULL for tasks that are not
+ *	   counted (idle threads, PSI's own threads)
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @in_stall: the task is inside a memory-stall section
- * @worker: one of PSI's own threads, which take the CPU from nobody
+ * @worker: one of PSI's own threads: a task that it preempts counts as running
  * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @in_stall, and
  *	   PSI_IOWAIT where in_iowait says the opposite of what is true, see
  *	   kernel/sched/psi_async.c
- * @node: in the list of what is counted on a CPU, for kernel/sched/psi_debug.c
+ * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
  * the task itself writes @in_stall and @worker, with that lock held. In @asleep the other

@@ -2,20 +2,20 @@
 /*
  * Pressure stall information: a group for each cgroup, and its tasks in it
  *
- *   Groups come and go, change their parent, and tasks change their group, while
- *   tasks of all of them run. Each step is a walk under the lock of one runqueue,
- *   see "Delegation" in psi.c for groups that are switched off.
+ *   Cgroups are made, removed and switched off and on, and tasks change their cgroup, while
+ *   the tasks run. Each step is exact by itself: a walk under the lock of one runqueue.
+ *   "Delegation" in psi.c says where the contributors of a switched-off group are counted.
  */
 
 /**
- * psi_move_task - count a task in another group from now on
+ * psi_move_task - count a task in another group
  * @p: the task
  * @to: the group
  *
- * What the task shows leaves the one and enters the other in one write section.
+ * The attributes of the task leave the old group and enter the new one in one write
+ * section.
  *
- * Context: Takes the lock of the task's runqueue. The caller keeps @p from
- *	    being moved by anybody else.
+ * Context: Takes the lock of the task's runqueue. The caller prevents other moves of @p.
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
@@ -29,10 +29,7 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	task_rq_unlock(rq, p, &rf);
 }
 
-/*
- * Where what belongs to a cgroup is counted: there, or if it is switched off in the
- * next one above that is not.
- */
+/* Where tasks and children of a cgroup are counted: the next group that is on, from @cgrp up. */
 static struct psi_group *psi_home(struct cgroup *cgrp)
 {
 	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
@@ -68,7 +65,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	return 0;
 }
 
-/* Whether a group above remembers one on a CPU, which nobody is counted in any more. */
+/* Whether a group above still points to the empty group of @cgrp on a CPU. */
 static bool psi_remembered(struct cgroup *cgrp, int cpu)
 {
 	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
@@ -82,7 +79,7 @@ static bool psi_remembered(struct cgroup *cgrp, int cpu)
 	return false;
 }
 
-/* Have the groups above forget one on a CPU. */
+/* Clear the pointers of the groups above to the group of @cgrp on a CPU. */
 static void psi_forget(struct cgroup *cgrp, int cpu)
 {
 	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
@@ -104,12 +101,12 @@ static void psi_forget(struct cgroup *cgrp, int cpu)
 }
 
 /**
- * psi_cgroup_free - let go of the group of a cgroup
- * @cgrp: the cgroup; no task is counted in it any more, and it has its parent
+ * psi_cgroup_free - drop the group of a cgroup
+ * @cgrp: the cgroup; no task is counted in it any more, and it still has its parent
  *
- * The fold or a monitor may still hold a reference for a moment. They find the group
- * without a parent. No change comes from the group any more: a group above that does not
- * remember it now never will, so the runqueues of CPUs where none does are left alone.
+ * The fold or a monitor may hold a reference for a moment longer. They find the group
+ * without a parent. The group passes on no change any more, so a group above that does not
+ * point to it now never will: only CPUs with such a pointer need their runqueue lock.
  *
  * Context: Process context, may sleep.
  */
@@ -132,7 +129,7 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_group_put(cgrp->psi);
 }
 
-/* Count the group of a cgroup where it belongs. */
+/* Move the group of a cgroup to the parent where it is counted now. */
 static void psi_cgroup_rehome(struct cgroup *cgrp)
 {
 	struct psi_group *to = psi_home(cgroup_parent(cgrp));
@@ -152,7 +149,7 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 	}
 }
 
-/* The same for its tasks. */
+/* The same for the tasks of a cgroup. */
 static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
 {
 	struct psi_group *to = psi_home(cgrp);
@@ -166,19 +163,18 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
 }
 
 /**
- * psi_cgroup_enable - keep the times of a cgroup, or do not
+ * psi_cgroup_enable - switch the accounting of a cgroup on or off
  * @cgrp: the cgroup; a root stands for the system
- * @on: whether to; CGRP_NO_PRESSURE says so already
+ * @on: whether to account; CGRP_NO_PRESSURE is set or clear accordingly
  *
- * While they are not kept, the cgroup's tasks and children are counted in the next
- * cgroup above that is switched on, so that the cgroup costs nothing. What stays
- * behind, dying tasks say, is counted as ever: a group takes part as long as it
- * has contributors.
+ * While a cgroup is off, its tasks and children are counted in the next cgroup above that
+ * is on, so that events cost nothing for it. Contributors that stay behind, such as dying
+ * tasks, are counted in the group as before: it takes part as long as it has any.
  *
- * Context: Process context, may sleep. cgroup_mutex held: cgroups and members stay,
- *	    but for tasks that fork or exit. A fork either sees the flag, or its
- *	    child is on the list that is gone through after it was set: css_set_lock,
- *	    which both take, orders the two.
+ * Context: Process context, may sleep. cgroup_mutex held: cgroups and members do not
+ *	    change, except that tasks fork and exit. A fork either sees the flag, or its
+ *	    child is on the list of tasks that is walked after the flag was set:
+ *	    css_set_lock, which both take, orders the two.
  */
 void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
@@ -203,7 +199,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		return;
 	css_for_each_descendant_pre(pos, &cgrp->self) {
 		psi_cgroup_rehome(pos->cgroup);
-		/* In and below a cgroup that is switched on nothing changes. */
+		/* A cgroup that is on keeps its tasks and children: skip what is below. */
 		if (pos->cgroup != cgrp && !test_bit(CGRP_NO_PRESSURE, &pos->cgroup->flags))
 			pos = css_rightmost_descendant(pos);
 		else

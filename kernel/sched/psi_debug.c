@@ -3,33 +3,34 @@
  * Pressure stall information: the invariants, checked at run time
  *
  *   A hook that is missing or called twice does not crash. It leaves a count too high
- *   or too low for ever, and pressure that nobody can explain. So a debug kernel goes
- *   over everything at each period of the clock, CPU by CPU, under the runqueue lock
- *   and independently of the hooks:
+ *   or too low for ever, and pressure that nobody can explain. So a debug kernel checks
+ *   everything after each fold, CPU by CPU, under the runqueue lock and independently of
+ *   the hooks:
  *
- *	a task is counted as what the scheduler's own fields say that it is;
+ *	tasks		A task is counted as what the scheduler's own fields say.
  *
- *	a group's counts are the sum of its contributors', and what it shows and its
- *	states follow from these;
+ *	counts		A group's counts are the sum of what its contributors show. Its
+ *			attributes and states follow from the counts.
  *
- *	who delegates does it to a child that shows the same, and the chain of
- *	psi_cpu.up goes through all others, from higher to lower levels;
+ *	delegation	A group delegates to a child that shows the same attributes. The
+ *			pointers psi_group_cpu.up lead through all groups that do not
+ *			delegate, from higher to lower levels.
  *
- *	what is counted is counted where it belongs: in the cgroup next above that is
- *	switched on;
+ *	home		A contributor is counted in the next cgroup above it that is
+ *			switched on.
  *
- *	a group with a state is on the list of the clock, one that is not tells it;
+ *	list		A group with a state is on the list of the fold. A group that is
+ *			not on it calls psi_walk_slow() at its next activity.
  *
- *	per CPU and state, times are not negative, "full" is no longer than "some", that
- *	no longer than the group was not idle, and that no longer than the window.
+ *	times		Per CPU: 0 <= full <= some <= nonidle <= time since the last check.
  *
- *   What is found wrong is reported once, with evidence, and mended on that CPU: counts
- *   are what was counted, nobody delegates, times that cannot be begin at zero, who is
- *   in a wrong place moves.
+ *   The first faults since boot are reported, with evidence. All faults are mended on
+ *   their CPU: the recount replaces the counts, no group delegates, impossible times go
+ *   back to the last good ones, and a contributor in a wrong group moves.
  *
- *   Tasks are counted by a list per CPU of all with attributes (psi_debug_note()): the
- *   list of all tasks lacks those that have been reaped and still run. On that one
- *   each task is only looked at.
+ *   Tasks are recounted from a list per CPU of all tasks with attributes
+ *   (psi_debug_note()). The list of all tasks is no good for that: it lacks tasks that
+ *   have been reaped and still run. Each task on it is only compared.
  */
 
 /**
@@ -37,10 +38,10 @@
  * @cpu: the CPU
  * @now: rq_clock() of the CPU
  * @irq: irq_time_read() of the CPU
- * @folds: a fold may be running meanwhile
+ * @folds: a fold may run at the same time
  * @id: the cgroup at hand, 0 for the system
- * @found: how much is wrong
- * @says: what
+ * @found: number of faults
+ * @says: a line for each fault
  */
 struct psi_debug {
 	int			cpu;
@@ -97,7 +98,7 @@ static void psi_debug_each(struct psi_debug *d, void (*fn)(struct psi_group_cpu 
 	fn(per_cpu_ptr(psi_system.cpus, d->cpu), d);
 }
 
-/* What a task has to be counted as, by the scheduler's own fields. */
+/* The attributes of a task by the scheduler's own fields. */
 static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 {
 	unsigned int state = READ_ONCE(p->__state);
@@ -108,7 +109,7 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 		return 0;
 	if (task_on_rq_queued(p) && !p->se.sched_delayed)
 		return psi_task_attrs(p, PSI_QUEUED);
-	/* Not awake yet, and no longer counted where it slept. */
+	/* A new task, or one that has left the CPU it slept on and is not enqueued yet. */
 	if (state == TASK_NEW || (state == TASK_WAKING && !p->psi.attrs))
 		return 0;
 	return psi_task_attrs(p, PSI_ASLEEP);
@@ -130,14 +131,14 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	if (!p->psi.group || task_cpu(p) != d->cpu)
 		return;
 	/*
-	 * Who is on its way here was last counted under the lock of another runqueue.
+	 * A task that migrates here was last counted under the lock of another runqueue.
 	 * Pairs with __set_task_cpu().
 	 */
 	smp_rmb();
 	/*
-	 * Who is new, or sleeps and counts as nothing, wakes up elsewhere without this
-	 * runqueue's lock: maybe right now. So a fault is one only if it is there under
-	 * the lock of the task, too. When somebody else has that, the next period will do.
+	 * A new task, or one that sleeps without attributes, may wake up on another CPU
+	 * right now, without this runqueue's lock. So look again under the task's pi_lock.
+	 * If that is taken, leave the task to the next period.
 	 */
 	if (data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
 		return;
@@ -159,7 +160,7 @@ static void psi_debug_add(struct psi_group_cpu *gc, unsigned int attrs)
 	gc->recount = psi_counts_add(gc->recount, psi_counts_of(attrs));
 }
 
-/* Look at all tasks, and count those that are to be counted here. */
+/* Compare all tasks, and recount those with attributes on this CPU. */
 static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 {
 	struct task_struct *g, *p;
@@ -190,7 +191,7 @@ static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 	return gc;
 }
 
-/* Whether the clock will visit a group, and those that delegate to it. */
+/* Whether the next fold visits a group, and the groups that delegate to it. */
 static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	struct psi_group_cpu *up = psi_debug_up(gc);
@@ -198,7 +199,7 @@ static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 	for (; gc != up; gc = gc->parent) {
 		if (!psi_listed(gc, d->cpu))
 			return false;
-		/* The fold takes a group from the list and then puts it back. */
+		/* A running fold takes each group off the list and puts it back. */
 		if (!d->folds && !atomic_read(&gc->group->listed))
 			return false;
 	}
@@ -240,7 +241,7 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 				d->id, gc->states, gc->slow);
 }
 
-/* Whether times are what they can be, one pair of states a line. */
+/* Whether times are possible, one pair of states a line. */
 static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
 {
 	return times[PSI_NONIDLE] <= elapsed &&
@@ -250,11 +251,11 @@ static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
 	       times[PSI_IO_FULL] <= times[PSI_IO_SOME] &&
 	       times[PSI_MEM_SOME] <= times[PSI_NONIDLE] &&
 	       times[PSI_MEM_FULL] <= times[PSI_MEM_SOME] &&
-	       /* of another clock */
+	       /* irq time is another clock: no relation to the rest */
 	       (s64)times[PSI_IRQ_FULL] >= 0;
 }
 
-/* Whether they are, in the time since the last check; @since is filled in with them. */
+/* The same for the times since the last check, with which @since is filled in. */
 static bool psi_debug_times_ok(struct psi_group_cpu *gc, struct psi_debug *d, u64 *since)
 {
 	int s;
@@ -279,7 +280,7 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	seq_buf_putc(d->says, '\n');
 }
 
-/* The group's contributors have been counted: check it, and count it in its parent. */
+/* All contributors of a group have been recounted: check it, and add it to its parent. */
 static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	gc->shows = psi_sched_attrs_of(gc->recount.sched) | psi_stall_attrs_of(gc->recount.stall);
@@ -292,7 +293,7 @@ static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_add(gc->parent, gc->shows);
 }
 
-/* Have a group be what was counted. Times that cannot be begin where they last were right. */
+/* Replace a group by its recount, impossible times by those of the last check. */
 static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	u64 since[PSI_NR_STATES];
@@ -321,10 +322,10 @@ static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
 }
 
 /**
- * psi_debug_cpu - check all that is counted on a CPU, and mend it
+ * psi_debug_cpu - check and mend tasks and groups on a CPU
  * @rq: the runqueue of the CPU, locked, its clock up to date
- * @folds: a fold may be running meanwhile
- * @says: what is wrong is added here, a line for each fault
+ * @folds: a fold may run at the same time
+ * @says: a line for each fault is added here
  *
  * Context: RCU read section.
  * Return: number of faults
@@ -336,7 +337,7 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 	struct psi_debug d = {
 		.cpu = cpu,
 		.now = rq_clock(rq),
-		/* The CPU adds to it whoever holds its runqueue. */
+		/* The CPU adds to it without its runqueue lock. */
 		.irq = data_race(irq_time_read(cpu)),
 		.folds = folds,
 		.says = says,
@@ -377,17 +378,17 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 
 	if (!p->psi.group || task_cpu(p) != d->cpu)
 		return;
-	/* As in psi_debug_task(). */
+	/* Pairs with __set_task_cpu(), as in psi_debug_task(). */
 	smp_rmb();
 	/*
-	 * Who sleeps and counts as nothing may be on its way to another CPU. Who counts
-	 * as something takes this runqueue's lock before it leaves.
+	 * A task that sleeps without attributes may be on its way to another CPU. A task
+	 * with attributes takes this runqueue's lock before it leaves.
 	 */
 	if (!p->psi.attrs)
 		return;
 	/*
-	 * Who dies stays where it was last. Its other flags change without a lock, but
-	 * once it dies it needs css_set_lock to leave its cgroup.
+	 * A dying task stays in its last group. Its other flags change without a lock,
+	 * but it needs css_set_lock to leave its cgroup once PF_EXITING is set.
 	 */
 	if (data_race(p->flags & PF_EXITING))
 		return;
@@ -401,12 +402,12 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 }
 
 /**
- * psi_debug_homes - check that all on a CPU is counted where it belongs, and move it there
+ * psi_debug_homes - move contributors on a CPU to the group they belong to
  * @rq: the runqueue of the CPU, locked, its clock up to date
- * @says: what is wrong is added here, a line for each fault
+ * @says: a line for each fault is added here
  *
- * Context: RCU read section. cgroup_mutex and css_set_lock held: cgroups, what is
- *	    switched off and members stay as they are.
+ * Context: RCU read section. cgroup_mutex and css_set_lock held: cgroups, their
+ *	    switches and their members do not change.
  * Return: number of faults
  */
 static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
@@ -425,7 +426,7 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
 	return d.found;
 }
 
-/* The same with the locks. While cgroups change, it is for a later period. */
+/* Take the locks and check. If cgroup_mutex is taken, leave it to the next period. */
 static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
 {
 	unsigned int found;
@@ -454,7 +455,7 @@ static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
 /**
  * psi_debug_check - check everything
  *
- * Context: The thread of the clock, after a fold.
+ * Context: The thread of the fold, after a fold.
  */
 void psi_debug_check(void)
 {

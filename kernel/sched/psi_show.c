@@ -8,13 +8,12 @@
  *
  *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
- *   Averages in percent, total in microseconds. Programs parse this byte for
- *   byte; nothing may be added. irq has only "full": a task that an interrupt
- *   holds up is on the CPU, so none of the group can run there meanwhile.
+ *   Averages are in percent, the total in microseconds. Programs parse this byte by byte,
+ *   so nothing may be added. irq has only "full": an interrupt holds up the task on the
+ *   CPU, so no task of the group can run there meanwhile.
  *
- *   For the system, "full" of cpu is undefined and shown as zero: a CPU that
- *   has nothing to run of a cgroup may run others, but there is nothing beside
- *   the system.
+ *   For the system, "full" of cpu is undefined and shown as zero. A CPU that runs no task
+ *   of a cgroup may run others, but no task is outside the system.
  */
 
 static void psi_show_line(struct seq_file *m, const char *name,
@@ -23,7 +22,7 @@ static void psi_show_line(struct seq_file *m, const char *name,
 	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
 	int h;
 
-	/* Some read thousands of these files a second: no format is parsed. */
+	/* Monitoring reads thousands of these files a second: seq_printf() would be slow. */
 	seq_puts(m, name);
 	for (h = 0; h < PSI_NR_HORIZONS; h++) {
 		unsigned int bp = psi_avg_basis_points(reading->avgs.avg[state][h]);
@@ -39,12 +38,12 @@ static void psi_show_line(struct seq_file *m, const char *name,
 
 /**
  * psi_show - print a pressure file
- * @m: where to
- * @group: whose
- * @id: which
+ * @m: the file to print to
+ * @group: the group whose pressure it shows
+ * @id: which of the group's files
  *
  * Context: Process context.
- * Return: 0, or -EOPNOTSUPP for irq on a machine that cannot tell its time.
+ * Return: 0, or -EOPNOTSUPP for irq on a machine that does not account interrupt time.
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
@@ -90,9 +89,9 @@ u64 psi_some_memory_us(void)
 
 /**
  * struct psi_open - an open file of /proc/pressure
- * @id: which
- * @trigger: what a write armed, %NULL before
- * @wait: who polls, also from before that
+ * @id: which file
+ * @trigger: armed by a write, %NULL before
+ * @wait: pollers, which may come before there is a trigger
  */
 struct psi_open {
 	enum psi_file_id	id;
@@ -158,7 +157,7 @@ static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 	struct psi_open *open = psi_open_of(file);
 	struct psi_trigger *trigger;
 
-	/* epoll comes here once, maybe before there is a trigger. */
+	/* epoll registers once, maybe before there is a trigger. So wait in any case. */
 	poll_wait(file, &open->wait, wait);
 	/* Pairs with the release in psi_arm(). */
 	trigger = smp_load_acquire(&open->trigger);

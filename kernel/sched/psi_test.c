@@ -2,12 +2,12 @@
 /*
  * KUnit tests of pressure stall information
  *
- * Tables for what can be said in a sentence; a second, dumber implementation
- * for what cannot: the states of a set of tasks counted task by task, the
- * times of a tree of groups integrated event by event.
+ * Arithmetic is tested by tables with a sentence for each row, and against a second, naive
+ * implementation: double precision for averages, the stalls themselves for triggers. All
+ * times are arguments.
  *
- * All times are arguments. The model is in psi_test_model.c, what needs the running system
- * in psi_test_live.c.
+ * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests that need
+ * the running system.
  */
 /*
  * States of a group, from the tasks in it
@@ -294,13 +294,13 @@ static void psi_test_avgs_oracle(struct kunit *test)
 	for (i = 0; i < row->off; i++)
 		psi_test_advance(avgs, PSI_PERIOD, 0);
 
-	/* 100 ppb is 0.00001 %, 2000 times less than what users are promised */
+	/* 100 ppb is 0.00001 %: 2000 times less than the 0.02 points that psi must meet */
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
 					       (u64)row->want[h]), 100);
 }
 
-/* After a stall averages come to zero, period by period; those cost nothing. */
+/* After a stall averages decay to exactly zero, and zero averages stay zero. */
 static void psi_test_avgs_end(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -312,7 +312,7 @@ static void psi_test_avgs_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_avgs_zero(avgs, PSI_CPU_SOME, 0));
 }
 
-/* What a group stalled since it joined the clock's list is none of the idle time before. */
+/* The stall since a group joined the list of the fold is not spread over the idle time before. */
 static void psi_test_avgs_joined(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -324,13 +324,13 @@ static void psi_test_avgs_joined(struct kunit *test)
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       90634623ULL), 200);
 
-	/* It did not leave since: when it joined says nothing about the second window. */
+	/* The group has not left the list, so the second window has no idle part. */
 	psi_avgs_update(avgs, joined, joined + 2 * PSI_PERIOD, stall);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       164839977ULL), 200);
 }
 
-/* Idle periods in closed form, against one by one. */
+/* Idle periods in closed form equal idle periods one by one. */
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {
 	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
@@ -351,7 +351,7 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 					       psi_test_ppb(all->avg[PSI_CPU_SOME][h])), 200);
 }
 
-/* A fold that is a minute late, against folds on time. */
+/* A fold that is a minute late gives what folds on time give. */
 static void psi_test_avgs_late_fold(struct kunit *test)
 {
 	struct psi_avgs *late = psi_test_avgs(test, PSI_TEST_START + PSI_PERIOD / 3);
@@ -426,7 +426,7 @@ static void psi_test_avgs_collect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_CPU_SOME], 999 * (PSI_PERIOD / 3000));
 }
 
-/* A clock of another CPU may be behind: nothing is lost, time stands still. */
+/* If the clock of another CPU is behind, nothing is lost and time stands still. */
 static void psi_test_avgs_clock_behind(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -532,7 +532,7 @@ static void psi_test_window(struct kunit *test)
 	KUNIT_EXPECT_LE(test, row->want - down, 8);
 }
 
-/* 4096 CPUs, each a minute in the state. PSI_SLACK_NS is made of what may be lost. */
+/* 4096 CPUs, each a minute in the state. PSI_SLACK_NS allows for what rounding loses. */
 static void psi_test_window_many_cpus(struct kunit *test)
 {
 	u64 times[PSI_NR_STATES], want = 60 * PSI_TEST_SEC;
@@ -620,8 +620,8 @@ static void psi_test_parse(struct kunit *test)
 }
 
 /*
- * Stalls at random times, samples that are now and then late, and what a trigger
- * makes of them, against the stalls themselves.
+ * Random stalls, samples of which some are late: compare the events of a trigger with
+ * the stalls themselves.
  */
 #define PSI_TEST_STALLS		24
 #define PSI_TEST_WINDOW		(500 * NSEC_PER_MSEC)
@@ -710,19 +710,19 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		sampler->last.total[t.state] = psi_test_stall(stalls, PSI_TEST_START, now);
 		psi_trigger_look(&t, sampler, &sampler->last);
 
-		/* No false one, and none missed by more than a step. */
+		/* No false event, and no window missed by more than a step. */
 		most = psi_test_most(stalls, since, now);
 		if (t.owed && !was_owed)
 			KUNIT_ASSERT_GE(test, most + psi_slack(t.threshold), t.threshold);
 		else if (!t.owed && !late)
 			KUNIT_ASSERT_LT(test, most, t.threshold + step);
-		/* However late, it knows what there was since the last look. */
+		/* A late sample still has all stall since the last one. */
 		gap = DIV_ROUND_UP_ULL(now - looked, PSI_TEST_WINDOW) * t.threshold;
 		if (!t.owed)
 			KUNIT_ASSERT_LT(test, psi_test_stall(stalls, looked, now), gap);
 		looked = now;
 
-		/* At most one per window, and at once when it may be. */
+		/* At most one event per window, and at once after the quiet time. */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
@@ -749,7 +749,7 @@ static void psi_test_trigger(struct kunit *test)
 	}
 }
 
-/* An event that is due while the trigger is quiet comes later, however late. */
+/* An event that is due in the quiet time comes when that ends, however late. */
 static void psi_test_trigger_owed(struct kunit *test)
 {
 	static const struct { u64 at, total; bool event; } looks[] = {
@@ -776,7 +776,7 @@ static void psi_test_trigger_owed(struct kunit *test)
 	}
 }
 
-/* 95 ms in a window that ends with the sample, which has 20 ms of what comes after. */
+/* 95 ms in a window that ends with the sample. The sample has 20 ms of later stall. */
 static void psi_test_trigger_late(struct kunit *test)
 {
 	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
@@ -793,7 +793,7 @@ static void psi_test_trigger_late(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 }
 
-/* Nobody looked for 900 ms, which had 360 ms of stall: 180 ms were in one of two windows. */
+/* No sample for 900 ms with 360 ms of stall: one of two windows has 180 ms. */
 static void psi_test_trigger_gap(struct kunit *test)
 {
 	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };

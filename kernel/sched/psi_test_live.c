@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: tasks, samplers and groups of the running
- * system; and the list of all tests.
+ * KUnit tests of pressure stall information with tasks, samplers and groups of the running
+ * system. The list of all tests is at the end.
  */
 
-/* A watch of the system that no file has, so that no monitor knows it. */
+/* A watch of the system without a file, so that no monitor knows it. */
 static struct psi_watch *psi_test_watch(struct kunit *test)
 {
 	struct psi_watch *watch = kunit_kzalloc(test, sizeof(*watch), GFP_KERNEL);
@@ -29,7 +29,7 @@ static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch
 	return sampler;
 }
 
-/* A sampler knows when it took long to add up a sample. */
+/* A sampler notes when it took long to add up a sample. */
 static void psi_test_sample_late(struct kunit *test)
 {
 	struct psi_sampler *sampler;
@@ -37,7 +37,7 @@ static void psi_test_sample_late(struct kunit *test)
 	int i;
 
 	sampler = psi_test_sampler(test, psi_test_watch(test), PSI_TEST_WINDOW);
-	/* A machine that is itself virtual may be held up, but not each time. */
+	/* A host may hold up a virtual machine, but not each time. */
 	for (i = 0; i < 100 && early; i++) {
 		psi_sampler_update(sampler, local_clock());
 		early = sampler->late;
@@ -50,8 +50,8 @@ static void psi_test_sample_late(struct kunit *test)
 }
 
 /*
- * It takes longer than a step to look at all triggers. What else the monitor has to do
- * comes before the next time.
+ * If it takes longer than a step to look at all triggers, the monitor serves other samplers
+ * before it comes back.
  */
 static void psi_test_check_long(struct kunit *test)
 {
@@ -76,7 +76,7 @@ static void psi_test_check_long(struct kunit *test)
 		list_add(&triggers[i].node, &sampler->triggers);
 	}
 
-	/* A machine that is itself virtual may be held up after it, but not each time. */
+	/* A host may hold up a virtual machine right after it, but not each time. */
 	mutex_lock(&watch->lock);
 	for (i = 0; i < 10000 && late < 100 && !ahead; i++) {
 		u64 begin = local_clock(), end;
@@ -85,7 +85,7 @@ static void psi_test_check_long(struct kunit *test)
 		sampler->owing = true;
 		psi_sampler_check(sampler, &notices);
 		end = local_clock();
-		/* A clock that counts ticks mostly stands still meanwhile. */
+		/* A clock that counts ticks may stand still meanwhile. */
 		if (end <= begin + 2 * step)
 			continue;
 		ahead = sampler->due.expires + step > end;
@@ -97,8 +97,8 @@ static void psi_test_check_long(struct kunit *test)
 }
 
 /*
- * Two arm in one open file at once: one does, the other is told. f_pos_lock keeps
- * write() from that, but io_uring does not take it.
+ * Two tasks arm a trigger in one open file at once: one succeeds, the other gets -EBUSY.
+ * f_pos_lock prevents that for write(), but io_uring does not take it.
  */
 struct psi_test_race {
 	struct psi_trigger *slot;
@@ -108,7 +108,7 @@ struct psi_test_race {
 	atomic_t here, armed, refused;
 };
 
-/* Go on when both are here, for the @nr'th time. */
+/* Return when both tasks are here for the @nr'th time. */
 static void psi_test_meet(struct psi_test_race *race, int nr)
 {
 	atomic_inc_return_release(&race->here);
@@ -125,8 +125,8 @@ static void psi_test_arm(struct psi_test_race *race)
 	int ret;
 
 	/*
-	 * Nobody or a little too late, as CPUs may run side by side, or be those of a
-	 * virtual machine, which take long turns. cpu_relax() would end such a turn.
+	 * Delay one of the two by a random time. CPUs may run in parallel, or be virtual
+	 * ones that take long turns. No cpu_relax(): it would end such a turn.
 	 */
 	while (late--)
 		barrier();
@@ -160,7 +160,7 @@ static void psi_test_arm_race(struct kunit *test)
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
 	init_waitqueue_head(&race.pollers);
-	/* With one CPU, they take turns by the tick. */
+	/* With one CPU, the tick switches between the two. */
 	race.rounds = num_online_cpus() > 1 ? 4000 : 500;
 	other = kthread_create(psi_test_arm_often, &race, "psi_test_arm");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
@@ -196,7 +196,7 @@ static void psi_test_memstall_nests(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, current->psi.in_stall);
 }
 
-/* Who dies where it stands takes along what it is counted as. */
+/* A task that dies in a stall leaves no count behind. */
 static int psi_test_die(void *arg)
 {
 	unsigned long flags;
@@ -233,8 +233,8 @@ static void psi_test_exit(struct kunit *test)
 }
 
 /*
- * Who is preempted by one of PSI's own threads goes on running, for PSI, also
- * when that thread changes it.
+ * A task that one of PSI's own threads preempts still counts as running, also when that
+ * thread changes its priority or affinity.
  */
 struct psi_test_held {
 	struct task_struct *spinner;
@@ -247,7 +247,7 @@ static int psi_test_spin(void *arg)
 	struct psi_test_held *held = arg;
 
 	while (!READ_ONCE(held->over)) {
-		/* Who cannot migrate is changed while it is being switched from. */
+		/* A task that cannot migrate is pinned while it is switched from. */
 		if (held->pinned)
 			migrate_disable();
 		cond_resched();
@@ -377,7 +377,7 @@ static void psi_test_plant_unlisted(struct psi_group_cpu *gc)
 	cpumask_clear_cpu(raw_smp_processor_id(), gc->group->cpumask);
 }
 
-/* It can have been no longer than since the last check. */
+/* No state can have held for longer than since the last check. */
 static void psi_test_plant_window(struct psi_group_cpu *gc)
 {
 	gc->times[PSI_NONIDLE] -= 3600ULL * NSEC_PER_SEC;
@@ -409,7 +409,7 @@ static const struct psi_test_fault psi_test_faults[] = {
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_faults, psi_test_faults, name);
 
-/* What is planted is found and mended, all under one lock: nobody else sees it. */
+/* Plant a fault; it is found and mended under the same lock, so the system never sees it. */
 static void psi_test_debug(struct kunit *test)
 {
 	const struct psi_test_fault *fault = test->param_value;
@@ -441,7 +441,7 @@ static void psi_test_debug(struct kunit *test)
 }
 
 #ifdef CONFIG_CGROUPS
-/* The same for a task that is counted where it is no member. */
+/* The same for a task that is counted in a cgroup of which it is no member. */
 static void psi_test_debug_home(struct kunit *test)
 {
 	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);

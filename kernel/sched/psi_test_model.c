@@ -35,10 +35,10 @@ struct psi_test_model {
 	struct psi_group groups[PSI_TEST_GROUPS];
 	struct psi_test_model_task tasks[PSI_TEST_TASKS];
 	bool off[PSI_TEST_GROUPS];
-	int parent[PSI_TEST_GROUPS];	/* the next above that is not off */
-	int nr;			/* tasks that do something */
+	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
+	int nr;			/* tasks that take part */
 	int delegated;
-	/* what the oracle knows: states by definition, and their times */
+	/* the oracle: states by definition, and their times */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
 };
@@ -98,7 +98,7 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
 		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL,
 			       psi_test_level(g));
 		m->parent[g] = psi_test_parent[g];
-		/* the clock of the system is not to see these */
+		/* the fold of the running system must not visit these */
 		atomic_set(&group->listed, 1);
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
@@ -118,7 +118,7 @@ static struct psi_test_model_task *psi_test_model_running(struct psi_test_model 
 	return NULL;
 }
 
-/* Count a task as @attrs. The write section of the CPU is a real one, and its lock too. */
+/* Count a task as @attrs, with the real lock and write section of the CPU. */
 static void psi_test_model_change(struct psi_test_model *m, struct psi_test_model_task *t,
 				  unsigned int attrs)
 {
@@ -146,7 +146,7 @@ static void psi_test_model_regroup(struct psi_test_model *m, struct psi_test_mod
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
-/* The CPU goes on to @next, or to idle; @where says what becomes of the current task. */
+/* Switch to @next, or to idle. @where is the state of the previous task from now on. */
 static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 				  struct psi_test_model_task *next, enum psi_where where)
 {
@@ -182,7 +182,7 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 	return NULL;
 }
 
-/* Where what belongs to a group is counted. */
+/* Where the contributors of a group are counted: the next group that is on. */
 static int psi_test_model_home(struct psi_test_model *m, int g)
 {
 	while (g && m->off[g])
@@ -190,7 +190,7 @@ static int psi_test_model_home(struct psi_test_model *m, int g)
 	return g;
 }
 
-/* A group is switched off, or on again. */
+/* Switch a group off, or on again. */
 static void psi_test_model_toggle(struct psi_test_model *m, int group)
 {
 	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
@@ -220,20 +220,20 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 		struct psi_test_model_task *task = &m->tasks[t];
 		int to = psi_test_model_home(m, task->group);
 
-		/* Now and then one stays behind, as if it were dying. */
+		/* Some tasks stay behind, as dying ones do. */
 		if (task->psi.group != &m->groups[to] && prandom_u32_state(&m->rnd) % 8)
 			psi_test_model_regroup(m, task, to);
 	}
 }
 
-/* The fold takes a group off its list on a CPU, if that is idle there. */
+/* Take a group off the list on a CPU if it is idle there, as the fold does. */
 static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 {
 	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
 	bool idle = !m->states[g][c];
 	int try;
 
-	/* What the machine itself does on that CPU may have its lock. */
+	/* The running system may hold the lock of that CPU. */
 	for (try = 0; try < 1000 && psi_listed(gc, m->cpus[c]) == idle; try++) {
 		psi_unlist(&m->groups[g], m->cpus[c], m->times[g][c][PSI_NONIDLE]);
 		if (!idle)
@@ -246,14 +246,14 @@ static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 	KUNIT_EXPECT_EQ(m->test, gc->slow, PSI_ALL_STATES);
 }
 
-/* Something that may happen to a task happens. */
+/* A random legal event happens to a task. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
 	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % m->nr];
 	u32 what = prandom_u32_state(&m->rnd) % 8;
 
 	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
-		/* It moves to another cgroup, in whatever state it is. */
+		/* It moves to another cgroup, in any state. */
 		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
 		psi_test_model_regroup(m, t, psi_test_model_home(m, t->group));
 		return;
@@ -294,7 +294,7 @@ static void psi_test_model_event(struct psi_test_model *m)
 	}
 }
 
-/* What holds from now on, by definition and from scratch. */
+/* Compute the states from scratch, by definition. */
 static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 {
 	struct psi_test_task tasks[PSI_TEST_TASKS];
@@ -309,7 +309,7 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 		m->states[g][c] &= g ? 0 : BIT(PSI_NONIDLE);
 }
 
-/* The counts of a group, from its own tasks and from what its children show. */
+/* Recount a group from its tasks and from the attributes of its children. */
 static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
 {
 	struct psi_counts sum = { };
@@ -355,7 +355,7 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 		return false;
 	}
 	for (s = 0; s < PSI_NR_STATES; s++) {
-		/* the interrupt clock is the machine's */
+		/* the interrupt clock runs on its own */
 		if (s == PSI_IRQ_FULL || times[s] == m->times[g][c][s])
 			continue;
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, state %d: %llu ns, recounted %llu",
@@ -396,7 +396,7 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 
 	KUNIT_EXPECT_GT(test, m->delegated, 100);
 
-	/* Everybody leaves: nothing is left behind. */
+	/* All tasks leave: no count may be left. */
 	for (c = 0; c < PSI_TEST_TASKS; c++)
 		psi_test_model_change(m, &m->tasks[c], 0);
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
@@ -414,7 +414,7 @@ static void psi_test_model_from_boot(struct kunit *test)
 	psi_test_model_run(test, 0, PSI_TEST_TASKS);
 }
 
-/* Groups have one child in use, mostly. */
+/* A tree in which most groups have one child in use. */
 static void psi_test_model_few_tasks(struct kunit *test)
 {
 	psi_test_model_run(test, NSEC_PER_SEC, 4);
@@ -435,7 +435,7 @@ static void psi_test_model_across_the_wrap(struct kunit *test)
 	psi_test_model_run(test, U64_MAX - 1000, 6);
 }
 
-/* A task that runs and sleeps in a group, often enough that all above it delegate. */
+/* Run and sleep in a group so often that all groups above it delegate. */
 static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *task, int cpu,
 				  u64 *now)
 {
@@ -466,7 +466,7 @@ static void psi_test_chain_exit(void *data)
 	}
 }
 
-/* Groups one below the other, the task goes down and down: no chain gets too long. */
+/* Groups one below the other; the task moves down and down. No chain gets too long. */
 static void psi_test_chain(struct kunit *test)
 {
 	struct psi_test_chain *chain = kunit_kzalloc(test, sizeof(*chain), GFP_KERNEL);
@@ -485,7 +485,7 @@ static void psi_test_chain(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
 		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
 		psi_group_init(group, g ? group - 1 : NULL, g);
-		/* the clock of the system is not to see these */
+		/* the fold of the running system must not visit these */
 		atomic_set(&group->listed, 1);
 	}
 	for (at = begin; at < deep; at++) {
@@ -499,10 +499,10 @@ static void psi_test_chain(struct kunit *test)
 			delegating += !!gc->delegate;
 			KUNIT_EXPECT_LE(test, psi_chain(gc), PSI_CHAIN);
 		}
-		/* All but one in each chain, and maybe some between two of them. */
+		/* All groups but the end of each chain, and maybe some between two chains. */
 		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
 	}
-	/* It ran half of the time. */
+	/* The task ran half of the time. */
 	for (g = 0; g <= begin; g++) {
 		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, times);
 		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);

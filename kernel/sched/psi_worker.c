@@ -2,36 +2,45 @@
 /*
  * Pressure stall information: the threads
  *
- *   What PSI has to do once in a while (fold times, look at triggers) is done by
- *   a few threads for the whole machine, made at boot. A worker has an inbox;
- *   whoever adds to it kicks the worker, also from the middle of the scheduler:
- *   by an irq_work, which is as much as can be done under a runqueue lock. The
- *   worker says itself when it wants to go on. With nothing in the inbox and
- *   nothing to do it sleeps without a timer: a quiet machine runs nothing.
+ *   Three threads for the machine, made at boot, do the periodic work of PSI: one folds
+ *   times, two serve triggers. A worker has an inbox. The scheduler adds to it under a
+ *   runqueue lock and kicks the worker by an irq_work, because no wake-up is possible
+ *   there:
  *
- *   Workers are not counted (see "Tasks" in psi.c), otherwise they would be the
- *   activity that keeps them running. For the same reason their timers expire in
- *   hard interrupt context on PREEMPT_RT too, where others need a thread that
- *   is counted. They stay on housekeeping CPUs, timers and all.
+ *	walk, runqueue locked		irq_work		worker
+ *	llist_add(inbox)
+ *	psi_kick() ------------------>	wake_up_process() --->	work(), returns when to go on
+ *								sleeps until then, or a kick
+ *
+ *   With an empty inbox and nothing due a worker sleeps without a timer, so an idle
+ *   machine runs nothing.
+ *
+ *   Workers are not counted (see "Tasks" in psi.c). Otherwise they would be the activity
+ *   that keeps them running. For the same reason their timers expire in hard interrupt
+ *   context on PREEMPT_RT too: other timers expire in a thread that is counted. Workers
+ *   and their timers stay on housekeeping CPUs.
  */
 
 #define PSI_NEVER		U64_MAX
 
-/* A task that a worker preempts for longer is no longer taken for one that runs. */
+/*
+ * A task that a worker preempts for longer counts as waiting. Shorter, and the ordinary work
+ * of a worker would show as pressure; longer, and a worker could hide real pressure.
+ */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
 
 /**
  * struct psi_worker - a thread and what it has to do
- * @name: of the thread
- * @work: does what is due, returns when to go on, ns of local_clock(), or
+ * @name: name of the thread
+ * @work: does what is due; returns when to call it again, in ns of local_clock(), or
  *	  %PSI_NEVER to wait for the inbox
- * @realtime: run at real-time priority
- * @prompt: look into the inbox at once, not only when @work says
+ * @realtime: run at the lowest real-time priority
+ * @prompt: a kick ends any sleep, not only one without a timer
  * @began: when it last woke up, ns of local_clock()
- * @inbox: what others want done
+ * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
- * @idle: asleep such that a kick has to wake it; not so before it runs
- * @kick: wakes it
+ * @idle: a kick has to wake the thread; 0 while it runs, and before it runs first
+ * @kick: wakes the thread
  */
 struct psi_worker {
 	const char		*name;
@@ -45,7 +54,7 @@ struct psi_worker {
 	struct irq_work		kick;
 };
 
-/* Where workers may run. */
+/* The housekeeping CPUs, on which workers run. */
 static struct cpumask psi_worker_cpus;
 
 static void psi_worker_wake(struct irq_work *work)
@@ -54,11 +63,11 @@ static void psi_worker_wake(struct irq_work *work)
 }
 
 /**
- * psi_kick - there is something new in the inbox of a worker
+ * psi_kick - wake a worker after adding to its inbox
  * @worker: the worker
  *
  * Context: Interrupts disabled; a runqueue lock may be held. So no CPU goes offline
- *	    meanwhile, and one that goes serves what it was sent.
+ *	    meanwhile, and a CPU that is going offline still serves its irq_works.
  */
 static void psi_kick(struct psi_worker *worker)
 {
@@ -68,7 +77,7 @@ static void psi_kick(struct psi_worker *worker)
 	if (!atomic_read(&worker->idle) || !atomic_xchg(&worker->idle, 0))
 		return;
 
-	/* A CPU on its way offline still switches, but serves no irq_work any more. */
+	/* This CPU may be past that: it still switches, but serves no irq_work any more. */
 	if (!cpumask_test_cpu(cpu, &psi_worker_cpus) || !cpu_online(cpu))
 		cpu = cpumask_any_and(&psi_worker_cpus, cpu_online_mask);
 	if (cpu >= nr_cpu_ids)
@@ -76,7 +85,7 @@ static void psi_kick(struct psi_worker *worker)
 	irq_work_queue_on(&worker->kick, cpu);
 }
 
-/* Let others run, in the middle of work of any length. */
+/* Give way to other tasks. Long work calls this between two steps. */
 static void psi_worker_relax(struct psi_worker *worker)
 {
 	if (local_clock() - worker->began > PSI_BURST_NS)
@@ -84,7 +93,7 @@ static void psi_worker_relax(struct psi_worker *worker)
 	cond_resched();
 }
 
-/* Sleep until @next or a kick. Being woken early is no harm. */
+/* Sleep until @next or a kick. An early wake-up does no harm. */
 static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 {
 	u64 now = local_clock();
@@ -93,8 +102,8 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 	set_current_state(TASK_IDLE);
 	if (next == PSI_NEVER || worker->prompt) {
 		/*
-		 * Who adds to the inbox then looks at ->idle; here it is the
-		 * other way round. One of the two sees the other.
+		 * Set ->idle, then look at the inbox. psi_kick() looks at ->idle after
+		 * llist_add() to the inbox. One of the two sees the other.
 		 */
 		atomic_xchg(&worker->idle, 1);
 		if (!llist_empty(&worker->inbox))
