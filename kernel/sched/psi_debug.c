@@ -83,7 +83,8 @@ void psi_debug_note(struct task_struct *p, int cpu)
 }
 
 /* Call @fn for each group, children first. */
-static void psi_debug_each(struct psi_debug *d, void (*fn)(struct psi_group_cpu *gc, struct psi_debug *d))
+static void psi_debug_each(struct psi_debug *d,
+			   void (*fn)(struct psi_group_cpu *gc, struct psi_debug *d))
 {
 #ifdef CONFIG_CGROUPS
 	struct cgroup_subsys_state *pos;
@@ -237,7 +238,7 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_found(d, "cgroup %llu of level %u goes on to a wrong group, level %d",
 				d->id, gc->level, gc->up ? gc->up->level : -1);
 	if (gc->slow != PSI_ALL_STATES && !psi_debug_listed(gc, d))
-		psi_debug_found(d, "cgroup %llu, states %#x, calls for %#x: not on the list of the fold",
+		psi_debug_found(d, "cgroup %llu, states %#x of %#x: not on the list of the fold",
 				d->id, gc->states, gc->slow);
 }
 
