@@ -48,6 +48,8 @@ enum psi_state {
 };
 
 #define PSI_ALL_STATES		((1 << PSI_NR_STATES) - 1)
+/* The state after each of these is the full one of the same resource. */
+#define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 

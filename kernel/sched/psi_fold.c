@@ -277,10 +277,15 @@ static void psi_read(struct psi_group *group, unsigned int states, struct psi_re
 		psi_peek_window(group, states, &window);
 	} while (read_seqcount_retry(&group->seq, seq));
 
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (states & BIT(s))
-			reading->total[s] = psi_show_total(&group->shown[s],
-							   reading->total[s] + window.stall[s]);
+	/* Full comes before some: another reader may have shown more of it meanwhile. */
+	for (s = PSI_NR_STATES - 1; s > PSI_NONIDLE; s--) {
+		u64 total = reading->total[s] + window.stall[s];
+
+		if (!(states & BIT(s)))
+			continue;
+		if (PSI_SOME_STATES & BIT(s))
+			total = max(total, reading->total[s + 1]);
+		reading->total[s] = psi_show_total(&group->shown[s], total);
 	}
 	psi_avgs_update(&reading->avgs, psi_idle_until(group, reading->avgs.at), now,
 			window.stall);

@@ -524,6 +524,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
 	KUNIT_CASE(psi_test_chain),
 	KUNIT_CASE(psi_test_fold),
+	KUNIT_CASE(psi_test_fold_some_and_full),
 	KUNIT_CASE(psi_test_fold_without_weight),
 	KUNIT_CASE(psi_test_fold_weights),
 	KUNIT_CASE(psi_test_seen),

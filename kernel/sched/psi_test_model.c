@@ -572,6 +572,19 @@ static void psi_test_fold(struct kunit *test)
 	}
 }
 
+/* Some is no less than full, also where another reader has shown more of full meanwhile. */
+static void psi_test_fold_some_and_full(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_reading reading;
+
+	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 500);
+	atomic64_set(&group->shown[PSI_IO_FULL], 700);
+	psi_read(group, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
+	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_FULL], 700);
+	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 700);
+}
+
 /* Clocks of CPUs differ a little: a stall may be seen before the time in use is. */
 static void psi_test_fold_without_weight(struct kunit *test)
 {
