@@ -214,6 +214,7 @@ struct psi_alarm {
  * @queued: in the queue of the monitor, by the time the first sampler is due
  * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
+ * @wanted: the monitor found @lock taken, and will try again
  *
  * Allocated with the first trigger, freed with the group.
  */
@@ -228,6 +229,7 @@ struct psi_watch {
 	struct timerqueue_node	queued;
 	bool			in_queue;
 	bool			alarmed;
+	bool			wanted;
 };
 
 /**

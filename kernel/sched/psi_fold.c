@@ -124,19 +124,26 @@ static struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen, unsigned int *a
 	return entry;
 }
 
-/* How many CPUs of a group have no entry. */
-static unsigned int psi_seen_missing(struct psi_seen *seen, const struct psi_group *group)
+/* As psi_next_cpu(). */
+static int psi_mask_next(const struct cpumask *mask, int cpu)
+{
+	return data_race(cpumask_next(cpu, mask));
+}
+
+/* How many CPUs have no entry. */
+static unsigned int psi_seen_missing(struct psi_seen *seen, const struct cpumask *cpus)
 {
 	unsigned int at = 0, nr = 0;
 	int cpu;
 
-	psi_for_each_cpu(cpu, group)
+	for (cpu = psi_mask_next(cpus, -1); cpu < nr_cpu_ids; cpu = psi_mask_next(cpus, cpu))
 		nr += !psi_seen_find(seen, &at, cpu);
 	return nr;
 }
 
-static struct psi_seen *psi_seen_alloc(unsigned int slots, unsigned int nr, gfp_t gfp)
+static struct psi_seen *psi_seen_alloc(unsigned int slots, unsigned int nr)
 {
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 	struct psi_seen *seen = kvzalloc(sizeof(*seen) + nr * psi_seen_stride(slots), gfp);
 
 	if (seen)
@@ -145,39 +152,38 @@ static struct psi_seen *psi_seen_alloc(unsigned int slots, unsigned int nr, gfp_
 }
 
 /**
- * psi_seen_grow - make room for the CPUs that a group is in use on
+ * psi_seen_grow - make room for more CPUs
  * @seen: what was seen so far
- * @group: the group
- * @gfp: how to allocate
+ * @cpus: the CPUs, more of which may come meanwhile
  *
+ * Context: Process context, may sleep, but not for long: under pressure it fails.
  * Return: @seen when nothing is missing, or a larger copy, or NULL without memory.
  */
-static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct psi_group *group,
-				      gfp_t gfp)
+static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumask *cpus)
 {
-	unsigned int room = psi_seen_missing(seen, group), old = 0;
+	unsigned int room = psi_seen_missing(seen, cpus), old = 0;
 	struct psi_seen_cpu *from, *to;
 	struct psi_seen *grown;
 	int cpu;
 
 	if (!room)
 		return seen;
-	grown = psi_seen_alloc(seen->slots, seen->nr + room, gfp);
+	grown = psi_seen_alloc(seen->slots, seen->nr + room);
 	if (!grown)
 		return NULL;
 	/* Merge. A CPU that joins meanwhile may be left for the next time. */
-	cpu = psi_next_cpu(group, -1);
+	cpu = psi_mask_next(cpus, -1);
 	while (old < seen->nr || (cpu < nr_cpu_ids && room)) {
 		from = psi_seen_at(seen, old);
 		to = psi_seen_at(grown, grown->nr++);
 		if (old < seen->nr && (cpu >= nr_cpu_ids || !room || from->cpu <= cpu)) {
 			if (cpu == from->cpu)
-				cpu = psi_next_cpu(group, cpu);
+				cpu = psi_mask_next(cpus, cpu);
 			memcpy(to, from, psi_seen_stride(seen->slots));
 			old++;
 		} else {
 			to->cpu = cpu;
-			cpu = psi_next_cpu(group, cpu);
+			cpu = psi_mask_next(cpus, cpu);
 			room--;
 		}
 	}
@@ -316,7 +322,9 @@ static bool psi_sampling(const struct psi_group *group)
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
 
-		if (watch && (READ_ONCE(watch->at_work) || atomic_read(&watch->alarm.queued)))
+		/* In this order: psi_watch_answer() writes them the other way round. */
+		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
+			      READ_ONCE(watch->at_work)))
 			return true;
 	}
 	return false;
@@ -416,11 +424,10 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 /* What the fold saw of a group; a CPU that is missing now comes with the next fold. */
 static struct psi_seen *psi_fold_seen(struct psi_group *group)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
 	struct psi_seen *seen = rcu_dereference_protected(group->seen, true), *grown;
 	struct psi_seen none = { .slots = 2 };
 
-	grown = psi_seen_grow(seen ?: &none, group, gfp);
+	grown = psi_seen_grow(seen ?: &none, group->cpumask);
 	if (!grown || grown == &none || grown == seen)
 		return seen;
 	rcu_assign_pointer(group->seen, grown);

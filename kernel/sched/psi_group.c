@@ -74,7 +74,8 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
-		if (!READ_ONCE(gc->delegate) && !(states & ~READ_ONCE(gc->slow))) {
+		if (!READ_ONCE(gc->delegate) && !(states & ~smp_load_acquire(&gc->slow))) {
+			/* Pairs with psi_undelegate(). */
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}

@@ -91,7 +91,13 @@ struct psi_sample {
  * @states: states that triggers wait for, a bit mask
  * @waiting: per state, how many triggers wait for it
  * @triggers: the triggers
- * @users: how many, and one for the monitor while it looks at them
+ * @users: how many
+ * @todo: those of them that have not looked at @sample yet
+ * @looking: the monitor has triggers look at @sample
+ * @step: a step ended with @sample
+ * @rest: it had no stall, and the alarm was asked for
+ * @next: when the first trigger that looked is owed an event
+ * @sample: what they look at
  * @owing: at least one of them is owed an event
  * @least: per state, no threshold in @triggers is lower
  * @last: the last sample
@@ -112,6 +118,12 @@ struct psi_sampler {
 	unsigned int		waiting[PSI_NR_STATES];
 	struct list_head	triggers;
 	unsigned int		users;
+	struct list_head	todo;
+	bool			looking;
+	bool			step;
+	bool			rest;
+	u64			next;
+	struct psi_sample	sample;
 	bool			owing;
 	u64			least[PSI_NR_STATES];
 	struct psi_sample	last;
@@ -220,49 +232,22 @@ static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct p
  * Samplers
  */
 
-/* The CPUs that the fold has seen a group on; NULL without memory. */
-static struct psi_seen *psi_seen_cpus(struct psi_group *group, gfp_t gfp)
+/* Add to @cpus all that a group was ever in use on. */
+static void psi_group_cpus(struct psi_group *group, struct cpumask *cpus)
 {
-	struct psi_seen *copy = NULL, *seen;
-	unsigned int nr = 0, i;
-
-	for (;;) {
-		kvfree(copy);
-		copy = psi_seen_alloc(1, nr, gfp);
-		if (!copy)
-			return NULL;
-		rcu_read_lock();
-		seen = rcu_dereference(group->seen);
-		if (!seen || seen->nr <= nr)
-			break;
-		nr = seen->nr;
-		rcu_read_unlock();
-	}
-	copy->nr = seen ? seen->nr : 0;
-	for (i = 0; i < copy->nr; i++)
-		psi_seen_at(copy, i)->cpu = psi_seen_at(seen, i)->cpu;
-	rcu_read_unlock();
-	return copy;
-}
-
-/* The times that a group has by now, of each CPU that it was ever in use on. */
-static struct psi_seen *psi_seen_now(struct psi_group *group, gfp_t gfp)
-{
-	struct psi_seen *cpus = psi_seen_cpus(group, gfp), *seen;
+	struct psi_seen *seen;
 	unsigned int i;
+	int cpu;
 
-	if (!cpus)
-		return NULL;
-	seen = psi_seen_grow(cpus, group, gfp);
-	if (seen != cpus)
-		kvfree(cpus);
-	for (i = 0; seen && i < seen->nr; i++) {
-		struct psi_seen_cpu *entry = psi_seen_at(seen, i);
-
-		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu,
-			     entry->slot[0].times);
-	}
-	return seen;
+	psi_for_each_cpu(cpu, group)
+		cpumask_set_cpu(cpu, cpus);
+	/* The fold gives a CPU an entry before it takes it off the list. */
+	smp_rmb();
+	rcu_read_lock();
+	seen = rcu_dereference(group->seen);
+	for (i = 0; seen && i < seen->nr; i++)
+		cpumask_set_cpu(psi_seen_at(seen, i)->cpu, cpus);
+	rcu_read_unlock();
 }
 
 static void psi_sampler_free(struct psi_sampler *sampler)
@@ -277,7 +262,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window
 
 	if (!sampler)
 		return NULL;
-	sampler->seen = psi_seen_now(watch->group, GFP_KERNEL_ACCOUNT);
+	sampler->seen = psi_seen_alloc(1, 0);
 	if (!sampler->seen) {
 		kfree(sampler);
 		return NULL;
@@ -289,6 +274,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window
 	sampler->last.at = local_clock();
 	memset(sampler->least, 0xff, sizeof(sampler->least));
 	INIT_LIST_HEAD(&sampler->triggers);
+	INIT_LIST_HEAD(&sampler->todo);
 	timerqueue_init(&sampler->due);
 	return sampler;
 }
@@ -304,27 +290,26 @@ static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, u64 window)
 	return NULL;
 }
 
-/* At work until the next mark. */
+/* The samplers at work have changed; see psi_sampling(). */
+static void psi_watch_set_at_work(struct psi_watch *watch)
+{
+	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
+}
+
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
 	sampler->due.expires = due;
 	timerqueue_add(&sampler->watch->due, &sampler->due);
-	WRITE_ONCE(sampler->watch->at_work, true);
 }
 
-static void psi_sampler_unqueue(struct psi_sampler *sampler)
-{
-	timerqueue_del(&sampler->watch->due, &sampler->due);
-	WRITE_ONCE(sampler->watch->at_work, !!timerqueue_getnext(&sampler->watch->due));
-}
-
-/* A trigger, or the monitor, lets go of a sampler, which goes with the last of them. */
+/* A trigger lets go of a sampler, which goes with the last of them. */
 static void psi_sampler_put(struct psi_sampler *sampler)
 {
 	if (--sampler->users)
 		return;
 	if (!sampler->resting)
-		psi_sampler_unqueue(sampler);
+		timerqueue_del(&sampler->watch->due, &sampler->due);
+	psi_watch_set_at_work(sampler->watch);
 	list_del(&sampler->node);
 	psi_sampler_free(sampler);
 }
@@ -347,13 +332,19 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 			 const u64 *times, unsigned int states)
 {
 	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
+	bool grown = false;
 	int s;
 
-	psi_times_since(folded->times, seen, before);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		after[s] = psi_since(times[s], seen[s] + before[s]);
-	/* Where the last window was idle, the stall is from longer ago. */
-	if (folded->weight)
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 since = psi_since(times[s], seen[s]);
+
+		/* Whatever @folded is, the two parts are all there is. */
+		before[s] = min(psi_since(folded->times[s], seen[s]), since);
+		after[s] = since - before[s];
+		grown |= s && states & BIT(s) && before[s];
+	}
+	/* Where the last window was idle, but there is stall, that is from longer ago. */
+	if (folded->weight || !grown)
 		before[PSI_NONIDLE] = folded->weight;
 	after[PSI_NONIDLE] = psi_since(times[PSI_NONIDLE], folded->times[PSI_NONIDLE]);
 
@@ -368,57 +359,50 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 	seen[PSI_NONIDLE] = times[PSI_NONIDLE];
 }
 
-/* What the fold has in a slot of a CPU. The caller is in an RCU read section. */
+/*
+ * What the fold has in a slot of a CPU, nothing before its first visit. A sampler that is
+ * held up for a window may find what the fold writes there; psi_step_add() can take that.
+ */
 static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, unsigned int *at,
 				  int cpu)
 {
-	struct psi_seen_cpu *entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
+	struct psi_slot copy = { };
+	struct psi_seen_cpu *entry;
 
-	/* The fold may fill it, see psi_step_sum(). */
-	return entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
+	rcu_read_lock();
+	entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
+	if (entry)
+		copy = data_race(entry->slot[slot]);
+	rcu_read_unlock();
+	return copy;
 }
 
-/*
- * Add up the step that ends now. The fold may end a window meanwhile, and does not touch
- * the slot that is used here before it ends the next one. When it did that as well,
- * windows were mixed up, and only the largest of the CPUs is certain.
- */
+/* Add up the step that ends now. A fold that comes meanwhile is for the next one. */
 static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigned int states,
-			 u64 *sum)
+			 struct psi_step *step)
 {
-	unsigned int at = 0, fold_at = 0, folds = READ_ONCE(group->folds);
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
-	struct psi_step step = { };
+	unsigned int at = 0, fold_at = 0, slot = smp_load_acquire(&group->folds) % 2;
+	u64 times[PSI_NR_STATES];
 	struct psi_seen_cpu *entry;
 	struct psi_slot folded;
-	int cpu, s;
+	int cpu;
 
-	memset(sum, 0, sizeof(times));
+	memset(step, 0, sizeof(*step));
 	psi_for_each_cpu(cpu, group) {
 		/* One that came since is for the next sample. */
 		entry = psi_seen_find(seen, &at, cpu);
 		if (!entry)
 			continue;
-		rcu_read_lock();
-		folded = psi_folded(group, folds % 2, &fold_at, cpu);
-		rcu_read_unlock();
+		folded = psi_folded(group, slot, &fold_at, cpu);
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
-		psi_times_since(times, entry->slot[0].times, since);
-		psi_step_add(&step, entry->slot[0].times, &folded, times, states);
-		for (s = 0; s < PSI_NR_STATES; s++)
-			sum[s] = max(sum[s], since[s]);
+		psi_step_add(step, entry->slot[0].times, &folded, times, states);
 	}
-	if (READ_ONCE(group->folds) - folds > 1)
-		return;
-	for (s = 0; s < PSI_NR_STATES; s++)
-		sum[s] = step.before.stall[s] + step.after.stall[s];
 }
 
-/* Make room for the CPUs that the group is in use on by now. */
-static bool psi_sampler_cover(struct psi_sampler *sampler)
+/* Make room for CPUs; false without memory. A CPU without an entry is not looked at. */
+static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask *cpus)
 {
-	struct psi_seen *grown = psi_seen_grow(sampler->seen, sampler->watch->group,
-					       GFP_NOWAIT | __GFP_NOWARN | __GFP_ACCOUNT);
+	struct psi_seen *grown = psi_seen_grow(sampler->seen, cpus);
 
 	if (!grown)
 		return false;
@@ -431,48 +415,67 @@ static bool psi_sampler_cover(struct psi_sampler *sampler)
 /*
  * Bring the totals of a sampler to @now. They have what stalls until they are added up,
  * too: as the begin of a window a sample is only too careful, but it may end one later.
- *
- * Return: false without memory for a CPU that is new. Nothing changes then.
  */
-static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
+static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	u64 sum[PSI_NR_STATES], done;
+	struct psi_step step;
+	u64 done;
 	int s;
 
-	if (!psi_sampler_cover(sampler))
-		return false;
-	psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, sum);
+	psi_sampler_cover(sampler, sampler->watch->group->cpumask);
+	psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, &step);
 	for (s = 0; s < PSI_NR_STATES; s++)
-		sampler->last.total[s] += sum[s];
+		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
 	sampler->last.at = now;
 	done = local_clock();
 	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
-	return true;
+}
+
+/* The largest part of any CPU, before the last fold and after it. */
+static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slot, u64 *before,
+			     u64 *after)
+{
+	struct psi_group *group = sampler->watch->group;
+	unsigned int at = 0, fold_at = 0;
+	u64 times[PSI_NR_STATES];
+	int cpu, s;
+
+	memset(before, 0, sizeof(times));
+	memset(after, 0, sizeof(times));
+	psi_for_each_cpu(cpu, group) {
+		struct psi_seen_cpu *entry = psi_seen_find(sampler->seen, &at, cpu);
+		struct psi_slot folded = psi_folded(group, slot, &fold_at, cpu);
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		for (s = 0; s < PSI_NR_STATES; s++) {
+			u64 since = psi_since(times[s], entry ? entry->slot[0].times[s] : 0);
+			u64 last = min(since, psi_since(times[s], folded.times[s]));
+
+			before[s] = max(before[s], since - last);
+			after[s] = max(after[s], last);
+		}
+	}
 }
 
 /*
  * A sample in the middle of a step, which changes nothing. What the step will add for
  * stall up to now depends on how the weights of the CPUs go on, but a mean is never above
- * the largest of its parts.
+ * the largest of its parts, and there are two: before the last fold and after it.
  */
 static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_sample *now)
 {
 	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES], most[PSI_NR_STATES] = { };
-	struct psi_seen_cpu *entry;
-	unsigned int at = 0;
-	int cpu, s;
+	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
+	unsigned int folds;
+	int s;
 
-	now->at = local_clock();
-	psi_for_each_cpu(cpu, group) {
-		entry = psi_seen_find(sampler->seen, &at, cpu);
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
-		psi_times_since(times, entry ? entry->slot[0].times : NULL, since);
-		for (s = 0; s < PSI_NR_STATES; s++)
-			most[s] = max(most[s], since[s]);
-	}
+	do {
+		folds = smp_load_acquire(&group->folds);
+		now->at = local_clock();
+		psi_sampler_most(sampler, folds % 2, before, after);
+	} while (READ_ONCE(group->folds) != folds);
 	for (s = 0; s < PSI_NR_STATES; s++)
-		now->total[s] = sampler->last.total[s] + most[s];
+		now->total[s] = sampler->last.total[s] + before[s] + after[s];
 }
 
 /*
@@ -524,6 +527,7 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 	sampler->asking = false;
 	sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 	psi_sampler_queue(sampler, sampler->mark);
+	psi_watch_set_at_work(sampler->watch);
 }
 
 /*
@@ -583,9 +587,7 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
 	struct psi_sample old = sampler->last;
 	int s;
 
-	/* Without memory it cannot be told. */
-	if (!psi_sampler_update(sampler, local_clock()))
-		return true;
+	psi_sampler_update(sampler, local_clock());
 	for (s = 0; s < PSI_NR_STATES; s++) {
 		if (sampler->states & BIT(s) && sampler->last.total[s] != old.total[s])
 			return true;

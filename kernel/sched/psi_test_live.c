@@ -4,31 +4,6 @@
  * system. The list of all tests is at the end.
  */
 
-/* A watch of the system without a file, so that no monitor knows it. */
-static struct psi_watch *psi_test_watch(struct kunit *test)
-{
-	struct psi_watch *watch = kunit_kzalloc(test, sizeof(*watch), GFP_KERNEL);
-
-	if (!psi_enabled())
-		kunit_skip(test, "PSI is off");
-	KUNIT_ASSERT_NOT_NULL(test, watch);
-	watch->group = &psi_system;
-	mutex_init(&watch->lock);
-	INIT_LIST_HEAD(&watch->samplers);
-	timerqueue_init_head(&watch->due);
-	return watch;
-}
-
-static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
-					    u64 window)
-{
-	struct psi_sampler *sampler = psi_sampler_alloc(watch, window);
-
-	KUNIT_ASSERT_NOT_NULL(test, sampler);
-	list_add(&sampler->node, &watch->samplers);
-	return sampler;
-}
-
 /* A sampler notes when it took long to add up a sample. */
 static void psi_test_sample_late(struct kunit *test)
 {
@@ -36,7 +11,9 @@ static void psi_test_sample_late(struct kunit *test)
 	u64 early = 1, late;
 	int i;
 
-	sampler = psi_test_sampler(test, psi_test_watch(test), PSI_TEST_WINDOW);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	sampler = psi_test_sampler(test, psi_test_watch(test, &psi_system), PSI_TEST_WINDOW);
 	/* A host may hold up a virtual machine, but not each time. */
 	for (i = 0; i < 100 && early; i++) {
 		psi_sampler_update(sampler, local_clock());
@@ -55,7 +32,7 @@ static void psi_test_sample_late(struct kunit *test)
  */
 static void psi_test_check_long(struct kunit *test)
 {
-	struct psi_watch *watch = psi_test_watch(test);
+	struct psi_watch *watch = psi_test_watch(test, &psi_system);
 	const u64 step = 10 * NSEC_PER_USEC;
 	struct psi_notices notices = { };
 	const int nr = 5000;
@@ -64,6 +41,8 @@ static void psi_test_check_long(struct kunit *test)
 	bool ahead = false;
 	int i, late = 0;
 
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
 	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, triggers);
 	sampler = psi_test_sampler(test, watch, step * PSI_STEPS);
@@ -83,7 +62,9 @@ static void psi_test_check_long(struct kunit *test)
 
 		sampler->mark = begin;
 		sampler->owing = true;
-		psi_sampler_check(sampler, &notices);
+		do {
+			psi_sampler_check(sampler, &notices);
+		} while (sampler->looking);
 		end = local_clock();
 		/* A clock that counts ticks may stand still meanwhile. */
 		if (end <= begin + 2 * step)
@@ -528,6 +509,9 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_fold_without_weight),
 	KUNIT_CASE(psi_test_fold_weights),
 	KUNIT_CASE(psi_test_seen),
+	KUNIT_CASE(psi_test_sampler_new_state),
+	KUNIT_CASE(psi_test_sampler_bound),
+	KUNIT_CASE(psi_test_sampler_long_rest),
 	KUNIT_CASE(psi_test_sample_late),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

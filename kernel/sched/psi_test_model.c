@@ -647,7 +647,7 @@ static void psi_test_seen(struct kunit *test)
 		for (i = 0; i < (round < 99 ? 3 : nr_cpu_ids); i++)
 			cpumask_set_cpu(round < 99 ? get_random_u32_below(nr_cpu_ids) : i,
 					group->cpumask);
-		grown = psi_seen_grow(seen, group, GFP_KERNEL);
+		grown = psi_seen_grow(seen, group->cpumask);
 		KUNIT_ASSERT_NOT_NULL(test, grown);
 		if (grown != seen && seen != &none)
 			kvfree(seen);
@@ -669,4 +669,103 @@ static void psi_test_seen(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, seen->nr, nr_cpu_ids);
 	kvfree(seen);
+}
+
+/* A watch of a group that no file has, so that no monitor knows it. */
+static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *group)
+{
+	struct psi_watch *watch = kunit_kzalloc(test, sizeof(*watch), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, watch);
+	watch->group = group;
+	mutex_init(&watch->lock);
+	INIT_LIST_HEAD(&watch->samplers);
+	timerqueue_init_head(&watch->due);
+	return watch;
+}
+
+static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
+					    u64 window)
+{
+	struct psi_sampler *sampler = psi_sampler_alloc(watch, window);
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	list_add(&sampler->node, &watch->samplers);
+	return sampler;
+}
+
+/*
+ * A sampler rests while the group is in use on a second CPU, and stalls there in a state
+ * that no trigger waits for. Then one does: that stall does not count.
+ */
+static void psi_test_sampler_new_state(struct kunit *test)
+{
+	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+	struct psi_sample bound;
+
+	psi_test_use(group, one, 1000, 0);
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_TEST_WINDOW);
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	sampler->states = BIT(PSI_CPU_SOME);
+	psi_sampler_begin(sampler, PSI_CPU_SOME);
+
+	psi_test_use(group, two, 5000, 5000);
+	psi_fold_group(group);
+	psi_fold_group(group);
+	/* As when the fold took the CPU off its list. */
+	cpumask_clear_cpu(two, group->cpumask);
+
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	sampler->states |= BIT(PSI_IO_SOME);
+	psi_sampler_begin(sampler, PSI_IO_SOME);
+	psi_sampler_bound(sampler, &bound);
+	KUNIT_EXPECT_EQ(test, bound.total[PSI_IO_SOME], 0);
+	psi_test_use(group, two, 100, 100);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 100);
+	psi_sampler_free(sampler);
+}
+
+/* One CPU stalls before the fold comes by, another one after it: the step will have both. */
+static void psi_test_sampler_bound(struct kunit *test)
+{
+	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+	struct psi_sample bound;
+
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_TEST_WINDOW);
+	sampler->states = BIT(PSI_IO_SOME);
+	psi_test_use(group, one, 200, 200);
+	psi_fold_group(group);
+	psi_test_use(group, one, 0, 0);
+	psi_test_use(group, two, 400, 400);
+	psi_sampler_bound(sampler, &bound);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 600);
+	KUNIT_EXPECT_GE(test, bound.total[PSI_IO_SOME], sampler->last.total[PSI_IO_SOME]);
+	psi_sampler_free(sampler);
+}
+
+/* A CPU that was idle in the last window weighs nothing there, however long the rest was. */
+static void psi_test_sampler_long_rest(struct kunit *test)
+{
+	const u64 hour = 3600ULL * NSEC_PER_SEC;
+	u64 seen[2][PSI_NR_STATES] = { }, times[2][PSI_NR_STATES] = { };
+	struct psi_slot folded[2] = { };
+	struct psi_step step = { };
+
+	/* CPU 0 stalls for 80 ns up to the fold; CPU 1 was busy for an hour before. */
+	folded[0].weight = 1000;
+	folded[0].times[PSI_NONIDLE] = 1000;
+	folded[0].times[PSI_IO_SOME] = 80;
+	memcpy(times[0], folded[0].times, sizeof(times[0]));
+	folded[1].times[PSI_NONIDLE] = hour;
+	memcpy(times[1], folded[1].times, sizeof(times[1]));
+	psi_step_add(&step, seen[0], &folded[0], times[0], BIT(PSI_IO_SOME));
+	psi_step_add(&step, seen[1], &folded[1], times[1], BIT(PSI_IO_SOME));
+	KUNIT_EXPECT_EQ(test, step.before.stall[PSI_IO_SOME], 80);
+	KUNIT_EXPECT_EQ(test, step.after.stall[PSI_IO_SOME], 0);
 }

@@ -23,8 +23,9 @@
  *	  timerqueue of groups, by their first sampler  <--+
  *	  timerqueue of samplers of a group, by their mark
  *
- *   A monitor takes the group that is due first, and of it at most PSI_TURN samplers
- *   before it looks again: one group cannot keep it from others.
+ *   A monitor takes the group that is due first, and of it at most PSI_TURN times a
+ *   sampler or PSI_BATCH triggers of one, before it looks again: one group cannot keep it
+ *   from others.
  *
  * Lifetime
  *
@@ -36,8 +37,8 @@
  *
  *   psi_watch.lock protects the samplers of a group and priority, and their triggers. It
  *   is a mutex, as a sample visits every CPU in use. The scheduler may stop an opener that
- *   holds it (cpu.max): so monitors only try, and come back after PSI_RETRY_NS. The lock
- *   is dropped every PSI_BATCH triggers.
+ *   holds it (cpu.max): so monitors only try, and come back after PSI_RETRY_NS. An opener
+ *   that finds a monitor waiting lets it go first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -45,10 +46,10 @@
 /* Whole periods of the fold, for an opener who may not ask for more. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/* That many triggers are looked at before others may have the lock. */
+/* That many triggers of a sampler are looked at in one go. */
 #define PSI_BATCH		64
 
-/* That many samplers of a group are looked at before others have their turn. */
+/* That many goes has a group before others have their turn. */
 #define PSI_TURN		16
 
 /* A monitor that finds the lock of a group taken comes back after that. */
@@ -191,76 +192,76 @@ static void psi_notify(struct psi_notices *notices)
 	}
 }
 
-/* Others may want the lock, or the CPU. */
-static void psi_watch_relax(struct psi_watch *watch)
-{
-	mutex_unlock(&watch->lock);
-	psi_worker_relax(&psi_monitors[watch->prio].worker);
-	mutex_lock(&watch->lock);
-}
-
 /*
- * Have all triggers look at a new sample, if @step, and report what they owe. Return
- * when the first is owed an event, PSI_NEVER if none is.
+ * Take the sample that triggers are to look at, if there may be something to see. Then
+ * they are all in ->todo; a trigger that is armed meanwhile joins ->triggers.
  */
-static u64 psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *now,
-			      bool step, struct psi_notices *notices)
+static void psi_sampler_look(struct psi_sampler *sampler)
 {
-	u64 next = PSI_NEVER;
-	LIST_HEAD(todo);
-	unsigned int nr = 0;
-
-	/* Found anew; a trigger that is armed meanwhile joins in. */
+	sampler->step = local_clock() >= sampler->mark;
+	sampler->rest = false;
+	sampler->next = PSI_NEVER;
+	if (sampler->step) {
+		psi_sampler_push(sampler);
+		sampler->rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		sampler->sample = sampler->last;
+	} else {
+		psi_sampler_bound(sampler, &sampler->sample);
+	}
+	if (!sampler->owing && !(sampler->step && psi_sampler_may_fire(sampler)))
+		return;
+	sampler->looking = true;
+	/* Both are found anew. */
 	sampler->owing = false;
 	memset(sampler->least, 0xff, sizeof(sampler->least));
-	list_splice_init(&sampler->triggers, &todo);
-	while (!list_empty(&todo)) {
-		struct psi_trigger *t = list_first_entry(&todo, struct psi_trigger, node);
-
-		list_move_tail(&t->node, &sampler->triggers);
-		sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
-		if (step)
-			psi_trigger_look(t, sampler, now);
-		if (psi_trigger_report(t, sampler->window, now))
-			psi_notice(notices, t);
-		if (t->owed) {
-			sampler->owing = true;
-			next = min(next, t->quiet);
-		}
-		/* Files may be closed now, and others armed. */
-		if (!(++nr % PSI_BATCH))
-			psi_watch_relax(sampler->watch);
-	}
-	return next;
+	list_splice_init(&sampler->triggers, &sampler->todo);
 }
 
-/* A sampler is due: look, and queue it for the next time, unless it may rest. */
-static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *notices)
+/* Have a trigger look at a sample, and report what it owes. */
+static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *t,
+			       struct psi_notices *notices)
 {
-	bool step = local_clock() >= sampler->mark, rest = false;
-	struct psi_sample sample;
-	u64 next = PSI_NEVER;
-
-	if (step) {
-		psi_sampler_push(sampler);
-		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
-		sample = sampler->last;
-	} else {
-		psi_sampler_bound(sampler, &sample);
+	list_move_tail(&t->node, &sampler->triggers);
+	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+	if (sampler->step)
+		psi_trigger_look(t, sampler, &sampler->sample);
+	if (psi_trigger_report(t, sampler->window, &sampler->sample))
+		psi_notice(notices, t);
+	if (t->owed) {
+		sampler->owing = true;
+		sampler->next = min(sampler->next, t->quiet);
 	}
-	if (sampler->owing || (step && psi_sampler_may_fire(sampler)))
-		next = psi_sampler_report(sampler, &sample, step, notices);
+}
+
+/* All triggers have looked: have the sampler be due again, unless it may rest. */
+static void psi_sampler_done(struct psi_sampler *sampler)
+{
+	sampler->looking = false;
 	/* By now: a sampler that takes longer than a step must not be due again at once. */
-	if (step)
+	if (sampler->step)
 		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 
 	/* While an event is owed, the time for it comes without any stall. */
-	rest = rest && next == PSI_NEVER;
-	sampler->asking = rest;
-	psi_sampler_unqueue(sampler);
-	sampler->resting = rest;
-	if (!rest)
-		psi_sampler_queue(sampler, min(next, sampler->mark));
+	sampler->resting = sampler->rest && sampler->next == PSI_NEVER;
+	sampler->asking = sampler->resting;
+	timerqueue_del(&sampler->watch->due, &sampler->due);
+	if (!sampler->resting)
+		psi_sampler_queue(sampler, min(sampler->next, sampler->mark));
+	psi_watch_set_at_work(sampler->watch);
+}
+
+/* A sampler is due. With many triggers it stays so, and goes on in another go. */
+static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *notices)
+{
+	unsigned int nr;
+
+	if (!sampler->looking)
+		psi_sampler_look(sampler);
+	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
+		psi_sampler_report(sampler, list_first_entry(&sampler->todo, struct psi_trigger,
+							     node), notices);
+	if (list_empty(&sampler->todo))
+		psi_sampler_done(sampler);
 }
 
 /*
@@ -315,10 +316,14 @@ static void psi_watch_answer(struct psi_watch *watch)
 	atomic_xchg(&watch->alarm.queued, 0);
 	begun = atomic_xchg(&watch->alarm.begun, 0);
 	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (sampler->resting && sampler->states & begun)
+		if (!(sampler->states & begun))
+			continue;
+		if (sampler->resting)
 			psi_sampler_resume(sampler, since);
+		/* In the middle of a look: it may not rest after all. */
+		sampler->rest = false;
 	}
-	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
+	psi_watch_set_at_work(watch);
 	psi_watch_states(watch);
 }
 
@@ -330,22 +335,21 @@ static u64 psi_watch_check(struct psi_watch *watch)
 {
 	struct psi_notices notices = { };
 	struct timerqueue_node *node;
-	struct psi_sampler *sampler;
 	u64 next = PSI_NEVER;
 	int i;
 
-	if (!mutex_trylock(&watch->lock))
+	if (!mutex_trylock(&watch->lock)) {
+		WRITE_ONCE(watch->wanted, true);
 		return local_clock() + PSI_RETRY_NS;
+	}
+	WRITE_ONCE(watch->wanted, false);
 	if (watch->alarmed)
 		psi_watch_answer(watch);
 	for (i = 0; i < PSI_TURN; i++) {
 		node = timerqueue_getnext(&watch->due);
 		if (!node || node->expires > local_clock())
 			break;
-		sampler = container_of(node, struct psi_sampler, due);
-		sampler->users++;
-		psi_sampler_check(sampler, &notices);
-		psi_sampler_put(sampler);
+		psi_sampler_check(container_of(node, struct psi_sampler, due), &notices);
 	}
 	node = timerqueue_getnext(&watch->due);
 	/* Behind other groups that are due by now. */
@@ -445,6 +449,14 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, enum psi_prio pr
 	return old;
 }
 
+/* Lock the samplers, behind a monitor that waits for that. */
+static void psi_watch_lock(struct psi_watch *watch)
+{
+	if (READ_ONCE(watch->wanted))
+		schedule_timeout_uninterruptible(1);
+	mutex_lock(&watch->lock);
+}
+
 /*
  * Lock the samplers and return the one for a trigger, NULL and unlocked without memory.
  * What was allocated in vain is left in @spare, to be freed unlocked.
@@ -454,7 +466,7 @@ static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, u64 window,
 {
 	struct psi_sampler *sampler;
 
-	mutex_lock(&watch->lock);
+	psi_watch_lock(watch);
 	sampler = psi_sampler_find(watch, window);
 	if (sampler)
 		return sampler;
@@ -464,7 +476,7 @@ static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, u64 window,
 	if (!*spare)
 		return NULL;
 
-	mutex_lock(&watch->lock);
+	psi_watch_lock(watch);
 	sampler = psi_sampler_find(watch, window);
 	if (!sampler) {
 		sampler = *spare;
@@ -500,7 +512,21 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 }
 
-/* Fill the slot of an open file. The lock is held, and was all along if @sampler is new. */
+/* Have a sampler know all CPUs of the group: what stalled there before is not to count. */
+static bool psi_sampler_cover_all(struct psi_sampler *sampler)
+{
+	cpumask_var_t cpus;
+	bool covered;
+
+	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
+		return false;
+	psi_group_cpus(sampler->watch->group, cpus);
+	covered = psi_sampler_cover(sampler, cpus);
+	free_cpumask_var(cpus);
+	return covered;
+}
+
+/* Fill the slot of an open file. The lock is held. */
 static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
 			       struct psi_sampler *sampler)
 {
@@ -508,7 +534,7 @@ static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
 
 	sampler->users++;
 	t->sampler = sampler;
-	if (!psi_sampler_cover(sampler))
+	if (!psi_sampler_cover_all(sampler))
 		ret = -ENOMEM;
 	else if (cmpxchg_release(slot, NULL, t))
 		ret = -EBUSY;
@@ -601,7 +627,7 @@ void psi_disarm(struct psi_trigger *t)
 	struct psi_sampler *sampler = t->sampler;
 	struct psi_watch *watch = sampler->watch;
 
-	mutex_lock(&watch->lock);
+	psi_watch_lock(watch);
 	list_del(&t->node);
 	if (t->state != PSI_NR_STATES && !--sampler->waiting[t->state]) {
 		sampler->states &= ~BIT(t->state);

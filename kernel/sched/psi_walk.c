@@ -179,8 +179,11 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->streak = PSI_STREAK;
 	gc->up = d->up;
 	d->up = gc;
-	/* Groups that delegate to @gc join the list of the fold through its psi_walk_slow(). */
-	gc->slow = PSI_ALL_STATES;
+	/*
+	 * Groups that delegate to @gc join the list of the fold through its psi_walk_slow().
+	 * Last: psi_watch() reads ->states after it.
+	 */
+	smp_store_release(&gc->slow, PSI_ALL_STATES);
 }
 
 /* Have a group's only child in use stand for it, if it has but one. */
