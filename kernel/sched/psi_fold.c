@@ -124,9 +124,9 @@ static struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen, unsigned int *a
 	return entry;
 }
 
-/* As psi_next_cpu(). */
 static int psi_mask_next(const struct cpumask *mask, int cpu)
 {
+	/* A CPU that joins meanwhile may be seen or not. */
 	return data_race(cpumask_next(cpu, mask));
 }
 
@@ -471,7 +471,8 @@ static void psi_fold_group(struct psi_group *group)
 	for (s = 0; s < PSI_NR_STATES; s++)
 		group->total[s] += mean.stall[s];
 	group->avgs = avgs;
-	WRITE_ONCE(group->folds, group->folds + 1);
+	/* After what is in the slot: samplers look without ->seq. */
+	smp_store_release(&group->folds, group->folds + 1);
 	psi_fold_publish_end(group);
 
 	/* Samplers at work look at the CPUs on the list. */

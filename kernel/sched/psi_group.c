@@ -74,8 +74,8 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
+		/* Before ->states. Pairs with psi_undelegate(). */
 		if (!READ_ONCE(gc->delegate) && !(states & ~smp_load_acquire(&gc->slow))) {
-			/* Pairs with psi_undelegate(). */
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}
@@ -149,6 +149,9 @@ __setup("psi=", psi_setup);
 void __init psi_init(void)
 {
 	unsigned int attrs;
+
+	/* A switch stays within the first line of a group on a CPU. */
+	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) != 64);
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_states[attrs] = psi_states_of(attrs);

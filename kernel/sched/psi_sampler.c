@@ -371,6 +371,7 @@ static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, un
 
 	rcu_read_lock();
 	entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
+	/* As said above, the fold may write it. */
 	if (entry)
 		copy = data_race(entry->slot[slot]);
 	rcu_read_unlock();
@@ -381,12 +382,14 @@ static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, un
 static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigned int states,
 			 struct psi_step *step)
 {
-	unsigned int at = 0, fold_at = 0, slot = smp_load_acquire(&group->folds) % 2;
+	unsigned int at = 0, fold_at = 0, slot;
 	u64 times[PSI_NR_STATES];
 	struct psi_seen_cpu *entry;
 	struct psi_slot folded;
 	int cpu;
 
+	/* Before what is in the slot. Pairs with psi_fold_group(). */
+	slot = smp_load_acquire(&group->folds) % 2;
 	memset(step, 0, sizeof(*step));
 	psi_for_each_cpu(cpu, group) {
 		/* One that came since is for the next sample. */
@@ -470,6 +473,7 @@ static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_samp
 	int s;
 
 	do {
+		/* Before what is in the slot. Pairs with psi_fold_group(). */
 		folds = smp_load_acquire(&group->folds);
 		now->at = local_clock();
 		psi_sampler_most(sampler, folds % 2, before, after);

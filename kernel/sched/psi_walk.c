@@ -6,14 +6,6 @@
  *   psi.c: "Contributors", "States", "The walk", "Delegation" and "Time".
  */
 
-static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
-struct psi_group psi_system = {
-	.cpus = &psi_system_cpus,
-};
-
-/* Bumped around every change of times, states or delegates of any group on that CPU. */
-static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
-
 /*
  * Counts: the lanes
  *
@@ -44,9 +36,6 @@ static __init u64 psi_stall_counts_of(u64 attrs)
 /* The same for every set of attributes. */
 static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 static u64 psi_stall_counts[PSI_NR_ATTR_SETS] __ro_after_init;
-
-/* A scheduling event that no task stalls in stays within the first line of a group on a CPU. */
-static_assert(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) == 64);
 
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
@@ -396,6 +385,9 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), stall, cpu, now);
 }
 
+/* Bumped around every change of times, states or delegates of any group on that CPU. */
+static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
+
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, int cpu, u64 now)
 {
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
@@ -530,3 +522,8 @@ static u64 psi_since(u64 now, u64 then)
 {
 	return (s64)(now - then) > 0 ? now - then : 0;
 }
+
+static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
+struct psi_group psi_system = {
+	.cpus = &psi_system_cpus,
+};
