@@ -366,14 +366,13 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, unsigned int *at,
 				  int cpu)
 {
-	struct psi_slot copy = { };
 	struct psi_seen_cpu *entry;
+	struct psi_slot copy;
 
 	rcu_read_lock();
 	entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
 	/* As said above, the fold may write it. */
-	if (entry)
-		copy = data_race(entry->slot[slot]);
+	copy = entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
 	rcu_read_unlock();
 	return copy;
 }
