@@ -73,6 +73,8 @@ static void psi_test_check_long(struct kunit *test)
 		late += !ahead;
 	}
 	mutex_unlock(&watch->lock);
+	/* All triggers have looked. */
+	KUNIT_EXPECT_TRUE(test, list_empty(&sampler->todo));
 	psi_sampler_free(sampler);
 	KUNIT_EXPECT_TRUE(test, ahead);
 }
@@ -220,7 +222,7 @@ static void psi_test_exit(struct kunit *test)
 struct psi_test_held {
 	struct task_struct *spinner;
 	bool pinned, found, over;
-	unsigned int before, after;
+	unsigned int before, after, late;
 };
 
 static int psi_test_spin(void *arg)
@@ -267,6 +269,8 @@ static int psi_test_preempt(void *arg)
 	held->before = psi_test_counted_as(held->spinner);
 	set_user_nice(held->spinner, 1);
 	held->after = psi_test_counted_as(held->spinner);
+	psi_count_preempted();
+	held->late = psi_test_counted_as(held->spinner);
 	WRITE_ONCE(held->over, true);
 	return 0;
 }
@@ -297,6 +301,7 @@ static void psi_test_hold(struct kunit *test, bool pinned)
 	KUNIT_EXPECT_TRUE(test, held.found);
 	KUNIT_EXPECT_EQ(test, held.before, PSI_ONCPU | PSI_PRODUCTIVE);
 	KUNIT_EXPECT_EQ(test, held.after, PSI_ONCPU | PSI_PRODUCTIVE);
+	KUNIT_EXPECT_EQ(test, held.late, PSI_WAITING | PSI_PRODUCTIVE);
 }
 
 static void psi_test_requeue_held(struct kunit *test)
