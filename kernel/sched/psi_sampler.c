@@ -175,7 +175,7 @@ struct psi_trigger {
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
-	/* Whoever noted @since may have been on a CPU whose clock is ahead. */
+	/* @since may be from a CPU whose clock is ahead. */
 	u64 elapsed = now > since ? now - since : 0;
 
 	if (grown <= 0 || elapsed <= window)
@@ -520,7 +520,7 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest. There was no stall up to it, but for what the
+ * A state began at @since, after a rest. Up to then there was no stall, apart from what the
  * clocks of two CPUs differ, so the last sample is true of it as well.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
