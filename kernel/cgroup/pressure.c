@@ -3,8 +3,9 @@
  * Pressure files of cgroups
  *
  * cpu.pressure, memory.pressure, io.pressure and irq.pressure show the pressure of a
- * cgroup with all its descendants, and a write to them arms a trigger. cgroup.pressure
- * switches these files on and off. kernel/sched/psi*.c does the work.
+ * cgroup with all its descendants, and a write to them arms a trigger. The files with
+ * .stat in their names show more lines, for the same tasks. cgroup.pressure switches all
+ * these files on and off. kernel/sched/psi*.c does the work.
  *
  * The root cgroup is the system: its files show the numbers of /proc/pressure, and its
  * cgroup.pressure stops them.
@@ -125,6 +126,9 @@ struct cftype cgroup_pressure_files[] = {
 	PRESSURE_FILE("cpu.pressure", PSI_CPU),
 	PRESSURE_FILE("memory.pressure", PSI_MEMORY),
 	PRESSURE_FILE("io.pressure", PSI_IO),
+	PRESSURE_FILE("cpu.pressure.stat", PSI_CPU_STAT),
+	PRESSURE_FILE("memory.pressure.stat", PSI_MEMORY_STAT),
+	PRESSURE_FILE("io.pressure.stat", PSI_IO_STAT),
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	PRESSURE_FILE("irq.pressure", PSI_IRQ),
 #endif

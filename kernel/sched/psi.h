@@ -51,6 +51,9 @@ enum psi_state {
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
+/* What the lines of a pressure file are about: the lines of a plain file have no word for it. */
+enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_NR_KINDS };
+
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
 /**
@@ -77,6 +80,7 @@ struct psi_counts {
  * @enabled: the states whose time is measured: all, or none in a group switched off
  * @slow: psi_walk_slow() is called when one of these states holds after a change
  * @streak: changes that still have to come from @last until it may stand for the group
+ * @use: %PSI_USE_TELL, %PSI_USE_COUNTED: see psi_union.c
  * @level: depth of the cgroup, of which the system is the root: higher than that of
  *	   any group above it
  * @times: per state, the time in it so far in ns; while the state holds, the clock at
@@ -108,6 +112,7 @@ struct psi_group_cpu {
 	u8			enabled;
 	u8			slow;
 	u8			streak;
+	u8			use;
 	u16			level;
 	u64			times[PSI_NR_STATES];
 	/* The rest */
@@ -123,14 +128,21 @@ struct psi_group_cpu {
 #endif
 } ____cacheline_aligned;
 
+/* psi_union_update() is to be told when the group begins or ends to be in use on the CPU. */
+#define PSI_USE_TELL		BIT(0)
+/* The CPU is counted in the union of the group. */
+#define PSI_USE_COUNTED		BIT(1)
+
 /**
- * struct psi_mean - weighted mean of the times of some CPUs in a window
- * @stall: per state, the mean, in ns
- * @weight: sum of the weights, in ns
+ * struct psi_mean - the times of some CPUs in a window
+ * @stall: per state, in ns: their weighted mean, or their sum if it is for exact pressure
+ * @weight: sum of the weights, which are the times in use, in ns
+ * @most: for exact pressure, the largest weight
  */
 struct psi_mean {
 	u64			stall[PSI_NR_STATES];
 	u64			weight;
+	u64			most;
 };
 
 /**
@@ -145,6 +157,38 @@ struct psi_avgs {
 	u64			mark;
 	u64			pending[PSI_NR_STATES];
 	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
+};
+
+/**
+ * struct psi_account - the pressure of one kind, of one group
+ * @total: per state, pressure folded so far, in ns
+ * @avgs: the averages
+ * @shown: per state, the largest total a reader has seen, in ns
+ *
+ * Readers write @shown, the fold the others.
+ */
+struct psi_account {
+	u64			total[PSI_NR_STATES];
+	struct psi_avgs		avgs;
+	atomic64_t		shown[PSI_NR_STATES];
+};
+
+/**
+ * struct psi_exact - what exact pressure of a group needs
+ * @account: the pressure
+ * @use: the time in which the group is in use on any CPU
+ * @used: that time when the last window ended
+ * @born: the window in which this began, a number as in psi_group.folds
+ * @before: for CPUs that the group used in that window, the time up to then. %NULL later
+ *
+ * Readers write in @account, the fold @used and @before.
+ */
+struct psi_exact {
+	struct psi_account	account;
+	struct psi_union	*use;
+	u64			used;
+	unsigned int		born;
+	struct psi_seen __rcu	*before;
 };
 
 /**
@@ -248,12 +292,11 @@ struct psi_watch {
  * @active: link in the list of groups that the next fold visits
  * @joined: when the group last got on that list with nothing stalled before,
  *	    ns of local_clock()
- * @seq: write sections are those of the fold, which is the only writer down to @avgs
+ * @seq: write sections are those of the fold, which is the only writer of what follows
  * @folds: how many windows ended; the slot of @seen that has the end of the last one is
  *	   psi_last_slot()
- * @total: per state, pressure folded so far, in ns
- * @avgs: the averages
- * @shown: per state, the largest total a reader has seen, in ns
+ * @plain: what the plain files show
+ * @exact: what exact pressure needs, %NULL before somebody asks for it
  */
 struct psi_group {
 	/* read often, written hardly ever */
@@ -275,10 +318,8 @@ struct psi_group {
 	/* written by the fold */
 	seqcount_t		seq;
 	unsigned int		folds;
-	u64			total[PSI_NR_STATES];
-	struct psi_avgs		avgs;
-	/* written by readers */
-	atomic64_t		shown[PSI_NR_STATES];
+	struct psi_account	plain;
+	struct psi_exact	*exact;
 };
 
 /* The states that triggers of a group wait for, of whatever priority. */
@@ -300,6 +341,10 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 	return data_race(cpumask_next(cpu, group->cpumask));
 }
 
+/* Each state of a set, by ascending number. */
+#define psi_for_each_state(s, states) \
+	for (unsigned int left = (states); left && ((s) = __ffs(left), true); left &= left - 1)
+
 #define psi_for_each_cpu(cpu, group) \
 	for ((cpu) = -1; ((cpu) = psi_next_cpu(group, cpu)) < nr_cpu_ids;)
 
@@ -313,6 +358,11 @@ void psi_group_init(struct psi_group *group, struct psi_group *parent, int level
 void psi_group_put(struct psi_group *group);
 void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now);
 void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now);
+
+void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now);
+void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now);
+
+void psi_exact_free(struct psi_exact *exact);
 
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_avgs_init(struct psi_avgs *avgs, u64 now);

@@ -65,14 +65,11 @@ static void psi_mean_add(struct psi_mean *mean, const u64 *times, unsigned int s
 
 	if (!w)
 		return;
-	if (!mean->weight) {
+	psi_for_each_state(s, states) {
 		/* Mostly there is one. */
-		memcpy(mean->stall, times, sizeof(mean->stall));
-		mean->weight = w;
-		return;
-	}
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (states & BIT(s))
+		if (!mean->weight)
+			mean->stall[s] = times[s];
+		else
 			mean->stall[s] = psi_muldiv(mean->stall[s], mean->weight, sum) +
 					 psi_muldiv(times[s], w, sum);
 	}

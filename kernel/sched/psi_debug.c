@@ -261,7 +261,7 @@ static bool psi_debug_times_ok(struct psi_group_cpu *gc, struct psi_debug *d, u6
 {
 	int s;
 
-	psi_times(gc, d->now, d->irq, since);
+	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, since);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] -= gc->checked[s];
 	return psi_debug_times_possible(since, d->now - gc->checked_at);
@@ -318,7 +318,7 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 
 static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	psi_times(gc, d->now, d->irq, gc->checked);
+	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, gc->checked);
 	gc->checked_at = d->now;
 }
 

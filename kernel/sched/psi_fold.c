@@ -72,134 +72,6 @@ static struct psi_folder psi_folder = {
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
 
 /*
- * What was seen
- */
-
-static size_t psi_seen_stride(unsigned int slots)
-{
-	return struct_size_t(struct psi_seen_cpu, slot, slots);
-}
-
-static struct psi_seen_cpu *psi_seen_at(struct psi_seen *seen, unsigned int i)
-{
-	return (void *)seen->entries + i * psi_seen_stride(seen->slots);
-}
-
-/* The first entry at @from or later whose CPU is @cpu or a higher one. */
-static unsigned int psi_seen_search(struct psi_seen *seen, unsigned int from, int cpu)
-{
-	unsigned int to = seen->nr;
-
-	/* Mostly it is the next one. */
-	if (from < to && psi_seen_at(seen, from)->cpu >= cpu)
-		return from;
-	while (from < to) {
-		unsigned int mid = from + (to - from) / 2;
-
-		if (psi_seen_at(seen, mid)->cpu < cpu)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
-}
-
-/*
- * The entry of a CPU, NULL without one. @at, where the search for a lower CPU ended, is
- * where this one begins.
- */
-static struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen, unsigned int *at, int cpu)
-{
-	struct psi_seen_cpu *entry;
-
-	if (!seen)
-		return NULL;
-	*at = psi_seen_search(seen, *at, cpu);
-	if (*at == seen->nr)
-		return NULL;
-	entry = psi_seen_at(seen, *at);
-	if (entry->cpu != cpu)
-		return NULL;
-	++*at;
-	return entry;
-}
-
-static int psi_mask_next(const struct cpumask *mask, int cpu)
-{
-	/* A CPU that joins meanwhile may be seen or not. */
-	return data_race(cpumask_next(cpu, mask));
-}
-
-/* How many CPUs have no entry. */
-static unsigned int psi_seen_missing(struct psi_seen *seen, const struct cpumask *cpus)
-{
-	unsigned int at = 0, nr = 0;
-	int cpu;
-
-	for (cpu = psi_mask_next(cpus, -1); cpu < nr_cpu_ids; cpu = psi_mask_next(cpus, cpu))
-		nr += !psi_seen_find(seen, &at, cpu);
-	return nr;
-}
-
-static struct psi_seen *psi_seen_alloc(unsigned int slots, unsigned int nr)
-{
-	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
-	struct psi_seen *seen = kvzalloc(sizeof(*seen) + nr * psi_seen_stride(slots), gfp);
-
-	if (seen)
-		seen->slots = slots;
-	return seen;
-}
-
-/**
- * psi_seen_grow - make room for more CPUs
- * @seen: what was seen so far
- * @cpus: the CPUs, more of which may come meanwhile
- *
- * Context: Process context, may sleep, but not for long: under pressure it fails.
- * Return: @seen when nothing is missing, or a larger copy, or NULL without memory.
- */
-static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumask *cpus)
-{
-	unsigned int room = psi_seen_missing(seen, cpus), old = 0;
-	struct psi_seen_cpu *from, *to;
-	struct psi_seen *grown;
-	int cpu;
-
-	if (!room)
-		return seen;
-	grown = psi_seen_alloc(seen->slots, seen->nr + room);
-	if (!grown)
-		return NULL;
-	/* Merge. A CPU that joins meanwhile may be left for the next time. */
-	cpu = psi_mask_next(cpus, -1);
-	while (old < seen->nr || (cpu < nr_cpu_ids && room)) {
-		from = psi_seen_at(seen, old);
-		to = psi_seen_at(grown, grown->nr++);
-		if (old < seen->nr && (cpu >= nr_cpu_ids || !room || from->cpu <= cpu)) {
-			if (cpu == from->cpu)
-				cpu = psi_mask_next(cpus, cpu);
-			memcpy(to, from, psi_seen_stride(seen->slots));
-			old++;
-		} else {
-			to->cpu = cpu;
-			cpu = psi_mask_next(cpus, cpu);
-			room--;
-		}
-	}
-	return grown;
-}
-
-/* The time on a CPU since it was seen: all of it if it never was. */
-static void psi_times_since(const u64 *times, const u64 *seen, u64 *since)
-{
-	int s;
-
-	for (s = 0; s < PSI_NR_STATES; s++)
-		since[s] = psi_since(times[s], seen ? seen[s] : 0);
-}
-
-/*
  * Readers
  */
 
@@ -214,12 +86,18 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 	return folded >= atomic64_read(&psi_folder.rested) ? max(joined, woke) : joined;
 }
 
-/* What the running window of a group has so far. */
-static void psi_peek_window(struct psi_group *group, unsigned int states, struct psi_mean *mean)
+static struct psi_account *psi_account(struct psi_group *group, enum psi_kind kind)
 {
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
-	unsigned int at = 0, slot = psi_last_slot(group);
-	struct psi_seen_cpu *entry;
+	return kind == PSI_EXACT ? &group->exact->account : &group->plain;
+}
+
+/* What the running window of a group has so far. */
+static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigned int states,
+			    u64 now, struct psi_mean *mean)
+{
+	const struct psi_exact *exact = kind == PSI_EXACT ? group->exact : NULL;
+	u64 since[PSI_NR_STATES], used = exact ? psi_union_read(exact->use, now) : 0;
+	unsigned int at = 0, skip_at = 0;
 	struct psi_seen *seen;
 	int cpu;
 
@@ -227,12 +105,17 @@ static void psi_peek_window(struct psi_group *group, unsigned int states, struct
 	rcu_read_lock();
 	seen = rcu_dereference(group->seen);
 	psi_for_each_cpu(cpu, group) {
-		entry = psi_seen_find(seen, &at, cpu);
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
-		psi_times_since(times, entry ? entry->slot[slot].times : NULL, since);
-		psi_mean_add(mean, since, states);
+		psi_window_since(group, psi_seen_find(seen, &at, cpu), cpu, states, since);
+		if (exact) {
+			psi_exact_skip(group, exact, &skip_at, cpu, states, since);
+			psi_sum_add(mean, since, states);
+		} else {
+			psi_mean_add(mean, since, states);
+		}
 	}
 	rcu_read_unlock();
+	if (exact)
+		psi_sum_share(mean, states, psi_union_since(used, exact->used));
 }
 
 /* The largest total that was shown, at least @total. */
@@ -260,6 +143,7 @@ struct psi_reading {
 /**
  * psi_read - read what a group's files show
  * @group: the group
+ * @kind: of which pressure: for %PSI_EXACT after psi_exact_enable()
  * @states: the states to read, a bit mask
  * @reading: filled in for @states
  *
@@ -268,8 +152,10 @@ struct psi_reading {
  *
  * Context: Process context.
  */
-static void psi_read(struct psi_group *group, unsigned int states, struct psi_reading *reading)
+static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int states,
+		     struct psi_reading *reading)
 {
+	struct psi_account *account = psi_account(group, kind);
 	struct psi_mean window;
 	unsigned int seq;
 	u64 now;
@@ -278,9 +164,10 @@ static void psi_read(struct psi_group *group, unsigned int states, struct psi_re
 	do {
 		seq = read_seqcount_begin(&group->seq);
 		now = local_clock();
-		memcpy(reading->total, group->total, sizeof(reading->total));
-		reading->avgs = group->avgs;
-		psi_peek_window(group, states, &window);
+		psi_for_each_state(s, states)
+			reading->total[s] = account->total[s];
+		reading->avgs = account->avgs;
+		psi_peek_window(group, kind, states | BIT(PSI_NONIDLE), now, &window);
 	} while (read_seqcount_retry(&group->seq, seq));
 
 	/* Full comes before some: another reader may have shown more of it meanwhile. */
@@ -289,12 +176,14 @@ static void psi_read(struct psi_group *group, unsigned int states, struct psi_re
 
 		if (!(states & BIT(s)))
 			continue;
-		if (PSI_SOME_STATES & BIT(s))
+		if (PSI_SOME_STATES & BIT(s) && states & BIT(s + 1))
 			total = max(total, reading->total[s + 1]);
-		reading->total[s] = psi_show_total(&group->shown[s], total);
+		reading->total[s] = psi_show_total(&account->shown[s], total);
 	}
-	psi_avgs_update(&reading->avgs, psi_idle_until(group, reading->avgs.at), now,
-			window.stall);
+	/* Averages change when a period ends. */
+	if (now >= reading->avgs.mark)
+		psi_avgs_update(&reading->avgs, psi_idle_until(group, reading->avgs.at), now,
+				window.stall);
 }
 
 /*
@@ -335,7 +224,7 @@ static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
 {
 	u64 times[PSI_NR_STATES];
 
-	return !psi_times(gc, 0, 0, times)->states && !psi_since(times[PSI_NONIDLE], nonidle);
+	return !psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->states && !psi_since(times[PSI_NONIDLE], nonidle);
 }
 
 /*
@@ -401,24 +290,44 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
 	}
 }
 
-/* Note in the other slot what a CPU has by now, and add what is new to @mean. */
+/**
+ * struct psi_window - what the fold finds in the window that it ends
+ * @now: when it began to look, ns of local_clock()
+ * @mean: by the formula of the plain files
+ * @sum: for exact pressure
+ * @used: psi_union_read() at @now
+ * @skip_at: for psi_exact_skip()
+ */
+struct psi_window {
+	u64			now;
+	struct psi_mean		mean;
+	struct psi_mean		sum;
+	u64			used;
+	unsigned int		skip_at;
+};
+
+/* Note in the other slot what a CPU has by now, and add what is new to @window. */
 static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
-			 struct psi_mean *mean)
+			 const struct psi_exact *exact, struct psi_window *window)
 {
 	const struct psi_slot *last = &entry->slot[psi_last_slot(group)];
 	struct psi_slot *slot = &entry->slot[!psi_last_slot(group)];
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
+	u64 since[PSI_NR_STATES];
 	int s;
 
-	psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu, times);
-	psi_times_since(times, last->times, since);
+	psi_window_since(group, entry, entry->cpu, PSI_ALL_STATES, since);
 	/* Without weight it would be lost; the next window has it. */
 	if (!since[PSI_NONIDLE])
 		memset(since, 0, sizeof(since));
 	for (s = 0; s < PSI_NR_STATES; s++)
 		slot->times[s] = last->times[s] + since[s];
 	slot->weight = since[PSI_NONIDLE];
-	psi_mean_add(mean, since, PSI_ALL_STATES);
+	psi_mean_add(&window->mean, since, PSI_ALL_STATES);
+	if (exact) {
+		psi_exact_skip(group, exact, &window->skip_at, entry->cpu, PSI_ALL_STATES,
+			       since);
+		psi_sum_add(&window->sum, since, PSI_ALL_STATES);
+	}
 }
 
 /* What the fold saw of a group; a CPU that is missing now comes with the next fold. */
@@ -436,45 +345,77 @@ static struct psi_seen *psi_fold_seen(struct psi_group *group)
 	return grown;
 }
 
-/* Look at the CPUs of a group. Return when that began. */
-static u64 psi_fold_look(struct psi_group *group, struct psi_seen *seen, struct psi_mean *mean)
+/* Look at the CPUs of a group. */
+static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
+			  const struct psi_exact *exact, struct psi_window *window)
 {
-	u64 now = local_clock();
 	unsigned int at = 0;
 	int cpu;
 
-	memset(mean, 0, sizeof(*mean));
+	memset(window, 0, sizeof(*window));
+	window->now = local_clock();
+	if (exact)
+		window->used = psi_union_read(exact->use, window->now);
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 
 		if (entry)
-			psi_fold_cpu(group, entry, mean);
+			psi_fold_cpu(group, entry, exact, window);
 	}
-	return now;
+}
+
+/* The averages of an account with the window that ends. */
+static struct psi_avgs psi_fold_avgs(struct psi_group *group, const struct psi_account *account,
+				     u64 now, const struct psi_mean *window)
+{
+	struct psi_avgs avgs = account->avgs;
+
+	psi_avgs_update(&avgs, psi_idle_until(group, avgs.at), now, window->stall);
+	return avgs;
+}
+
+static void psi_fold_account(struct psi_account *account, const struct psi_avgs *avgs,
+			     const struct psi_mean *window)
+{
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++)
+		account->total[s] += window->stall[s];
+	account->avgs = *avgs;
 }
 
 /* End the running window of a group. */
 static void psi_fold_group(struct psi_group *group)
 {
 	struct psi_seen *seen = psi_fold_seen(group);
-	struct psi_avgs avgs = group->avgs;
-	struct psi_mean mean;
-	int s, tries = 3;
-	u64 now;
+	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
+	struct psi_exact *exact = smp_load_acquire(&group->exact);
+	struct psi_avgs plain, avgs;
+	struct psi_window window;
+	int tries = 3;
 
 	do {
-		now = psi_fold_look(group, seen, &mean);
-	} while (local_clock() - now > PSI_SAMPLE_NS && --tries);
-	psi_avgs_update(&avgs, psi_idle_until(group, avgs.at), now, mean.stall);
+		psi_fold_look(group, seen, exact, &window);
+	} while (local_clock() - window.now > PSI_SAMPLE_NS && --tries);
+	plain = psi_fold_avgs(group, &group->plain, window.now, &window.mean);
+	if (exact) {
+		psi_sum_share(&window.sum, PSI_ALL_STATES,
+			      psi_union_since(window.used, exact->used));
+		avgs = psi_fold_avgs(group, &exact->account, window.now, &window.sum);
+	}
 
 	psi_fold_publish(group);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		group->total[s] += mean.stall[s];
-	group->avgs = avgs;
+	psi_fold_account(&group->plain, &plain, &window.mean);
+	if (exact) {
+		psi_fold_account(&exact->account, &avgs, &window.sum);
+		exact->used = window.used;
+	}
 	/* After what is in the slot: samplers look without ->seq. */
 	smp_store_release(&group->folds, group->folds + 1);
 	psi_fold_publish_end(group);
 
+	if (exact)
+		psi_exact_forget(exact);
 	/* Samplers at work look at the CPUs on the list. */
 	if (!psi_sampling(group))
 		psi_unlist_idle(group, false);
@@ -497,8 +438,10 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	struct psi_group *group = gc->group;
 
 	cpumask_set_cpu(cpu, group->cpumask);
-	/* Pairs with psi_leaves(). Others may write that line: look before. */
+	/* Pairs with psi_leaves() and psi_exact_enable(). */
 	smp_mb__after_atomic();
+	psi_union_join(gc, cpu, now);
+	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;
 	refcount_inc(&group->refs);
@@ -540,7 +483,6 @@ static bool psi_leaves(struct psi_group *group)
 
 static bool psi_system_idle(void)
 {
-	u64 times[PSI_NR_STATES];
 	bool idle = true;
 	int cpu;
 
@@ -549,7 +491,7 @@ static bool psi_system_idle(void)
 		struct psi_group_cpu *gc = per_cpu_ptr(psi_system.cpus, cpu);
 
 		/* A state that begins now: its CPU joins the list again. */
-		if (data_race(psi_times(gc, 0, 0, times)->states)) {
+		if (data_race(psi_add_delegated(gc, 0, NULL)->states)) {
 			idle = false;
 			break;
 		}

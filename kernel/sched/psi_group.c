@@ -14,7 +14,7 @@ void psi_group_init(struct psi_group *group, struct psi_group *parent, int level
 
 	refcount_set(&group->refs, 1);
 	seqcount_init(&group->seq);
-	psi_avgs_init(&group->avgs, local_clock());
+	psi_avgs_init(&group->plain.avgs, local_clock());
 	for_each_possible_cpu(cpu) {
 		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
 
@@ -37,6 +37,7 @@ static void psi_group_free(struct rcu_head *rcu)
 	free_percpu(group->cpus);
 	free_cpumask_var(group->cpumask);
 	kvfree(rcu_access_pointer(group->seen));
+	psi_exact_free(group->exact);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);
 	kfree(group);

@@ -20,6 +20,10 @@
  *	   sample		   sample
  *	 window 7 ----------->|<------- window 8
  *
+ *   Exact pressure has no weights that matter for longer than the step: where a step is
+ *   shorter, what it adds is nearer to the truth. So a sample of it may come at any time,
+ *   and a step is the share of its CPU time that was stalled, as psi_exact.c has it.
+ *
  * The window slides
  *
  *   A sampler keeps the samples of a window in a ring. At a sample at t, the stall in the
@@ -84,6 +88,7 @@ struct psi_sample {
  * struct psi_sampler - slides windows of one length over a group
  * @watch: the samplers of its group and priority, whose lock protects all that follows
  * @node: in psi_watch.samplers
+ * @kind: of which pressure
  * @window: length in ns
  * @mark: when the running step ends
  * @resting: not in psi_watch.due
@@ -106,10 +111,12 @@ struct psi_sample {
  * @head: see @ring
  * @due: in psi_watch.due
  * @seen: the times that are in @last already, or will never be
+ * @used: for exact pressure, the time in use on any CPU at @last
  */
 struct psi_sampler {
 	struct psi_watch	*watch;
 	struct list_head	node;
+	enum psi_kind		kind;
 	u64			window;
 	u64			mark;
 	bool			resting;
@@ -132,6 +139,7 @@ struct psi_sampler {
 	unsigned int		head;
 	struct timerqueue_node	due;
 	struct psi_seen		*seen;
+	u64			used;
 };
 
 /**
@@ -256,7 +264,8 @@ static void psi_sampler_free(struct psi_sampler *sampler)
 	kfree(sampler);
 }
 
-static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window)
+static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_kind kind,
+					     u64 window)
 {
 	struct psi_sampler *sampler = kzalloc(sizeof(*sampler), GFP_KERNEL_ACCOUNT);
 
@@ -268,6 +277,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window
 		return NULL;
 	}
 	sampler->watch = watch;
+	sampler->kind = kind;
 	sampler->window = window;
 	sampler->resting = true;
 	sampler->asking = true;
@@ -279,12 +289,13 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, u64 window
 	return sampler;
 }
 
-static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, u64 window)
+static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
+					    u64 window)
 {
 	struct psi_sampler *sampler;
 
 	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (sampler->window == window)
+		if (sampler->kind == kind && sampler->window == window)
 			return sampler;
 	}
 	return NULL;
@@ -396,9 +407,60 @@ static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigne
 		if (!entry)
 			continue;
 		folded = psi_folded(group, slot, &fold_at, cpu);
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
 		psi_step_add(step, entry->slot[0].times, &folded, times, states);
 	}
+}
+
+/* The same of exact pressure: @sum is what the step adds. */
+static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean *sum)
+{
+	struct psi_group *group = sampler->watch->group;
+	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
+	u64 used = psi_union_read(group->exact->use, now);
+	struct psi_seen_cpu *entry;
+	unsigned int at = 0;
+	int cpu, s;
+
+	memset(sum, 0, sizeof(*sum));
+	psi_for_each_cpu(cpu, group) {
+		entry = psi_seen_find(sampler->seen, &at, cpu);
+		if (!entry)
+			continue;
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
+		for (s = 0; s < PSI_NR_STATES; s++)
+			since[s] = psi_since(times[s], entry->slot[0].times[s]);
+		/* What has no weight stays unseen here, too. */
+		if (!since[PSI_NONIDLE])
+			continue;
+		psi_sum_add(sum, since, PSI_ALL_STATES);
+		for (s = 0; s < PSI_NR_STATES; s++)
+			entry->slot[0].times[s] += since[s];
+	}
+	psi_sum_share(sum, PSI_ALL_STATES, psi_union_since(used, sampler->used));
+	sampler->used = used;
+}
+
+/*
+ * A state began at @since: the time in use before is not to outweigh what comes. The same
+ * CPUs are taken to be in use since then.
+ */
+static void psi_step_begin(struct psi_sampler *sampler, u64 since)
+{
+	struct psi_group *group = sampler->watch->group;
+	u64 now = local_clock(), ago = psi_since(now, since), used, times[PSI_NR_STATES];
+	unsigned int i;
+
+	for (i = 0; i < sampler->seen->nr; i++) {
+		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
+		u64 *seen = &entry->slot[0].times[PSI_NONIDLE];
+
+		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu,
+			     BIT(PSI_NONIDLE), times);
+		*seen += psi_since(psi_since(times[PSI_NONIDLE], *seen), ago);
+	}
+	used = psi_union_read(group->exact->use, now);
+	sampler->used += psi_since(psi_union_since(used, sampler->used), ago);
 }
 
 /* Make room for CPUs; false without memory. A CPU without an entry is not looked at. */
@@ -420,12 +482,15 @@ static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask 
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	struct psi_step step;
+	struct psi_step step = { };
 	u64 done;
 	int s;
 
 	psi_sampler_cover(sampler, sampler->watch->group->cpumask);
-	psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, &step);
+	if (sampler->kind == PSI_EXACT)
+		psi_step_exact(sampler, now, &step.after);
+	else
+		psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, &step);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
 	sampler->last.at = now;
@@ -448,7 +513,7 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 		struct psi_seen_cpu *entry = psi_seen_find(sampler->seen, &at, cpu);
 		struct psi_slot folded = psi_folded(group, slot, &fold_at, cpu);
 
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, times);
+		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
 		for (s = 0; s < PSI_NR_STATES; s++) {
 			u64 since = psi_since(times[s], entry ? entry->slot[0].times[s] : 0);
 			u64 last = min(since, psi_since(times[s], folded.times[s]));
@@ -460,17 +525,23 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 }
 
 /*
- * A sample in the middle of a step, which changes nothing. What the step will add for
+ * A sample in the middle of a step. Of exact pressure it ends the step; else it changes
+ * nothing, and has the most that there can have been. What the step will add for
  * stall up to now depends on how the weights of the CPUs go on, but a mean is never above
  * the largest of its parts, and there are two: before the last fold and after it.
  */
-static void psi_sampler_bound(const struct psi_sampler *sampler, struct psi_sample *now)
+static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
 	struct psi_group *group = sampler->watch->group;
 	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
 	unsigned int folds;
 	int s;
 
+	if (sampler->kind == PSI_EXACT) {
+		psi_sampler_update(sampler, local_clock());
+		*now = sampler->last;
+		return;
+	}
 	do {
 		/* Before what is in the slot. Pairs with psi_fold_group(). */
 		folds = smp_load_acquire(&group->folds);
@@ -496,7 +567,8 @@ static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
 		u64 *seen = &entry->slot[0].times[state];
 
-		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu, times);
+		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu, BIT(state),
+			     times);
 		*seen += psi_since(times[state], *seen);
 	}
 }
@@ -526,6 +598,8 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
 	sampler->last.at = max(since, sampler->last.at);
+	if (sampler->kind == PSI_EXACT)
+		psi_step_begin(sampler, since);
 	sampler->resting = false;
 	sampler->asking = false;
 	sampler->mark = psi_sampler_next_mark(sampler, local_clock());

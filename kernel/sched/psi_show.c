@@ -12,17 +12,24 @@
  *   so nothing may be added. irq has only "full": an interrupt holds up the task on the
  *   CPU, so no task of the group can run there meanwhile.
  *
+ *   What is more is in /proc/pressure/{cpu,memory,io}.stat. Each line begins with the kind
+ *   of pressure it shows:
+ *
+ *	exact some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
+ *
  *   For the system, "full" of cpu is undefined and shown as zero. A CPU that runs no task
  *   of a cgroup may run others, but no task is outside the system.
  */
 
-static void psi_show_line(struct seq_file *m, const char *name,
+static void psi_show_line(struct seq_file *m, const char *kind, const char *name,
 			  const struct psi_reading *reading, enum psi_state state)
 {
 	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
 	int h;
 
 	/* Monitoring reads thousands of these files a second: seq_printf() would be slow. */
+	if (kind)
+		seq_puts(m, kind);
 	seq_puts(m, name);
 	for (h = 0; h < PSI_NR_HORIZONS; h++) {
 		unsigned int bp = psi_avg_basis_points(reading->avgs.avg[state][h]);
@@ -36,6 +43,25 @@ static void psi_show_line(struct seq_file *m, const char *name,
 	seq_putc(m, '\n');
 }
 
+/* The lines of one kind. */
+static void psi_show_kind(struct seq_file *m, struct psi_group *group,
+			  const struct psi_file *file, enum psi_kind kind)
+{
+	unsigned int states = BIT(file->full);
+	struct psi_reading reading;
+
+	if (file->some != PSI_NR_STATES)
+		states |= BIT(file->some);
+	psi_read(group, kind, states, &reading);
+	if (group == &psi_system) {
+		reading.total[PSI_CPU_FULL] = 0;
+		memset(reading.avgs.avg[PSI_CPU_FULL], 0, sizeof(reading.avgs.avg[PSI_CPU_FULL]));
+	}
+	if (file->some != PSI_NR_STATES)
+		psi_show_line(m, psi_kinds[kind], "some", &reading, file->some);
+	psi_show_line(m, psi_kinds[kind], "full", &reading, file->full);
+}
+
 /**
  * psi_show - print a pressure file
  * @m: the file to print to
@@ -43,28 +69,26 @@ static void psi_show_line(struct seq_file *m, const char *name,
  * @id: which of the group's files
  *
  * Context: Process context.
- * Return: 0, or -EOPNOTSUPP for irq on a machine that does not account interrupt time.
+ * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt time, or
+ *	   -ENOMEM.
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
-	const struct psi_file *kind = &psi_files[id];
-	struct psi_reading reading;
-	unsigned int states;
+	const struct psi_file *file = &psi_files[id];
+	enum psi_kind kind;
+	int ret;
 
-	if (!psi_file_available(kind))
+	if (!psi_file_available(file))
 		return -EOPNOTSUPP;
-
-	states = BIT(kind->full);
-	if (kind->some != PSI_NR_STATES)
-		states |= BIT(kind->some);
-	psi_read(group, states, &reading);
-	if (group == &psi_system) {
-		reading.total[PSI_CPU_FULL] = 0;
-		memset(reading.avgs.avg[PSI_CPU_FULL], 0, sizeof(reading.avgs.avg[PSI_CPU_FULL]));
+	if (!file->stat) {
+		psi_show_kind(m, group, file, PSI_PLAIN);
+		return 0;
 	}
-	if (kind->some != PSI_NR_STATES)
-		psi_show_line(m, "some", &reading, kind->some);
-	psi_show_line(m, "full", &reading, kind->full);
+	ret = psi_exact_enable(group);
+	if (ret)
+		return ret;
+	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++)
+		psi_show_kind(m, group, file, kind);
 	return 0;
 }
 
@@ -83,7 +107,7 @@ u64 psi_some_memory_us(void)
 	if (!psi_enabled())
 		return 0;
 
-	psi_read(&psi_system, BIT(PSI_MEM_SOME), &reading);
+	psi_read(&psi_system, PSI_PLAIN, BIT(PSI_MEM_SOME), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 

@@ -557,6 +557,8 @@ static const struct psi_test_parse_row {
 	const char *text;
 	u32 stall, window;	/* 0: to be refused */
 	bool full;
+	bool stat;
+	enum psi_kind kind;
 } psi_test_parse_rows[] = {
 	{ "some", "some 150000 1000000", 150000, 1000000 },
 	{ "full", "full 50000 500000", 50000, 500000, true },
@@ -600,6 +602,15 @@ static const struct psi_test_parse_row {
 	{ "a stall of 2^32 + 1 us", "some 4294967297 1000000" },
 	{ "a window of 2^64 + 2 s", "some 150000 18446744073711551616" },
 	{ "digits of another alphabet", "some \xb2\xb3 1000000" },
+	{ "a kind", "exact some 150000 1000000", 150000, 1000000, false, true, PSI_EXACT },
+	{ "a kind, full", "exact full 1 500000\n", 1, 500000, true, true, PSI_EXACT },
+	{ "blanks after the kind", "exact \t full 1 500000", 1, 500000, true, true, PSI_EXACT },
+	{ "a .stat file without a kind", "some 150000 1000000", .stat = true },
+	{ "a kind only", "exact 150000 1000000", .stat = true },
+	{ "no blank after the kind", "exactsome 150000 1000000", .stat = true },
+	{ "two kinds", "exact exact some 150000 1000000", .stat = true },
+	{ "another kind", "exactly some 150000 1000000", .stat = true },
+	{ "a kind in a plain file", "exact some 150000 1000000" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_parse_rows, psi_test_parse_rows, desc);
@@ -607,16 +618,16 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_parse_rows, psi_test_parse_rows, desc);
 static void psi_test_parse(struct kunit *test)
 {
 	const struct psi_test_parse_row *row = test->param_value;
-	u32 stall = 0, window = 0;
-	bool full = false, good;
+	struct psi_request request = { };
+	bool good = psi_parse(row->text, row->stat, &request);
 
-	good = psi_parse(row->text, &full, &stall, &window);
 	KUNIT_ASSERT_EQ(test, good, row->window != 0);
 	if (!good)
 		return;
-	KUNIT_EXPECT_EQ(test, stall, row->stall);
-	KUNIT_EXPECT_EQ(test, window, row->window);
-	KUNIT_EXPECT_EQ(test, full, row->full);
+	KUNIT_EXPECT_EQ(test, request.kind, row->kind);
+	KUNIT_EXPECT_EQ(test, request.stall, row->stall);
+	KUNIT_EXPECT_EQ(test, request.window, row->window);
+	KUNIT_EXPECT_EQ(test, request.full, row->full);
 }
 
 /*

@@ -335,7 +335,7 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	unsigned int states;
 	int s;
 
-	states = psi_times(gc, m->now, 0, times)->states;
+	states = psi_times(gc, PSI_ALL_STATES, m->now, 0, times)->states;
 	m->delegated += !!gc->delegate;
 	if (!gc->delegate &&
 	    (gc->sched != counts.sched || gc->stall != counts.stall)) {
@@ -504,7 +504,8 @@ static void psi_test_chain(struct kunit *test)
 	}
 	/* The task ran half of the time. */
 	for (g = 0; g <= begin; g++) {
-		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, times);
+		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, PSI_ALL_STATES,
+			     times);
 		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
 	}
 }
@@ -551,7 +552,7 @@ static u64 psi_test_io_total(struct psi_group *group)
 {
 	struct psi_reading reading;
 
-	psi_read(group, BIT(PSI_IO_SOME), &reading);
+	psi_read(group, PSI_PLAIN, BIT(PSI_IO_SOME), &reading);
 	return reading.total[PSI_IO_SOME];
 }
 
@@ -567,7 +568,7 @@ static void psi_test_fold(struct kunit *test)
 		before = psi_test_io_total(group);
 		psi_fold_group(group);
 		KUNIT_EXPECT_EQ(test, before, 500 * i * (i + 1));
-		KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], before);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], before);
 		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), before);
 	}
 }
@@ -579,8 +580,8 @@ static void psi_test_fold_some_and_full(struct kunit *test)
 	struct psi_reading reading;
 
 	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 500);
-	atomic64_set(&group->shown[PSI_IO_FULL], 700);
-	psi_read(group, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
+	atomic64_set(&group->plain.shown[PSI_IO_FULL], 700);
+	psi_read(group, PSI_PLAIN, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_FULL], 700);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 700);
 }
@@ -595,10 +596,10 @@ static void psi_test_fold_without_weight(struct kunit *test)
 	psi_fold_group(group);
 	psi_test_use(group, cpu, 0, 700);
 	psi_fold_group(group);
-	KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], 0);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 0);
 	psi_test_use(group, cpu, 1000, 0);
 	psi_fold_group(group);
-	KUNIT_EXPECT_EQ(test, group->total[PSI_IO_SOME], 700);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 700);
 }
 
 /* Each window has the weights of that window, by the definition. */
@@ -629,7 +630,7 @@ static void psi_test_fold_weights(struct kunit *test)
 		psi_fold_group(group);
 		/* Each CPU rounds by less than 2 ns. */
 		most += 2 * num_possible_cpus();
-		KUNIT_EXPECT_LE(test, abs_diff(group->total[PSI_IO_SOME], want), most);
+		KUNIT_EXPECT_LE(test, abs_diff(group->plain.total[PSI_IO_SOME], want), most);
 	}
 }
 
@@ -687,7 +688,7 @@ static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *gr
 static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
 					    u64 window)
 {
-	struct psi_sampler *sampler = psi_sampler_alloc(watch, window);
+	struct psi_sampler *sampler = psi_sampler_alloc(watch, PSI_PLAIN, window);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	list_add(&sampler->node, &watch->samplers);

@@ -4,8 +4,8 @@
  *
  * Contract
  *
- *   A program that writes "<some|full> <stall us> <window us>" to a pressure file arms a
- *   trigger: poll() on that descriptor reports POLLPRI when the stall within any window of
+ *   A program that writes "<some|full> <stall us> <window us>" to a pressure file, or
+ *   "<kind> <some|full> ..." to one whose name ends in .stat, arms a trigger: poll() on that descriptor reports POLLPRI when the stall within any window of
  *   that length reaches the threshold. At most one event per window: what reaches the
  *   threshold sooner is reported when a window has passed. Stall from before arming, or
  *   that made an event, never counts again.
@@ -60,20 +60,30 @@
  * @name: its name below /proc/pressure
  * @some: the state its first line shows, or %PSI_NR_STATES for no such line
  * @full: the state its second line shows
+ * @stat: its lines have the kind in front
  */
 struct psi_file {
 	const char		*name;
 	enum psi_state		some;
 	enum psi_state		full;
+	bool			stat;
 };
 
 static const struct psi_file psi_files[PSI_NR_FILES] = {
 	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
 	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
 	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+	[PSI_CPU_STAT]	= { "cpu.stat",		PSI_CPU_SOME,	PSI_CPU_FULL,	true },
+	[PSI_MEMORY_STAT] = { "memory.stat",	PSI_MEM_SOME,	PSI_MEM_FULL,	true },
+	[PSI_IO_STAT]	= { "io.stat",		PSI_IO_SOME,	PSI_IO_FULL,	true },
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
 #endif
+};
+
+/* What lines of a .stat file begin with. */
+static const char * const psi_kinds[PSI_NR_KINDS] = {
+	[PSI_EXACT]	= "exact ",
 };
 
 /* Whether this machine can tell interrupt time from the rest. */
@@ -133,30 +143,63 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
+/* The kind whose name is at @p; go past it. PSI_PLAIN without one. */
+static enum psi_kind psi_parse_kind(const char **p)
+{
+	enum psi_kind kind;
+
+	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++) {
+		size_t len = strlen(psi_kinds[kind]) - 1;
+
+		if (!strncmp(*p, psi_kinds[kind], len)) {
+			*p += len;
+			return psi_skip_blanks(p) ? kind : PSI_PLAIN;
+		}
+	}
+	return PSI_PLAIN;
+}
+
+/**
+ * struct psi_request - what a program writes to a pressure file
+ * @kind: of which pressure
+ * @full: the trigger waits for "full", else for "some"
+ * @stall: the threshold in us
+ * @window: in us
+ */
+struct psi_request {
+	enum psi_kind		kind;
+	bool			full;
+	u32			stall;
+	u32			window;
+};
+
 /**
  * psi_parse - understand what is written to a pressure file
  * @text: what is written, a string
- * @full: filled in, whether the trigger waits for "full"
- * @stall: filled in, the threshold in us
- * @window: filled in, the window in us
+ * @stat: the file is one whose lines begin with a kind
+ * @request: filled in
  *
  * Return: whether @text is a trigger that can be.
  */
-static bool psi_parse(const char *text, bool *full, u32 *stall, u32 *window)
+static bool psi_parse(const char *text, bool stat, struct psi_request *request)
 {
 	const char *p = text;
 
-	*full = !strncmp(p, "full", 4);
-	if (!*full && strncmp(p, "some", 4))
+	request->kind = stat ? psi_parse_kind(&p) : PSI_PLAIN;
+	if (stat && request->kind == PSI_PLAIN)
+		return false;
+	request->full = !strncmp(p, "full", 4);
+	if (!request->full && strncmp(p, "some", 4))
 		return false;
 	p += 4;
-	if (!psi_skip_blanks(&p) || !psi_parse_number(&p, stall) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, window))
+	if (!psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
 		return false;
 
 	p += strspn(p, " \t\n");
-	return !*p && *window >= PSI_WINDOW_MIN_US && *window <= PSI_WINDOW_MAX_US &&
-	       *stall && *stall <= *window;
+	return !*p && request->window >= PSI_WINDOW_MIN_US &&
+	       request->window <= PSI_WINDOW_MAX_US &&
+	       request->stall && request->stall <= request->window;
 }
 
 /*
@@ -461,23 +504,23 @@ static void psi_watch_lock(struct psi_watch *watch)
  * Lock the samplers and return the one for a trigger, NULL and unlocked without memory.
  * What was allocated in vain is left in @spare, to be freed unlocked.
  */
-static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, u64 window,
-					   struct psi_sampler **spare)
+static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, enum psi_kind kind,
+					   u64 window, struct psi_sampler **spare)
 {
 	struct psi_sampler *sampler;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, window);
+	sampler = psi_sampler_find(watch, kind, window);
 	if (sampler)
 		return sampler;
 	mutex_unlock(&watch->lock);
 
-	*spare = psi_sampler_alloc(watch, window);
+	*spare = psi_sampler_alloc(watch, kind, window);
 	if (!*spare)
 		return NULL;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, window);
+	sampler = psi_sampler_find(watch, kind, window);
 	if (!sampler) {
 		sampler = *spare;
 		*spare = NULL;
@@ -546,6 +589,49 @@ static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
 	return ret;
 }
 
+/* The trigger that somebody asks for, NULL without memory. */
+static struct psi_trigger *psi_trigger_alloc(const struct psi_request *request,
+					     const struct psi_group *group,
+					     enum psi_file_id id)
+{
+	const struct psi_file *file = &psi_files[id];
+	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+
+	if (!t)
+		return NULL;
+	t->state = request->full ? file->full : file->some;
+	if (group == &psi_system && t->state == PSI_CPU_FULL)
+		t->state = PSI_NR_STATES;
+	t->file = id;
+	t->threshold = (u64)request->stall * NSEC_PER_USEC;
+	INIT_LIST_HEAD(&t->node);
+	return t;
+}
+
+/* Put a trigger into the slot, and have it look at @group from now on. */
+static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
+			   const struct psi_request *request, struct psi_group *group,
+			   enum psi_prio prio)
+{
+	struct psi_sampler *sampler = NULL, *spare = NULL;
+	struct psi_watch *watch;
+	int ret = -ENOMEM;
+
+	if (request->kind == PSI_EXACT && psi_exact_enable(group))
+		return -ENOMEM;
+	watch = psi_watch_get(group, prio);
+	if (watch)
+		sampler = psi_sampler_get(watch, request->kind,
+					  (u64)request->window * NSEC_PER_USEC, &spare);
+	if (sampler) {
+		ret = psi_trigger_install(slot, t, sampler);
+		mutex_unlock(&watch->lock);
+	}
+	if (spare)
+		psi_sampler_free(spare);
+	return ret;
+}
+
 /**
  * psi_arm - arm a trigger by a write to a pressure file
  * @slot: the place for the trigger of the open file, %NULL before
@@ -564,55 +650,33 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	    const char *text, struct file *file, struct kernfs_node *kn,
 	    wait_queue_head_t *wait)
 {
-	const struct psi_file *kind = &psi_files[id];
-	struct psi_sampler *sampler = NULL, *spare = NULL;
-	struct psi_watch *watch;
+	struct psi_request request;
 	struct psi_trigger *t;
 	enum psi_prio prio;
-	u32 stall, window;
-	int ret = 0;
-	bool full;
+	int ret;
 
-	if (!psi_file_available(kind))
+	if (!psi_file_available(&psi_files[id]))
 		return -EOPNOTSUPP;
-	/* Whatever is written; of two writes at once below. */
+	/* Whatever is written; of two writes at once psi_trigger_install() takes one. */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
-	if (!psi_parse(text, &full, &stall, &window))
+	if (!psi_parse(text, psi_files[id].stat, &request))
 		return -EINVAL;
-	if (!full && kind->some == PSI_NR_STATES)
+	if (!request.full && psi_files[id].some == PSI_NR_STATES)
 		return -EINVAL;
 	prio = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
 	       PSI_REALTIME : PSI_NORMAL;
-	if (prio == PSI_NORMAL && window % PSI_WINDOW_UNIT_US)
+	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
-	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	t = psi_trigger_alloc(&request, group, id);
 	if (!t)
 		return -ENOMEM;
-	t->state = full ? kind->full : kind->some;
-	if (group == &psi_system && t->state == PSI_CPU_FULL)
-		t->state = PSI_NR_STATES;
-	t->file = id;
-	t->threshold = (u64)stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
-
-	INIT_LIST_HEAD(&t->node);
-
-	watch = psi_watch_get(group, prio);
-	if (watch)
-		sampler = psi_sampler_get(watch, (u64)window * NSEC_PER_USEC, &spare);
-	if (sampler) {
-		ret = psi_trigger_install(slot, t, sampler);
-		mutex_unlock(&watch->lock);
-	} else {
-		ret = -ENOMEM;
-	}
+	ret = psi_trigger_arm(slot, t, &request, group, prio);
 	if (ret)
 		kfree(t);
-	if (spare)
-		psi_sampler_free(spare);
 	return ret;
 }
 

@@ -136,14 +136,18 @@ static unsigned int psi_chain(const struct psi_group_cpu *gc)
 	return nr;
 }
 
-/* Add to @more what a group, and those it delegates to, have more; return the last of them. */
-static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, u64 *more)
+/*
+ * Add to @more what a group, and those it delegates to, have more in @states; return the
+ * last of them.
+ */
+static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, unsigned int states,
+					       u64 *more)
 {
 	struct psi_group_cpu *d;
 	int s;
 
 	while ((d = READ_ONCE(gc->delegate))) {
-		for (s = 0; s < PSI_NR_STATES; s++)
+		psi_for_each_state(s, states)
 			more[s] += gc->times[s];
 		gc = d;
 	}
@@ -154,7 +158,7 @@ static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, u64 *mo
 static noinline void psi_undelegate(struct psi_group_cpu *gc)
 {
 	u64 more[PSI_NR_STATES] = { };
-	struct psi_group_cpu *d = psi_add_delegated(gc, more);
+	struct psi_group_cpu *d = psi_add_delegated(gc, PSI_ALL_STATES, more);
 	unsigned int s;
 
 	for (s = 0; s < PSI_NR_STATES; s++)
@@ -166,6 +170,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->sched = psi_sched_counts[d->attrs];
 	gc->stall = psi_stall_counts[d->attrs];
 	gc->streak = PSI_STREAK;
+	gc->use |= d->use & PSI_USE_TELL;
 	gc->up = d->up;
 	d->up = gc;
 	/*
@@ -190,7 +195,7 @@ static void psi_delegate(struct psi_group_cpu *gc)
 		child = child->parent;
 	if (psi_chain(gc) + 1 + psi_chain(child) > PSI_CHAIN)
 		return;
-	d = psi_add_delegated(child, more);
+	d = psi_add_delegated(child, PSI_ALL_STATES, more);
 	counts = psi_counts_of(d->attrs);
 	if (gc->enabled != child->enabled ||
 	    gc->sched != counts.sched || gc->stall != counts.stall)
@@ -203,6 +208,7 @@ static void psi_delegate(struct psi_group_cpu *gc)
 	}
 	/* A reader follows it before it knows that it has to retry. */
 	WRITE_ONCE(gc->delegate, child);
+	d->use |= gc->use & PSI_USE_TELL;
 	/* No contributor equals it, so the next change that arrives undelegates. */
 	gc->last = gc;
 	d->up = gc->up;
@@ -275,8 +281,11 @@ static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned 
 	unsigned int flips = gc->states ^ states;
 
 	gc->states = states;
-	if (flips & BIT(PSI_NONIDLE))
+	if (flips & BIT(PSI_NONIDLE)) {
 		psi_flip(gc, PSI_NONIDLE, now);
+		if (unlikely(gc->use))
+			psi_union_update(gc, cpu, now);
+	}
 	if (flips & BIT(PSI_CPU_SOME))
 		psi_flip(gc, PSI_CPU_SOME, now);
 	if (flips & BIT(PSI_CPU_FULL))
@@ -474,17 +483,19 @@ static __always_inline void psi_walk_two(struct psi_group_cpu *a, struct psi_cou
  */
 
 /*
- * The times of a group on a CPU at @now, with @irq as its interrupt time. Return
- * who stands for it.
+ * The times of a group on a CPU at @now, with @irq as its interrupt time, in @states.
+ * Return which group stands for it.
  */
-static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, u64 now, u64 irq, u64 *times)
+static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
+				       u64 irq, u64 *times)
 {
 	struct psi_group_cpu *d;
 	unsigned int s;
 
-	memset(times, 0, sizeof(gc->times));
-	d = psi_add_delegated(gc, times);
-	for (s = 0; s < PSI_NR_STATES; s++) {
+	psi_for_each_state(s, states)
+		times[s] = 0;
+	d = psi_add_delegated(gc, states, times);
+	psi_for_each_state(s, states) {
 		u64 t = s == PSI_IRQ_FULL ? irq : now;
 
 		times[s] += d->states & BIT(s) ? t - d->times[s] : d->times[s];
@@ -496,7 +507,8 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, u64 now, u64 ir
  * psi_peek_cpu - read the times of a group on a CPU
  * @gc: the group on that CPU
  * @cpu: the CPU
- * @times: filled in, per state, ns
+ * @states: the states to read, a bit mask
+ * @times: filled in for @states, ns
  *
  * They grow for as long as the group exists. A clock read here may be ahead of the one
  * that the CPU uses for its next event, by no more than that event takes. So a time may
@@ -504,7 +516,7 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, u64 now, u64 ir
  *
  * Context: Any but NMI, and not inside a write section of psi_seq.
  */
-static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, u64 *times)
+static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times)
 {
 	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
 	unsigned int seq;
@@ -512,7 +524,7 @@ static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, u64 *times)
 	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
-		psi_times(gc, sched_clock_cpu(cpu), irq_time_read(cpu), times);
+		psi_times(gc, states, sched_clock_cpu(cpu), irq_time_read(cpu), times);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
 }
