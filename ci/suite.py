@@ -20,6 +20,7 @@ VIRTUAL = (
     ("format", "format_test"),
     ("cpu", "cpu_test"),
     ("io", "io_test"),
+    ("moving", "moving_test", "--smp", "8", "--shift", "2"),
     ("io-async", "io_async_test", "--shift", "2"),
     ("irq", "irq_test"),
     ("memory", "memory_test"),

@@ -156,6 +156,29 @@ double psi_avg(const char *path, enum psi_avg avg)
 	return psi.some.avg[avg] / 100.0;
 }
 
+void psi_stat_read(const char *path, const char *name, struct psi_line *line)
+{
+	const char *error = "the line is missing";
+	char buf[2048];
+	struct cursor c = { .pos = buf };
+
+	c.end = buf + read_text(path, buf, sizeof(buf));
+	while (c.pos < c.end && !take_word(&c, name))
+		c.pos = memchr(c.pos, '\n', c.end - c.pos) ? strchr(c.pos, '\n') + 1 : c.end;
+	if (c.pos < c.end)
+		error = take_line(&c, line);
+	if (error)
+		psi_die("%s: \"%s\": %s: \"%s\"", path, name, error, buf);
+}
+
+__u64 psi_stat_total(const char *path, const char *name)
+{
+	struct psi_line line;
+
+	psi_stat_read(path, name, &line);
+	return line.total;
+}
+
 bool psi_reread(const char *path, int fd, bool seek, struct psi *psi)
 {
 	struct psi before, after;

@@ -44,6 +44,10 @@ __u64 psi_some_ns(const char *path);
 __u64 psi_full_ns(const char *path);
 double psi_avg(const char *path, enum psi_avg avg);
 
+/* The line of a .stat file that begins with @name, such as "exact some"; its total, in us. */
+void psi_stat_read(const char *path, const char *name, struct psi_line *line);
+__u64 psi_stat_total(const char *path, const char *name);
+
 /*
  * Reads an open file again, after a seek or by pread(). Returns whether its
  * totals are between those of fresh descriptors before and after.

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stalls that move between CPUs, and exact pressure
+ *
+ * Invariant: the total of "exact some" grows by the integral of s(t) / n(t), where s CPUs
+ * of the n in use have a stalled task. While one task at a time is there, s / n is 1 while
+ * it is stalled and 0 while it works, however many CPUs it visits:
+ *
+ *     CPU 0        |-####-|
+ *     CPU 1                |-####-|
+ *     CPU 2                        |-####-|
+ *     exact some     ####    ####    ####       two thirds, as on one CPU
+ *     some                                      a third of that
+ *
+ * Two tasks on two CPUs that stall half of the time, at the same moments, are stalled for
+ * half of the time; the plain file has that right, and both must agree.
+ *
+ * Bugs it would find: a time in use that is counted for each CPU; one that ends when any
+ * CPU goes idle, or goes on when the last one does; a CPU that is missing because it joined
+ * later, or because a group delegates there; stall from before the first read.
+ *
+ * The oracle is what the tasks were asleep, by their own clocks: they sleep for the disk
+ * and nothing else. The disk (null_blk) answers by a timer of the guest.
+ *
+ * Tolerance: 1 point, for begin and end, and for what the test itself reads.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+
+#define LATENCY		(5 * NSEC_PER_MSEC)
+#define WORK		(700 * NSEC_PER_USEC)
+#define TIME		(12 * NSEC_PER_SEC)
+#define MAX_MOVERS	2
+#define TOLERANCE	1.0
+#define IO_STAT		PSI_DIR "/io.stat"
+#define GROUP		CGROUP_ROOT "/psi_moving"
+
+/**
+ * struct mover - a load that reads and works in turn, and goes to another CPU now and then
+ * @disk: what it reads
+ * @cpus: it uses the CPUs below this
+ * @first: the CPU it begins on
+ * @period: how long it stays on one, in ns
+ * @programs: on each CPU another program does it
+ * @beat: it begins each round at a multiple of this, and works on until then; or 0
+ * @end: it stops
+ * @asleep: how long it slept for the disk, in ns
+ */
+struct mover {
+	const char *disk;
+	int cpus;
+	int first;
+	__u64 period;
+	bool programs;
+	__u64 beat;
+	__u64 end;
+	__u64 asleep;
+};
+
+/* Time in which the caller was not on a CPU. It has each CPU to itself: so it slept. */
+static __u64 off_cpu_ns(void)
+{
+	struct timespec run;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &run);
+	return now_ns() - (run.tv_sec * NSEC_PER_SEC + run.tv_nsec);
+}
+
+static void move_round(struct mover *mover, int fd, void *buf)
+{
+	__u64 asleep = off_cpu_ns();
+
+	if (pread(fd, buf, BLOCK, 0) != BLOCK)
+		psi_die("the disk does not answer");
+	mover->asleep += off_cpu_ns() - asleep;
+	if (mover->beat)
+		spin_until((now_ns() / mover->beat + 1) * mover->beat);
+	else
+		spin_until(now_ns() + WORK);
+}
+
+/* Stay on a CPU for a period. */
+static void move_stay(struct mover *mover, int cpu, int fd, void *buf)
+{
+	__u64 end = now_ns() + mover->period;
+
+	pin_to(cpu);
+	do {
+		move_round(mover, fd, buf);
+	} while (now_ns() < end && now_ns() < mover->end);
+}
+
+static void move_on(void *arg)
+{
+	struct mover *mover = arg;
+	int cpu = mover->first, fd;
+	pid_t pid;
+	void *buf;
+
+	fd = open_blocks(mover->disk, O_DIRECT, &buf);
+	for (; now_ns() < mover->end; cpu = (cpu + 1) % mover->cpus) {
+		pid = mover->programs ? fork_or_die() : 0;
+		if (!pid)
+			move_stay(mover, cpu, fd, buf);
+		if (!pid && mover->programs)
+			_exit(0);
+		if (pid)
+			reap_exit(pid);
+	}
+}
+
+FIXTURE(moving) {
+	struct slow_disk disk;
+	struct mover *mover;
+};
+
+/* @row: in the table of ci/exactness; @nr: movers */
+FIXTURE_VARIANT(moving) {
+	const char *row;
+	int cpus;
+	int nr;
+	__u64 period;
+	bool programs;
+	__u64 beat;
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_1_cpu) {
+	.row = "a reader on 1 CPU",
+	.cpus = 1,
+	.nr = 1,
+	.period = NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_2_cpus_each_second) {
+	.row = "a reader on 2 CPUs, another each second",
+	.cpus = 2,
+	.nr = 1,
+	.period = NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_8_cpus_each_second) {
+	.row = "a reader on 8 CPUs, another each second",
+	.cpus = 8,
+	.nr = 1,
+	.period = NSEC_PER_SEC,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_2_cpus_each_50_ms) {
+	.row = "a reader on 2 CPUs, another each 50 ms",
+	.cpus = 2,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_8_cpus_each_50_ms) {
+	.row = "a reader on 8 CPUs, another each 50 ms",
+	.cpus = 8,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_on_8_cpus_each_read) {
+	.row = "a reader on 8 CPUs, another for each read",
+	.cpus = 8,
+	.nr = 1,
+	.period = 1,
+};
+
+FIXTURE_VARIANT_ADD(moving, programs_on_2_cpus) {
+	.row = "programs of 0.1 s on 2 CPUs",
+	.cpus = 2,
+	.nr = 1,
+	.period = 100 * NSEC_PER_MSEC,
+	.programs = true,
+};
+
+FIXTURE_VARIANT_ADD(moving, programs_on_8_cpus) {
+	.row = "programs of 0.1 s on 8 CPUs",
+	.cpus = 8,
+	.nr = 1,
+	.period = 100 * NSEC_PER_MSEC,
+	.programs = true,
+};
+
+FIXTURE_VARIANT_ADD(moving, two_readers_at_the_same_moments) {
+	.row = "two readers on 2 CPUs, at the same moments",
+	.cpus = 2,
+	.nr = 2,
+	.period = TIME,
+	.beat = 2 * LATENCY,
+};
+
+FIXTURE_SETUP(moving)
+{
+	cpus_use(variant->cpus);
+	slow_disk_create(&self->disk, "psi_moving", LATENCY, 64);
+	self->mover = shared_memory(MAX_MOVERS * sizeof(*self->mover));
+	for (int i = 0; i < variant->nr; i++) {
+		self->mover[i] = (struct mover){
+			.disk = self->disk.node,
+			.cpus = variant->cpus,
+			.first = i,
+			.period = variant->period,
+			.programs = variant->programs,
+			.beat = variant->beat,
+		};
+	}
+	cgroup_create(GROUP, "");
+	cgroup_create(GROUP "/a", "");
+	cgroup_create(GROUP "/a/b", "");
+}
+
+FIXTURE_TEARDOWN(moving)
+{
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+/* The movers do all they have to do. Returns the share in which they were stalled, in percent. */
+static double move_all(struct mover *mover, int nr, __u64 *took)
+{
+	const struct load load = { .cpu = -1, .cgroup = GROUP "/a/b", .fn = move_on };
+	__u64 begin = now_ns(), asleep = 0;
+	pid_t pid[MAX_MOVERS];
+
+	for (int i = 0; i < nr; i++) {
+		struct load each = load;
+
+		mover[i].end = begin + TIME;
+		each.arg = &mover[i];
+		pid[i] = load_start(&each);
+	}
+	for (int i = 0; i < nr; i++) {
+		load_wait(pid[i]);
+		asleep += mover[i].asleep;
+	}
+	*took = now_ns() - begin;
+	return 100.0 * asleep / nr / *took;
+}
+
+static double percent(__u64 before, __u64 after, __u64 ns)
+{
+	return 100.0 * (after - before) * NSEC_PER_USEC / ns;
+}
+
+TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
+{
+	static const char * const files[] = {
+		IO_STAT, GROUP "/io.pressure.stat", GROUP "/a/io.pressure.stat",
+		GROUP "/a/b/io.pressure.stat",
+	};
+	const int nr = ARRAY_SIZE(files);
+	__u64 some[4], full[4], before, took;
+	double stalled, plain, exact, all;
+	char row[128];
+
+	/* CPUs that went offline are in use no more; the window of the plain file has ended. */
+	sleep_for(3 * NSEC_PER_SEC);
+	for (int i = 0; i < nr; i++) {
+		some[i] = psi_stat_total(files[i], "exact some");
+		full[i] = psi_stat_total(files[i], "exact full");
+	}
+	before = psi_some_ns(PSI_IO) / NSEC_PER_USEC;
+	stalled = move_all(self->mover, variant->nr, &took);
+	report_row(variant->row, "%.1f of %.1f",
+		   percent(some[0], psi_stat_total(files[0], "exact some"), took), stalled);
+	plain = percent(before, psi_some_ns(PSI_IO) / NSEC_PER_USEC, took);
+	snprintf(row, sizeof(row), "%s: io some", variant->row);
+	report_row(row, "%.1f", plain);
+	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
+	if (variant->beat)
+		stalled = plain;
+	for (int i = 0; i < nr; i++) {
+		exact = percent(some[i], psi_stat_total(files[i], "exact some"), took);
+		all = percent(full[i], psi_stat_total(files[i], "exact full"), took);
+		EXPECT_LE(stalled - TOLERANCE, exact)
+			TH_LOG("%s: %.2f %%, tasks stalled %.2f %%", files[i], exact, stalled);
+		EXPECT_GE(stalled + TOLERANCE, exact)
+			TH_LOG("%s: %.2f %%, tasks stalled %.2f %%", files[i], exact, stalled);
+		/* Nothing else runs on a CPU whose only task sleeps. */
+		EXPECT_LE(exact - TOLERANCE, all)
+			TH_LOG("%s: full %.2f %%, some %.2f %%", files[i], all, exact);
+		EXPECT_GE(exact, all);
+	}
+}
+
+TEST_HARNESS_MAIN
