@@ -281,6 +281,18 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	seq_buf_putc(d->says, '\n');
 }
 
+/* See the invariant in psi_union.c. Before psi_union_join() comes by, nothing is counted. */
+static void psi_debug_union(struct psi_group_cpu *gc, struct psi_debug *d)
+{
+	struct psi_group_cpu *end = psi_delegate_of(gc);
+	bool in_use = end->states & BIT(PSI_NONIDLE);
+
+	if (gc->group->exact && end->use & PSI_USE_TELL &&
+	    in_use != !!(gc->use & PSI_USE_COUNTED))
+		psi_debug_found(d, "cgroup %llu is %sin use, its union has it the other way\n",
+				d->id, in_use ? "" : "not ");
+}
+
 /* All contributors of a group have been recounted: check it, and add it to its parent. */
 static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
@@ -290,6 +302,7 @@ static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 	else
 		psi_debug_counts(gc, d);
 	psi_debug_times(gc, d);
+	psi_debug_union(gc, d);
 	if (gc->parent)
 		psi_debug_add(gc->parent, gc->shows);
 }
@@ -314,6 +327,7 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 	}
 	gc->slow = PSI_ALL_STATES;
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, d->cpu, d->now);
+	psi_union_join(gc, d->cpu, d->now);
 }
 
 static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)

@@ -122,7 +122,7 @@ static struct psi_exact *psi_exact_alloc(struct psi_group *group)
 	unsigned int seq;
 
 	if (exact)
-		exact->use = psi_union_alloc();
+		exact->use = psi_union_alloc(psi_nr_blocks);
 	if (empty)
 		before = psi_seen_grow(empty, group->cpumask);
 	if (before != empty)

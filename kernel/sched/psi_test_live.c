@@ -13,7 +13,8 @@ static void psi_test_sample_late(struct kunit *test)
 
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
-	sampler = psi_test_sampler(test, psi_test_watch(test, &psi_system), PSI_TEST_WINDOW);
+	sampler = psi_test_sampler(test, psi_test_watch(test, &psi_system), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
 	/* A host may hold up a virtual machine, but not each time. */
 	for (i = 0; i < 100 && early; i++) {
 		psi_sampler_update(sampler, local_clock());
@@ -45,7 +46,7 @@ static void psi_test_check_long(struct kunit *test)
 		kunit_skip(test, "PSI is off");
 	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, triggers);
-	sampler = psi_test_sampler(test, watch, step * PSI_STEPS);
+	sampler = psi_test_sampler(test, watch, PSI_PLAIN, step * PSI_STEPS);
 	sampler->states = BIT(PSI_NONIDLE);
 	sampler->resting = false;
 	psi_sampler_queue(sampler, 0);
@@ -518,6 +519,11 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_sampler_bound),
 	KUNIT_CASE(psi_test_sampler_long_rest),
 	KUNIT_CASE(psi_test_sample_late),
+	KUNIT_CASE_PARAM_ATTR(psi_test_exact, psi_test_exact_rows_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE(psi_test_exact_begins),
+	KUNIT_CASE(psi_test_exact_bounds),
+	KUNIT_CASE(psi_test_exact_rest),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),

@@ -38,9 +38,11 @@ struct psi_test_model {
 	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
 	int nr;			/* tasks that take part */
 	int delegated;
-	/* the oracle: states by definition, and their times */
+	int counted;
+	/* the oracle: states by definition, and their times; since a group has a union, its time */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
+	u64 used[PSI_TEST_GROUPS];
 };
 
 static bool psi_test_below(int group, int ancestor)
@@ -67,6 +69,7 @@ static void psi_test_model_exit(void *data)
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		free_percpu(m->groups[g].cpus);
 		free_cpumask_var(m->groups[g].cpumask);
+		psi_exact_free(m->groups[g].exact);
 	}
 }
 
@@ -246,6 +249,29 @@ static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 	KUNIT_EXPECT_EQ(m->test, gc->slow, PSI_ALL_STATES);
 }
 
+/* Somebody asks for exact pressure of a group. */
+static void psi_test_model_exact(struct psi_test_model *m, int g)
+{
+	struct psi_group *group = &m->groups[g];
+	struct psi_exact *exact;
+	int cpu;
+
+	if (group->exact)
+		return;
+	exact = kzalloc(sizeof(*exact), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(m->test, exact);
+	group->exact = exact;
+	exact->use = psi_union_alloc(psi_nr_blocks);
+	KUNIT_ASSERT_NOT_NULL(m->test, exact->use);
+	psi_for_each_cpu(cpu, group) {
+		struct rq_flags rf;
+
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		psi_union_join(per_cpu_ptr(group->cpus, cpu), cpu, m->now);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+}
+
 /* A random legal event happens to a task. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
@@ -268,6 +294,10 @@ static void psi_test_model_event(struct psi_test_model *m)
 	}
 	if (what == 3 && prandom_u32_state(&m->rnd) % 8 == 0) {
 		psi_test_model_unlist(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
+		return;
+	}
+	if (what == 4 && prandom_u32_state(&m->rnd) % 256 == 0) {
+		psi_test_model_exact(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
 	if (what == 2 && prandom_u32_state(&m->rnd) % 64 == 0) {
@@ -365,24 +395,54 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	return true;
 }
 
+/* The union of a group, where there is one, has the time in which a CPU was in use. */
+static bool psi_test_model_union(struct psi_test_model *m, int event, int g)
+{
+	const struct psi_exact *exact = m->groups[g].exact;
+	u64 used;
+
+	if (!exact)
+		return true;
+	m->counted++;
+	used = psi_union_since(psi_union_read(exact->use, m->now), 0);
+	if (used != m->used[g])
+		KUNIT_FAIL(m->test, "event %d, group %d: in use for %llu ns, recounted %llu",
+			   event, g, used, m->used[g]);
+	return used == m->used[g];
+}
+
+/* @len ns pass. */
+static void psi_test_model_pass(struct psi_test_model *m, u64 len)
+{
+	int g, c, s;
+
+	m->now += len;
+	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		bool used = false;
+
+		for (c = 0; c < PSI_TEST_CPUS; c++) {
+			used |= m->states[g][c] & BIT(PSI_NONIDLE);
+			for (s = 0; s < PSI_NR_STATES; s++)
+				if (m->states[g][c] & BIT(s))
+					m->times[g][c][s] += len;
+		}
+		if (used && m->groups[g].exact)
+			m->used[g] += len;
+	}
+}
+
 static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 {
 	struct psi_test_model *m = psi_test_model_init(test, start);
 	int cpus = m->cpus[0] == m->cpus[1] ? 1 : PSI_TEST_CPUS;
-	int event, g, c, s;
+	int event, g, c;
 
 	m->nr = nr;
 	for (event = 0; event < PSI_TEST_EVENTS; event++) {
 		u64 len = prandom_u32_state(&m->rnd) >> (prandom_u32_state(&m->rnd) % 32);
 
 		cond_resched();
-		m->now += len;
-		for (g = 0; g < PSI_TEST_GROUPS; g++)
-			for (c = 0; c < cpus; c++)
-				for (s = 0; s < PSI_NR_STATES; s++)
-					if (m->states[g][c] & BIT(s))
-						m->times[g][c][s] += len;
-
+		psi_test_model_pass(m, len);
 		psi_test_model_event(m);
 
 		for (g = 0; g < PSI_TEST_GROUPS; g++) {
@@ -391,10 +451,13 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 				if (!psi_test_model_agrees(m, event, g, c))
 					return;
 			}
+			if (!psi_test_model_union(m, event, g))
+				return;
 		}
 	}
 
 	KUNIT_EXPECT_GT(test, m->delegated, 100);
+	KUNIT_EXPECT_GT(test, m->counted, 1000);
 
 	/* All tasks leave: no count may be left. */
 	for (c = 0; c < PSI_TEST_TASKS; c++)
@@ -519,6 +582,7 @@ static void psi_test_group_exit(void *data)
 	struct psi_group *group = data;
 
 	kvfree(rcu_access_pointer(group->seen));
+	psi_exact_free(group->exact);
 	free_cpumask_var(group->cpumask);
 	free_percpu(group->cpus);
 }
@@ -686,9 +750,9 @@ static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *gr
 }
 
 static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
-					    u64 window)
+					    enum psi_kind kind, u64 window)
 {
-	struct psi_sampler *sampler = psi_sampler_alloc(watch, PSI_PLAIN, window);
+	struct psi_sampler *sampler = psi_sampler_alloc(watch, kind, window);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	list_add(&sampler->node, &watch->samplers);
@@ -707,7 +771,8 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	struct psi_sample bound;
 
 	psi_test_use(group, one, 1000, 0);
-	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_TEST_WINDOW);
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
 	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
 	sampler->states = BIT(PSI_CPU_SOME);
 	psi_sampler_begin(sampler, PSI_CPU_SOME);
@@ -737,7 +802,8 @@ static void psi_test_sampler_bound(struct kunit *test)
 	struct psi_sampler *sampler;
 	struct psi_sample bound;
 
-	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_TEST_WINDOW);
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
 	sampler->states = BIT(PSI_IO_SOME);
 	psi_test_use(group, one, 200, 200);
 	psi_fold_group(group);

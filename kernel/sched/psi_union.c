@@ -20,8 +20,8 @@
  *
  *   The time is stored as those of states are, see "Time" in psi.c: x while no block is in
  *   use, t - x while one is. It shares 64 bits with the count, so that one cmpxchg changes
- *   both; what is left for the time wraps after 13 days. A reader takes differences of much
- *   less.
+ *   both; what is left for the time wraps after 13 days. Readers take differences, of
+ *   less than half of that.
  *
  *   No CPU waits for another one. A CPU that counts itself first may be held up before it
  *   gets to the word. Until then the block is in use, so no other CPU of the block takes it
@@ -120,19 +120,25 @@ static void psi_union_change(struct psi_union *use, int blocks, u64 now)
 	} while (!atomic64_try_cmpxchg(&use->word, &old, new));
 }
 
-/* Have the union of the group of @gc know whether the group is in use on the CPU. */
-static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool in_use, int cpu,
-			  u64 now)
+/* A CPU of a block begins or ends to be in use. */
+static void psi_union_count(struct psi_union *use, unsigned int block, bool in_use, u64 now)
 {
-	atomic_t *cpus = &use->blocks[per_cpu(psi_block, cpu)].cpus;
+	atomic_t *cpus = &use->blocks[block].cpus;
 
-	if (in_use == !!(gc->use & PSI_USE_COUNTED))
-		return;
-	gc->use ^= PSI_USE_COUNTED;
 	if (in_use && atomic_inc_return(cpus) == 1)
 		psi_union_change(use, 1, now);
 	else if (!in_use && atomic_dec_and_test(cpus))
 		psi_union_change(use, -1, now);
+}
+
+/* Have the union of the group of @gc know whether the group is in use on the CPU. */
+static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool in_use, int cpu,
+			  u64 now)
+{
+	if (in_use == !!(gc->use & PSI_USE_COUNTED))
+		return;
+	gc->use ^= PSI_USE_COUNTED;
+	psi_union_count(use, per_cpu(psi_block, cpu), in_use, now);
 }
 
 /**
@@ -182,11 +188,11 @@ void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now)
 }
 
 /* A union for a group, NULL without memory. */
-static struct psi_union *psi_union_alloc(void)
+static struct psi_union *psi_union_alloc(unsigned int blocks)
 {
 	struct psi_union *use;
 
-	return kvzalloc(struct_size(use, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
+	return kvzalloc(struct_size(use, blocks, blocks), GFP_KERNEL_ACCOUNT);
 }
 
 /* CPUs that share a cache by now have one block. One that comes later joins the first. */

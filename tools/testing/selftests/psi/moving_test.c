@@ -250,16 +250,28 @@ static double percent(__u64 before, __u64 after, __u64 ns)
 	return 100.0 * (after - before) * NSEC_PER_USEC / ns;
 }
 
+/* A kernel without .stat files has the plain ones to show. */
+static void report_moving(const char *what, double stalled, double plain, double exact)
+{
+	char row[128];
+
+	snprintf(row, sizeof(row), "a stall that moves: %s: share of time", what);
+	if (exact < 0)
+		report_row(row, "some %.1f, the tasks say %.1f", plain, stalled);
+	else
+		report_row(row, "exact some %.1f, some %.1f, the tasks say %.1f", exact, plain,
+			   stalled);
+}
+
 TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 {
 	static const char * const files[] = {
 		IO_STAT, GROUP "/io.pressure.stat", GROUP "/a/io.pressure.stat",
 		GROUP "/a/b/io.pressure.stat",
 	};
-	const int nr = ARRAY_SIZE(files);
+	const int nr = access(IO_STAT, F_OK) ? 0 : ARRAY_SIZE(files);
+	double stalled, plain, exact[4] = { -1 }, all;
 	__u64 some[4], full[4], before, took;
-	double stalled, plain, exact, all;
-	char row[128];
 
 	/* CPUs that went offline are in use no more; the window of the plain file has ended. */
 	sleep_for(3 * NSEC_PER_SEC);
@@ -269,26 +281,114 @@ TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 	}
 	before = psi_some_ns(PSI_IO) / NSEC_PER_USEC;
 	stalled = move_all(self->mover, variant->nr, &took);
-	report_row(variant->row, "%.1f of %.1f",
-		   percent(some[0], psi_stat_total(files[0], "exact some"), took), stalled);
 	plain = percent(before, psi_some_ns(PSI_IO) / NSEC_PER_USEC, took);
-	snprintf(row, sizeof(row), "%s: io some", variant->row);
-	report_row(row, "%.1f", plain);
+	for (int i = 0; i < nr; i++)
+		exact[i] = percent(some[i], psi_stat_total(files[i], "exact some"), took);
 	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
 	if (variant->beat)
 		stalled = plain;
+	report_moving(variant->row, stalled, plain, exact[0]);
+	ASSERT_NE(0, nr);
 	for (int i = 0; i < nr; i++) {
-		exact = percent(some[i], psi_stat_total(files[i], "exact some"), took);
 		all = percent(full[i], psi_stat_total(files[i], "exact full"), took);
-		EXPECT_LE(stalled - TOLERANCE, exact)
-			TH_LOG("%s: %.2f %%, tasks stalled %.2f %%", files[i], exact, stalled);
-		EXPECT_GE(stalled + TOLERANCE, exact)
-			TH_LOG("%s: %.2f %%, tasks stalled %.2f %%", files[i], exact, stalled);
+		EXPECT_LE(stalled - TOLERANCE, exact[i])
+			TH_LOG("%s: %.2f %%, tasks %.2f %%", files[i], exact[i], stalled);
+		EXPECT_GE(stalled + TOLERANCE, exact[i])
+			TH_LOG("%s: %.2f %%, tasks %.2f %%", files[i], exact[i], stalled);
 		/* Nothing else runs on a CPU whose only task sleeps. */
-		EXPECT_LE(exact - TOLERANCE, all)
-			TH_LOG("%s: full %.2f %%, some %.2f %%", files[i], all, exact);
-		EXPECT_GE(exact, all);
+		EXPECT_LE(exact[i] - TOLERANCE, all)
+			TH_LOG("%s: full %.2f %%, some %.2f %%", files[i], all, exact[i]);
+		EXPECT_GE(exact[i], all);
 	}
+}
+
+/* ---- Triggers ---- */
+
+FIXTURE(moving_trigger) {
+	struct slow_disk disk;
+	struct mover *mover;
+};
+
+FIXTURE_SETUP(moving_trigger)
+{
+	cpus_use(8);
+	slow_disk_create(&self->disk, "psi_moving", LATENCY, 64);
+	self->mover = shared_memory(sizeof(*self->mover));
+	*self->mover = (struct mover){
+		.disk = self->disk.node,
+		.cpus = 8,
+		.period = 50 * NSEC_PER_MSEC,
+	};
+	cgroup_create(GROUP, "");
+	cgroup_create(GROUP "/a", "");
+	cgroup_create(GROUP "/a/b", "");
+}
+
+FIXTURE_TEARDOWN(moving_trigger)
+{
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+/* The reader is stalled for 860 ms of each second. */
+TEST_F_TIMEOUT(moving_trigger, of_exact_some_fires_once_in_a_window, 240)
+{
+	static const char * const files[] = {
+		PSI_DIR "/io", GROUP "/a/io.pressure", IO_STAT, GROUP "/a/io.pressure.stat",
+		IO_STAT, GROUP "/a/b/io.pressure.stat",
+	};
+	const int nr = ARRAY_SIZE(files), exact = 2, high = 4;
+	int fd[6], events[6] = { };
+	__u64 took;
+	pid_t pid;
+
+	for (int i = 0; i < nr; i++)
+		fd[i] = trigger_arm(files[i], "%ssome %d 1000000", i < exact ? "" : "exact ",
+				    i < high ? 700000 : 930000);
+	pid = fork_or_die();
+	if (!pid) {
+		move_all(self->mover, 1, &took);
+		_exit(0);
+	}
+	for (__u64 end = now_ns() + TIME; now_ns() < end; sleep_for(100 * NSEC_PER_MSEC))
+		for (int i = 0; i < nr; i++)
+			events[i] += trigger_fired(fd[i], 0);
+	for (int i = 0; i < nr; i++) {
+		bool fires = i >= exact && i < high;
+
+		EXPECT_LE(fires ? 10 : 0, events[i])
+			TH_LOG("%s: %d events", files[i], events[i]);
+		EXPECT_GE(fires ? 12 : 0, events[i])
+			TH_LOG("%s: %d events", files[i], events[i]);
+		close(fd[i]);
+	}
+	EXPECT_EQ(0, reap_exit(pid));
+}
+
+/* What stalled before it was armed is none of its business. */
+TEST_F_TIMEOUT(moving_trigger, of_exact_some_ignores_the_past, 120)
+{
+	__u64 took;
+	int fd;
+
+	psi_stat_total(IO_STAT, "exact some");
+	move_all(self->mover, 1, &took);
+	fd = trigger_arm(IO_STAT, "exact some 100000 10000000");
+	EXPECT_FALSE(trigger_fired(fd, 3000));
+	close(fd);
+}
+
+TEST_F(moving_trigger, needs_the_word_exact_in_a_stat_file_and_only_there)
+{
+	int stat = trigger_open(IO_STAT), plain = trigger_open(PSI_DIR "/io");
+
+	EXPECT_EQ(EINVAL, trigger_set(stat, "some 150000 1000000"));
+	EXPECT_EQ(EINVAL, trigger_set(plain, "exact some 150000 1000000"));
+	EXPECT_EQ(0, trigger_set(stat, "exact full 150000 1000000"));
+	EXPECT_EQ(EBUSY, trigger_set(stat, "exact some 150000 1000000"));
+	close(stat);
+	close(plain);
 }
 
 TEST_HARNESS_MAIN
