@@ -195,8 +195,12 @@ def others():
         yield over(f"10 tasks write to 10 others, a message, {place}", f"many/{name}")
     for depth in (0, 1, 4, 8):
         yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
+    for depth in (0, 8):
+        yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"idle/exact/{depth}")
     for depth in (0, 1, 8):
         yield over(f"ping-pong of two CPUs that idle in between, depth {depth}", f"remote/leaf/{depth}")
+    for depth in (0, 8):
+        yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"remote/exact/{depth}")
     for depth in (0, 1, 8):
         yield over(f"fork, exit and wait, depth {depth}", f"fork/leaf/{depth}")
     for depth in (1, 4, 8):

