@@ -18,6 +18,38 @@ struct task_struct;
  * scheduler's own entry points are in kernel/sched/psi.h.
  */
 
+/**
+ * enum psi_cause - why a task stalls on memory
+ * @PSI_CAUSE_RECLAIM: it frees memory for an allocation, as the machine has too little
+ * @PSI_CAUSE_RECLAIM_LIMIT: it frees memory of a cgroup that is at its memory.max
+ * @PSI_CAUSE_HIGH: its cgroup is above memory.high: it frees memory of it, or is put to sleep
+ * @PSI_CAUSE_COMPACT: it moves pages together for an allocation of several adjacent ones
+ * @PSI_CAUSE_REFAULT: it waits for, or submits the read of, a page of a file that was evicted
+ *			although it was in use
+ * @PSI_CAUSE_SWAPIN: the same for anonymous memory, which was swapped out
+ * @PSI_CAUSE_READAHEAD: it submits reads of a range of a file with such pages
+ * @PSI_CAUSE_NODE_RECLAIM: it frees memory of a node before it takes some of another
+ *			     (vm.zone_reclaim_mode)
+ * @PSI_CAUSE_KSWAPD: kswapd frees memory
+ * @PSI_CAUSE_KCOMPACTD: kcompactd moves pages together
+ * @PSI_CAUSE_THROTTLE: it pays for swap-out that it caused in a cgroup with limited io
+ * @PSI_NR_CAUSES: how many there are
+ */
+enum psi_cause {
+	PSI_CAUSE_RECLAIM,
+	PSI_CAUSE_RECLAIM_LIMIT,
+	PSI_CAUSE_HIGH,
+	PSI_CAUSE_COMPACT,
+	PSI_CAUSE_REFAULT,
+	PSI_CAUSE_SWAPIN,
+	PSI_CAUSE_READAHEAD,
+	PSI_CAUSE_NODE_RECLAIM,
+	PSI_CAUSE_KSWAPD,
+	PSI_CAUSE_KCOMPACTD,
+	PSI_CAUSE_THROTTLE,
+	PSI_NR_CAUSES
+};
+
 #ifdef CONFIG_PSI
 
 DECLARE_STATIC_KEY_FALSE(psi_disabled);
@@ -25,7 +57,7 @@ DECLARE_STATIC_KEY_FALSE(psi_disabled);
 extern struct psi_group psi_system;
 
 void __init psi_init(void);
-void __psi_memstall_enter(unsigned long *flags);
+void __psi_memstall_enter(unsigned long *flags, enum psi_cause cause);
 void __psi_memstall_leave(unsigned long *flags);
 u64 psi_some_memory_us(void);
 
@@ -45,16 +77,18 @@ static inline bool psi_enabled(void)
 /**
  * psi_memstall_enter - start a section in which the task waits for memory
  * @flags: filled in; tells psi_memstall_leave() whether an outer section goes on
+ * @cause: why it waits
  *
  * From here on the task counts as stalled on memory, whether it sleeps or
- * runs, until psi_memstall_leave() with the same @flags. Sections nest.
+ * runs, until psi_memstall_leave() with the same @flags. Sections nest: the
+ * cause of the outermost one counts.
  *
  * Context: Process context with interrupts enabled; takes the runqueue lock.
  */
-static inline void psi_memstall_enter(unsigned long *flags)
+static inline void psi_memstall_enter(unsigned long *flags, enum psi_cause cause)
 {
 	if (!static_branch_likely(&psi_disabled))
-		__psi_memstall_enter(flags);
+		__psi_memstall_enter(flags, cause);
 }
 
 /**
@@ -167,8 +201,7 @@ bool psi_collect(struct psi_trigger *trigger);
 
 static inline bool psi_enabled(void) { return false; }
 static inline u64 psi_some_memory_us(void) { return 0; }
-static inline void psi_memstall_enter(unsigned long *flags) { }
-
+static inline void psi_memstall_enter(unsigned long *flags, enum psi_cause cause) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }
 static inline void psi_async_init(struct psi_async *async) { }

@@ -19,11 +19,14 @@ struct task_struct;
  * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @in_stall, and
  *	   PSI_IOWAIT where in_iowait says the opposite of what is true, see
  *	   kernel/sched/psi_async.c
+ * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
+ * @stall_since: when that stall began, ns of rq_clock()
  * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
  *
  * @group and @attrs are protected by the lock of the task's runqueue. Only
  * the task itself writes @in_stall and @worker, with that lock held. In @asleep the other
  * attribute changes under psi_async.lock, by the task itself or with the runqueue locked too.
+ * @cause and @stall_since are the task's own.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -32,6 +35,10 @@ struct psi_task {
 	bool			in_stall;
 	bool			worker;
 	u8			asleep;
+#ifdef CONFIG_PSI_CAUSES
+	u8			cause;
+	u64			stall_since;
+#endif
 #ifdef CONFIG_PSI_DEBUG
 	struct hlist_node	node;
 #endif

@@ -425,20 +425,24 @@ void __psi_leave_cpu(struct task_struct *p)
 	__task_rq_unlock(rq, &rf);
 }
 
-static void psi_set_stall(bool stall)
+/* Begin or end a memory stall of the current task. Return when, ns of rq_clock(). */
+static u64 psi_set_stall(bool stall)
 {
 	struct rq_flags rf;
 	struct rq *rq;
+	u64 now;
 
 	lockdep_assert_irqs_enabled();
 
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
+	now = rq_clock(rq);
 	current->psi.in_stall = stall;
 	current->psi.asleep &= ~PSI_MEMSTALL;
 	current->psi.asleep |= stall * PSI_MEMSTALL;
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
+	return now;
 }
 
 /* Stop counting the current task for good: it serves PSI itself. */
@@ -474,18 +478,18 @@ void psi_count_preempted(void)
 	rq_unlock_irq(rq, &rf);
 }
 
-void __psi_memstall_enter(unsigned long *flags)
+void __psi_memstall_enter(unsigned long *flags, enum psi_cause cause)
 {
 	*flags = current->psi.in_stall;
 	if (!*flags)
-		psi_set_stall(true);
+		psi_cause_begin(cause, psi_set_stall(true));
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 
 void __psi_memstall_leave(unsigned long *flags)
 {
 	if (!*flags)
-		psi_set_stall(false);
+		psi_cause_end(psi_set_stall(false));
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
@@ -495,5 +499,5 @@ void __psi_exit(void)
 	current->psi.asleep &= ~PSI_IOWAIT;
 	current->in_iowait = 0;
 	if (current->psi.in_stall)
-		psi_set_stall(false);
+		psi_cause_end(psi_set_stall(false));
 }

@@ -284,6 +284,8 @@ struct psi_watch {
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
+ * @id: what cgroup_id() says of it; the system is the root
+ * @causes: its memory stalls by cause, %NULL before the first one
  * @seen: the times that the fold saw last
  * @rcu: frees the group when nobody looks through a delegation any more
  * @refs: the cgroup has a reference, and so has each list that the group is in
@@ -305,6 +307,10 @@ struct psi_group {
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
+	u64			id;
+#ifdef CONFIG_PSI_CAUSES
+	struct psi_causes	*causes;
+#endif
 	struct psi_seen __rcu	*seen;
 	struct rcu_head		rcu;
 
@@ -367,6 +373,24 @@ void psi_exact_free(struct psi_exact *exact);
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
+
+#ifdef CONFIG_PSI_CAUSES
+void psi_cause_end(u64 now);
+void psi_show_causes(struct seq_file *m, struct psi_group *group);
+void psi_causes_free(struct psi_group *group);
+
+/* The current task begins a memory stall: remember why, and when. */
+static inline void psi_cause_begin(enum psi_cause cause, u64 now)
+{
+	current->psi.cause = cause;
+	current->psi.stall_since = now;
+}
+#else
+static inline void psi_cause_begin(enum psi_cause cause, u64 now) { }
+static inline void psi_cause_end(u64 now) { }
+static inline void psi_show_causes(struct seq_file *m, struct psi_group *group) { }
+static inline void psi_causes_free(struct psi_group *group) { }
+#endif
 
 #ifdef CONFIG_PSI_DEBUG
 void psi_debug_note(struct task_struct *p, int cpu);

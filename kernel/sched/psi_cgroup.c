@@ -61,6 +61,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 		return -ENOMEM;
 	}
 	psi_group_init(group, psi_home(cgroup_parent(cgrp)), cgrp->level);
+	group->id = cgroup_id(cgrp);
 	cgrp->psi = group;
 	return 0;
 }

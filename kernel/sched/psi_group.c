@@ -38,6 +38,7 @@ static void psi_group_free(struct rcu_head *rcu)
 	free_cpumask_var(group->cpumask);
 	kvfree(rcu_access_pointer(group->seen));
 	psi_exact_free(group->exact);
+	psi_causes_free(group);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);
 	kfree(group);

@@ -17,6 +17,8 @@
  *
  *	exact some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
  *
+ *   and memory.stat goes on with the causes of memory stalls (psi_causes.c).
+ *
  *   For the system, "full" of cpu is undefined and shown as zero. A CPU that runs no task
  *   of a cgroup may run others, but no task is outside the system.
  */
@@ -89,6 +91,8 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 		return ret;
 	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++)
 		psi_show_kind(m, group, file, kind);
+	if (id == PSI_MEMORY_STAT)
+		psi_show_causes(m, group);
 	return 0;
 }
 

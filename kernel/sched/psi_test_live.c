@@ -171,8 +171,8 @@ static void psi_test_memstall_nests(struct kunit *test)
 
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
-	psi_memstall_enter(&outer);
-	psi_memstall_enter(&inner);
+	psi_memstall_enter(&outer, PSI_CAUSE_THROTTLE);
+	psi_memstall_enter(&inner, PSI_CAUSE_RECLAIM);
 	psi_memstall_leave(&inner);
 	still = current->psi.in_stall;
 	psi_memstall_leave(&outer);
@@ -185,7 +185,7 @@ static int psi_test_die(void *arg)
 {
 	unsigned long flags;
 
-	psi_memstall_enter(&flags);
+	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
 	current->in_iowait = 1;
 	current->psi.asleep |= PSI_IOWAIT;
 	return 0;
@@ -193,6 +193,7 @@ static int psi_test_die(void *arg)
 
 static void psi_test_exit(struct kunit *test)
 {
+	u64 stalls = psi_test_causes(PSI_CAUSE_THROTTLE);
 	struct task_struct *p;
 	unsigned int attrs;
 	struct rq_flags rf;
@@ -213,6 +214,8 @@ static void psi_test_exit(struct kunit *test)
 		task_rq_unlock(rq, p, &rf);
 	} while (!dead);
 	KUNIT_EXPECT_EQ(test, attrs, 0);
+	if (IS_ENABLED(CONFIG_PSI_CAUSES))
+		KUNIT_EXPECT_EQ(test, psi_test_causes(PSI_CAUSE_THROTTLE), stalls + 1);
 	put_task_struct(p);
 }
 
@@ -433,6 +436,7 @@ static void psi_test_debug_home(struct kunit *test)
 {
 	char *text = kunit_kzalloc(test, 2048, GFP_KERNEL);
 	struct cgroup *stray = kunit_kzalloc(test, sizeof(*stray), GFP_KERNEL);
+	struct kernfs_node *kn = kunit_kzalloc(test, sizeof(*kn), GFP_KERNEL);
 	unsigned int before, found, left;
 	struct psi_group *home, *after;
 	struct seq_buf says;
@@ -441,6 +445,7 @@ static void psi_test_debug_home(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_NOT_NULL(test, stray);
+	KUNIT_ASSERT_NOT_NULL(test, kn);
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
 	if (!cgroup_psi_enabled())
@@ -448,6 +453,7 @@ static void psi_test_debug_home(struct kunit *test)
 	seq_buf_init(&says, text, 2048);
 	stray->self.parent = &cgrp_dfl_root.cgrp.self;
 	stray->level = 1;
+	stray->kn = kn;
 	KUNIT_ASSERT_EQ(test, psi_cgroup_alloc(stray), 0);
 
 	cgroup_lock();
@@ -528,6 +534,14 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_exit),
+#ifdef CONFIG_PSI_CAUSES
+	KUNIT_CASE_PARAM(psi_test_cause_length, psi_test_cause_lengths_gen_params),
+	KUNIT_CASE(psi_test_causes_sum),
+	KUNIT_CASE(psi_test_causes_tree),
+	KUNIT_CASE(psi_test_causes_removed),
+	KUNIT_CASE(psi_test_causes_show),
+	KUNIT_CASE(psi_test_causes_nest),
+#endif
 	KUNIT_CASE(psi_test_requeue_held),
 	KUNIT_CASE(psi_test_requeue_held_pinned),
 #ifdef CONFIG_PSI_DEBUG
