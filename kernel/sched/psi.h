@@ -374,6 +374,10 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
 
+void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs,
+		      const struct psi_mean *window);
+void psi_trace_trigger(const struct psi_trigger *t);
+
 #ifdef CONFIG_PSI_CAUSES
 void psi_cause_end(u64 now);
 void psi_show_causes(struct seq_file *m, struct psi_group *group);

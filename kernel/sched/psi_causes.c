@@ -152,6 +152,12 @@ static void psi_cause_record(struct psi_group_cpu *gc, enum psi_cause cause, u64
 	}
 }
 
+/* For the tracepoint: the class of the stall that the current task just left. */
+static const char *psi_stall_class(void)
+{
+	return "none";
+}
+
 /**
  * psi_cause_end - record the memory stall of the current task, which has ended
  * @now: when it ended, ns of rq_clock()
@@ -170,8 +176,10 @@ void psi_cause_end(u64 now)
 	rcu_read_lock();
 	group = READ_ONCE(t->group);
 	/* PSI's own threads have no group. */
-	if (group)
+	if (group) {
 		psi_cause_record(raw_cpu_ptr(group->cpus), t->cause, ns);
+		trace_psi_stall(group->id, psi_cause_names[t->cause], psi_stall_class(), ns);
+	}
 	rcu_read_unlock();
 }
 

@@ -405,6 +405,7 @@ static void psi_fold_group(struct psi_group *group)
 			      psi_union_since(window.used, exact->used));
 		avgs = psi_fold_avgs(group, &exact->account, window.now, &window.sum);
 	}
+	psi_trace_update(group, &plain, &window.mean);
 
 	psi_fold_publish(group);
 	psi_fold_account(&group->plain, &plain, &window.mean);

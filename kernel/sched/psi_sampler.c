@@ -147,6 +147,7 @@ struct psi_sampler {
  * @node: in psi_sampler.triggers, if it can fire
  * @sampler: where it looks
  * @threshold: ns
+ * @stall: in the window that reached it, or in the last one, ns
  * @state: the state it waits for, %PSI_NR_STATES for one that never holds
  * @file: the kind of file it was armed by
  * @owed: the threshold was reached, and the event waits for @quiet
@@ -161,6 +162,7 @@ struct psi_trigger {
 	struct list_head	node;
 	struct psi_sampler	*sampler;
 	u64			threshold;
+	u64			stall;
 	u8			state;
 	u8			file;
 	bool			owed;
@@ -192,8 +194,8 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
-/* Whether the window that ends with the last sample has enough stall for @t. */
-static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sampler *sampler,
+/* Whether the window that ends with the last sample has enough stall for @t; note how much. */
+static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler *sampler,
 				const struct psi_sample *now)
 {
 	u64 total = now->total[t->state], end = now->at + sampler->late;
@@ -207,6 +209,7 @@ static bool psi_trigger_reached(const struct psi_trigger *t, const struct psi_sa
 			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
 							    end, sampler->window));
 	}
+	t->stall = stall;
 	return stall + psi_slack(t->threshold) >= t->threshold;
 }
 

@@ -268,8 +268,10 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
 	if (sampler->step)
 		psi_trigger_look(t, sampler, &sampler->sample);
-	if (psi_trigger_report(t, sampler->window, &sampler->sample))
+	if (psi_trigger_report(t, sampler->window, &sampler->sample)) {
+		psi_trace_trigger(t);
 		psi_notice(notices, t);
+	}
 	if (t->owed) {
 		sampler->owing = true;
 		sampler->next = min(sampler->next, t->quiet);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the events of tracefs
+ *
+ * include/trace/events/psi.h says what they are. Nothing here runs in an event of the
+ * scheduler: the fold, a monitor, or the end of a memory stall calls it.
+ */
+#define CREATE_TRACE_POINTS
+#include <trace/events/psi.h>
+
+static void psi_trace_file(const struct psi_group *group, const struct psi_file *file,
+			   const struct psi_avgs *avgs, const struct psi_mean *window)
+{
+	u64 total[PSI_NR_STATES + 1] = { };
+	unsigned int avg[PSI_NR_STATES + 1] = { };
+	int s;
+
+	/* PSI_NR_STATES is the state of a line that is not there. */
+	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
+		if (group == &psi_system && s == PSI_CPU_FULL)
+			continue;
+		total[s] = div_u64(group->plain.total[s] + window->stall[s], NSEC_PER_USEC);
+		avg[s] = psi_avg_basis_points(avgs->avg[s][PSI_10S]);
+	}
+	trace_psi_update(group->id, file->name, total[file->some], total[file->full],
+			 avg[file->some], avg[file->full]);
+}
+
+/**
+ * psi_trace_update - a window of a group ends
+ * @group: the group, as it was before
+ * @avgs: its averages from now on
+ * @window: what is added to its totals
+ *
+ * Context: The thread that folds.
+ */
+void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs,
+		      const struct psi_mean *window)
+{
+	const struct psi_avgs *before = &group->plain.avgs;
+	int id, s;
+
+	if (!trace_psi_update_enabled())
+		return;
+	for (id = 0; id < PSI_NR_FILES; id++) {
+		const struct psi_file *file = &psi_files[id];
+		bool moved = false;
+
+		if (!file->name || file->stat)
+			continue;
+		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
+			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;
+		if (moved)
+			psi_trace_file(group, file, avgs, window);
+	}
+}
+
+/**
+ * psi_trace_trigger - poll() is about to report the event of a trigger
+ * @t: the trigger
+ *
+ * Context: A monitor, with the lock of the samplers held.
+ */
+void psi_trace_trigger(const struct psi_trigger *t)
+{
+	const struct psi_file *file = &psi_files[t->file];
+	const struct psi_sampler *sampler = t->sampler;
+	char resource[PSI_TRACE_NAME], line[PSI_TRACE_NAME];
+
+	if (!trace_psi_trigger_enabled())
+		return;
+	snprintf(resource, sizeof(resource), "%.*s", (int)strcspn(file->name, "."), file->name);
+	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind] ?: "",
+		 t->state == file->full ? "full" : "some");
+	trace_psi_trigger(sampler->watch->group->id, resource, line,
+			  div_u64(t->threshold, NSEC_PER_USEC),
+			  div_u64(sampler->window, NSEC_PER_USEC),
+			  div_u64(t->stall, NSEC_PER_USEC));
+}
