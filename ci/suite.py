@@ -25,6 +25,7 @@ VIRTUAL = (
     ("irq", "irq_test"),
     ("memory", "memory_test"),
     ("reclaim", "reclaim_test"),
+    ("causes", "causes_test", "--shift", "2"),
     ("damon", "damon_test"),
     ("watch", "watch_test"),
     ("averages", "averages_test"),

@@ -47,9 +47,8 @@ static const char *read_line(const char *text, const char *name, struct cause_li
 		line->hist[i] = value;
 		sum += value;
 	}
-	if (sum != count || total > count * (max + 1) || max > total)
-		psi_die("%s: %llu stalls, %llu in the histogram, total %llu, max %llu", name, count,
-			sum, total, max);
+	if (sum != count)
+		psi_die("%s: %llu stalls, %llu in the histogram", name, count, sum);
 	line->count = count;
 	line->total = total * NSEC_PER_USEC;
 	line->max = max * NSEC_PER_USEC;
@@ -72,6 +71,38 @@ void causes_read(const char *path, struct causes *causes)
 	}
 	if (*at)
 		psi_die("%s goes on after the causes: %.60s", path, at);
+}
+
+/* The shortest stall of a bucket, in ns. */
+static __u64 shortest(int bucket)
+{
+	return bucket ? (1ULL << bucket) * NSEC_PER_USEC : 0;
+}
+
+static bool line_is_sane(const struct cause_line *line)
+{
+	__u64 least = 0;
+	int last = -1;
+
+	for (int i = 0; i < CAUSE_BUCKETS; i++) {
+		least += line->hist[i] * shortest(i);
+		if (line->hist[i])
+			last = i;
+	}
+	if (last < 0)
+		return !line->total && !line->max;
+	return line->total >= least && line->total >= line->max &&
+	       line->total <= line->count * (line->max + NSEC_PER_USEC) &&
+	       line->max >= shortest(last) &&
+	       (last == CAUSE_BUCKETS - 1 || line->max < shortest(last + 1));
+}
+
+const char *causes_contradiction(const struct causes *causes)
+{
+	for (int c = 0; c < NR_CAUSES; c++)
+		if (!line_is_sane(&causes->line[c]))
+			return names[c];
+	return NULL;
 }
 
 struct causes causes_since(const char *path, const struct causes *before)

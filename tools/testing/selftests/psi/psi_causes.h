@@ -42,8 +42,13 @@ struct causes {
 
 /* Whether this kernel tells causes. */
 bool causes_known(void);
-/* Reads a .stat file. A line that is missing, misplaced or contradicts itself ends the test. */
+/* Reads a .stat file. A line that is missing or misplaced ends the test. */
 void causes_read(const char *path, struct causes *causes);
+/*
+ * The first line whose total, longest and histogram cannot belong to the same
+ * stalls, or NULL. For lines that were read while nothing stalled.
+ */
+const char *causes_contradiction(const struct causes *causes);
 /* What came after @before; @max stays what it is. */
 struct causes causes_since(const char *path, const struct causes *before);
 /* Prints the lines that are not zero. */

@@ -36,10 +36,12 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_causes.h"
 #include "psi_util.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_reclaim"
 #define PRESSURE	GROUP "/memory.pressure"
+#define STAT		"/memory.pressure.stat"
 #define LIST_FRACTION	"/proc/sys/vm/percpu_pagelist_high_fraction"
 #define ROOM		(64UL << 20)
 #define LATENCY		(200 * NSEC_PER_USEC)
@@ -237,8 +239,21 @@ static void machine_read(struct machine_clock *mc)
 	mc->irq = psi_irq_accounted() ? psi_full_ns(PSI_IRQ) : 0;
 }
 
+/**
+ * struct told - the causes of what happened, on a kernel that tells them
+ * @known: it does
+ * @group: of the group's stalls
+ * @system: of those of the system
+ */
+struct told {
+	bool known;
+	struct causes group;
+	struct causes system;
+};
+
 FIXTURE(machine) {
 	struct slow_disk disk;
+	struct told told;
 	struct worker *worker;
 	struct machine_clock made;
 	char list_fraction[32];
@@ -276,15 +291,37 @@ FIXTURE_TEARDOWN(machine)
 	cpus_use(cpus_possible());
 }
 
-static void run_worker(struct worker *worker, void (*fn)(void *arg), struct machine_clock *made)
+static void told_begin(struct told *told)
 {
+	told->known = causes_known();
+	if (!told->known)
+		return;
+	causes_read(GROUP STAT, &told->group);
+	causes_read(PSI_MEMORY_STAT, &told->system);
+}
+
+static void told_end(struct told *told)
+{
+	if (!told->known)
+		return;
+	told->group = causes_since(GROUP STAT, &told->group);
+	told->system = causes_since(PSI_MEMORY_STAT, &told->system);
+	causes_print(&told->system);
+}
+
+static void run_worker(FIXTURE_DATA(machine) *self, void (*fn)(void *arg))
+{
+	struct worker *worker = self->worker;
+	struct machine_clock *made = &self->made;
 	const struct load load = { .cpu = 0, .policy = SCHED_FIFO, .prio = 1, .cgroup = GROUP,
 				   .fn = fn, .arg = worker };
 	struct machine_clock before;
 
 	machine_read(&before);
+	told_begin(&self->told);
 	load_wait(load_start(&load));
 	machine_read(made);
+	told_end(&self->told);
 	made->some -= before.some;
 	made->group -= before.group;
 	made->irq -= before.irq;
@@ -319,17 +356,47 @@ static void expect_threads(struct __test_metadata *_metadata, const struct worke
 	expect_no_more(_metadata, made);
 }
 
+/*
+ * The lines of causes have the same: the group is alone on the CPU, and the
+ * threads belong to the system. A thread at work may wait for the CPU.
+ */
+static void expect_told(struct __test_metadata *_metadata, const struct told *told,
+			const struct machine_clock *made)
+{
+	static const enum cause of[] = { KSWAPD, KCOMPACTD };
+	const __u64 rounding = (NR_CAUSES + 1) * NSEC_PER_USEC;
+	__u64 threads = 0;
+
+	if (!told->known)
+		return;
+	EXPECT_LE(made->group, told->group.total + rounding);
+	EXPECT_LE(told->group.total, made->group + rounding);
+	EXPECT_EQ(told->group.line[RECLAIM].count, told->system.line[RECLAIM].count);
+	EXPECT_EQ(told->group.line[COMPACT].count, told->system.line[COMPACT].count);
+	EXPECT_EQ(told->group.total,
+		  told->group.line[RECLAIM].total + told->group.line[COMPACT].total);
+	for (int i = 0; i < 2; i++) {
+		__u64 total = told->system.line[of[i]].total;
+
+		EXPECT_EQ(0, told->group.line[of[i]].count);
+		EXPECT_GE(made->run[i] + made->wait[i] + made->irq, total);
+		threads += total;
+	}
+	EXPECT_LE((made->run[0] + made->run[1]) * (1 - THREAD_TOLERANCE), threads);
+}
+
 TEST_F_TIMEOUT(machine, kswapd_is_stalled_and_the_allocating_task_is_not, 200)
 {
 	struct worker *w = self->worker;
 
 	w->naps = true;
-	run_worker(w, read_once, &self->made);
+	run_worker(self, read_once);
 	/* kswapd kept up with the reader. */
 	ASSERT_EQ(0, w->most);
 	ASSERT_LT(NSEC_PER_SEC / 10, self->made.run[0]);
 	EXPECT_EQ(0, w->some);
 	expect_threads(_metadata, w, &self->made);
+	expect_told(_metadata, &self->told, &self->made);
 }
 
 /* Sometimes no block is free yet, and the worker compacts as well. */
@@ -338,9 +405,10 @@ TEST_F_TIMEOUT(machine, kcompactd_is_stalled, 200)
 	struct worker *w = self->worker;
 
 	w->naps = true;
-	run_worker(w, ask_for_blocks, &self->made);
+	run_worker(self, ask_for_blocks);
 	ASSERT_LT(NSEC_PER_SEC / 10, self->made.run[1]);
 	expect_threads(_metadata, w, &self->made);
+	expect_told(_metadata, &self->told, &self->made);
 }
 
 /*
@@ -350,22 +418,24 @@ TEST_F_TIMEOUT(machine, task_that_reclaims_is_stalled, 200)
 {
 	struct worker *w = self->worker;
 
-	run_worker(w, read_once, &self->made);
+	run_worker(self, read_once);
 	ASSERT_LT(NSEC_PER_SEC / 100, w->clock.reclaim);
 	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
 	EXPECT_GE(w->most * (1 + TOLERANCE) + w->asleep, w->some);
 	expect_no_more(_metadata, &self->made);
+	expect_told(_metadata, &self->told, &self->made);
 }
 
 TEST_F_TIMEOUT(machine, task_that_compacts_is_stalled, 200)
 {
 	struct worker *w = self->worker;
 
-	run_worker(w, ask_for_blocks, &self->made);
+	run_worker(self, ask_for_blocks);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.compact);
 	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
 	EXPECT_GE(w->most * (1 + TOLERANCE), w->some);
 	expect_no_more(_metadata, &self->made);
+	expect_told(_metadata, &self->told, &self->made);
 }
 
 TEST_HARNESS_MAIN
