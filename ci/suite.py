@@ -56,6 +56,10 @@ REAL = (
     ("trigger-race", "hostile_test -f race", "--smp", "2"),
     ("cgroup-storm", "cgroup_storm_test", "--smp", "4"),
 )
+# These need tracefs, which is in the kernel that checks itself.
+TRACED = (
+    ("trace", "trace_test"),
+)
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
 # Programs that a test runs.
@@ -152,7 +156,7 @@ def build(machine="x86_64", default_off=False):
             if done.returncode:
                 sys.exit(f"selftests: {' '.join(command)} failed: see {log}")
     built = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
-    used = {row[1].split()[0] for row in VIRTUAL + REAL} | {"boot_test"} | ELSEWHERE
+    used = {row[1].split()[0] for row in VIRTUAL + TRACED + REAL} | {"boot_test"} | ELSEWHERE
     for name in sorted(built ^ used):
         sys.exit(f"selftests: ci/suite.py and tools/testing/selftests/psi disagree about {name}")
 

@@ -538,9 +538,11 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_PARAM(psi_test_cause_length, psi_test_cause_lengths_gen_params),
 	KUNIT_CASE(psi_test_causes_sum),
 	KUNIT_CASE(psi_test_causes_tree),
-	KUNIT_CASE(psi_test_causes_removed),
 	KUNIT_CASE(psi_test_causes_show),
 	KUNIT_CASE(psi_test_causes_nest),
+#ifdef CONFIG_CGROUPS
+	KUNIT_CASE(psi_test_causes_removed),
+#endif
 #endif
 	KUNIT_CASE(psi_test_requeue_held),
 	KUNIT_CASE(psi_test_requeue_held_pinned),

@@ -185,7 +185,7 @@ static pid_t start_in(const char *cgroup, void (*fn)(void *arg), void *arg)
 }
 
 /* Runs a load in the group and measures what it does in its span. */
-static void run_load(FIXTURE_DATA(causes) *self, struct measured *m, void (*fn)(void *arg),
+static void run_load(FIXTURE_DATA(causes) * self, struct measured *m, void (*fn)(void *arg),
 		     void *arg)
 {
 	pid_t pid = start_in(GROUP, fn, arg);

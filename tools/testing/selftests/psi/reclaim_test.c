@@ -309,7 +309,7 @@ static void told_end(struct told *told)
 	causes_print(&told->system);
 }
 
-static void run_worker(FIXTURE_DATA(machine) *self, void (*fn)(void *arg))
+static void run_worker(FIXTURE_DATA(machine) * self, void (*fn)(void *arg))
 {
 	struct worker *worker = self->worker;
 	struct machine_clock *made = &self->made;

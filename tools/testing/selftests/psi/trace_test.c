@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tracepoints
+ *
+ * Invariants:
+ *  - Each memory stall is one event psi_stall, and the histogram of tracefs by
+ *    task and cause has the time that the lines of causes have.
+ *  - Each event that poll() reports is one event psi_trigger. It names the
+ *    cgroup, the trigger, and a stall that reached its threshold.
+ *  - psi_update says what the file shows.
+ *
+ * Bugs it would find: an event that is missing or comes twice; fields in the
+ * wrong order or unit; a name that does not end; the id of another cgroup.
+ *
+ * Tolerance: files show microseconds, events of stalls nanoseconds.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_causes.h"
+#include "psi_trigger.h"
+#include "psi_util.h"
+
+#define TRACING		"/sys/kernel/tracing"
+#define EVENTS		TRACING "/events/psi"
+#define STALL_TRIGGER	EVENTS "/psi_stall/trigger"
+#define HIST		"hist:keys=common_pid,cause:vals=ns"
+#define GROUP		"/sys/fs/cgroup/psi_trace"
+#define LIMIT		"4194304"
+
+FIXTURE(trace) {
+	struct throttled *load;
+	unsigned long long id;
+	char text[1 << 16];
+};
+
+FIXTURE_SETUP(trace)
+{
+	struct stat st;
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	if (access(EVENTS, F_OK))
+		SKIP(return, "this kernel has no tracepoints of PSI");
+	cpus_use(1);
+	cgroup_create(GROUP, "+memory");
+	cgroup_write(GROUP, "memory.high", LIMIT);
+	ASSERT_EQ(0, stat(GROUP, &st));
+	self->id = st.st_ino;
+	self->load = shared_memory(sizeof(*self->load));
+	self->load->size = 32 << 20;
+	write_file(TRACING "/trace", "");
+}
+
+FIXTURE_TEARDOWN(trace)
+{
+	write_file(EVENTS "/enable", "0");
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* Runs a task in the group until memory.high holds it back for more than a second. */
+static pid_t stall_in_group(FIXTURE_DATA(trace) * self)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = take_memory,
+				   .arg = self->load };
+	pid_t pid = load_start(&load);
+
+	while (!__atomic_load_n(&self->load->stall_end, __ATOMIC_ACQUIRE))
+		sleep_for(10 * NSEC_PER_MSEC);
+	return pid;
+}
+
+/* The next line of @at that has @what; NULL at the end. Moves @at behind it. */
+static const char *next_with(const char **at, const char *what)
+{
+	const char *line = strstr(*at, what);
+
+	if (line)
+		*at = line + strlen(what);
+	return line;
+}
+
+TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
+{
+	const struct cause_line *high;
+	unsigned long long hits, ns;
+	struct causes causes;
+	const char *at;
+	char key[64];
+	pid_t pid;
+
+	if (!causes_known())
+		SKIP(return, "this kernel does not tell causes");
+	write_file(STALL_TRIGGER, HIST);
+	pid = stall_in_group(self);
+	causes_read(GROUP "/memory.pressure.stat", &causes);
+	at = self->text;
+	read_text(EVENTS "/psi_stall/hist", self->text, sizeof(self->text));
+	write_file(STALL_TRIGGER, "!" HIST);
+	load_stop(pid);
+
+	high = &causes.line[HIGH];
+	snprintf(key, sizeof(key), "{ common_pid: %10d, cause: high", pid);
+	at = next_with(&at, key);
+	ASSERT_NE(NULL, at);
+	at = strchr(at, '}');
+	ASSERT_NE(NULL, at);
+	ASSERT_EQ(2, sscanf(at, "} hitcount: %llu ns: %llu", &hits, &ns));
+	ksft_print_msg("%llu stalls, %llu ns; by the line %llu, %llu ns\n", hits, ns,
+		       (unsigned long long)high->count, (unsigned long long)high->total);
+	EXPECT_EQ(high->count, hits);
+	EXPECT_LE(high->total, ns);
+	EXPECT_GT(high->total + NSEC_PER_USEC, ns);
+}
+
+TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
+{
+	static const char * const lines[] = { "some", "exact some" };
+	static const char * const files[] = { "/memory.pressure", "/memory.pressure.stat" };
+	unsigned long long threshold, window, stall;
+	int fds[2], events[2] = {}, traced[2] = {};
+	const char *at = self->text;
+	char want[128];
+	pid_t pid;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(want, sizeof(want), GROUP "%s", files[i]);
+		fds[i] = trigger_arm(want, "%s 150000 1000000", lines[i]);
+	}
+	write_file(EVENTS "/psi_trigger/enable", "1");
+	pid = stall_in_group(self);
+	/* An event that is owed comes after one window. */
+	sleep_for(3 * NSEC_PER_SEC);
+	write_file(EVENTS "/psi_trigger/enable", "0");
+	for (int i = 0; i < 2; i++) {
+		events[i] = trigger_fired(fds[i], 0);
+		close(fds[i]);
+	}
+	load_stop(pid);
+
+	read_text(TRACING "/trace", self->text, sizeof(self->text));
+	for (int i = 0; i < 2; i++) {
+		at = self->text;
+		snprintf(want, sizeof(want), "psi_trigger: cgroup=%llu resource=memory line='%s' ",
+			 self->id, lines[i]);
+		while (next_with(&at, want)) {
+			ASSERT_EQ(3, sscanf(at, "threshold=%llu window=%llu stall=%llu",
+					    &threshold, &window, &stall));
+			ksft_print_msg("%s: %llu us in a window\n", lines[i], stall);
+			EXPECT_EQ(150000, threshold);
+			EXPECT_EQ(1000000, window);
+			EXPECT_LE(149990, stall);
+			EXPECT_GE(1000000, stall);
+			traced[i]++;
+		}
+		EXPECT_EQ(1, events[i]);
+		EXPECT_LE(1, traced[i]);
+	}
+}
+
+/* The last event of the group's memory: the line some. */
+static bool last_update(FIXTURE_DATA(trace) * self, unsigned long long *total, unsigned int *avg)
+{
+	unsigned long long some, full;
+	const char *at = self->text;
+	bool found = false;
+	char want[64];
+
+	read_text(TRACING "/trace", self->text, sizeof(self->text));
+	snprintf(want, sizeof(want), "psi_update: cgroup=%llu resource=memory ", self->id);
+	while (next_with(&at, want))
+		found = sscanf(at, "some_total=%llu full_total=%llu some_avg10=%u", &some, &full,
+			       avg) == 3;
+	*total = some;
+	return found;
+}
+
+TEST_F_TIMEOUT(trace, update_says_what_the_file_shows, 100)
+{
+	unsigned long long total = 0;
+	unsigned int avg = 0;
+	struct psi psi;
+	int tries;
+	pid_t pid;
+
+	write_file(EVENTS "/psi_update/enable", "1");
+	pid = stall_in_group(self);
+	/* A period may end between the two, so try again. */
+	for (tries = 0; tries < 100; tries++) {
+		sleep_for(300 * NSEC_PER_MSEC);
+		psi_read(GROUP "/memory.pressure", &psi);
+		if (last_update(self, &total, &avg) && avg == psi.some.avg[AVG10])
+			break;
+	}
+	write_file(EVENTS "/psi_update/enable", "0");
+	load_stop(pid);
+	ksft_print_msg("avg10 %u, total %llu us; by the file %u, %llu us\n", avg, total,
+		       psi.some.avg[AVG10], (unsigned long long)psi.some.total);
+	ASSERT_GT(100, tries);
+	EXPECT_LT(0, avg);
+	EXPECT_EQ(psi.some.total, total);
+}
+
+TEST_HARNESS_MAIN
