@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -30,6 +30,8 @@ help:
 	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make tool       build psi(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
+	@echo 'make deb        Debian packages of the kernel and of psi(1), in build/deb (CONFIG=debian-amd64 for all drivers; slow)'
+	@echo 'make deb-test   install them in Debian 12 and 13, and boot these with their own boot loader (slow)'
 	@echo 'make series     write the series as mails for git am to build/series'
 	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
@@ -125,6 +127,12 @@ kunit-tool: deps
 tool: deps
 	@$(MAKE) -s -C tools/psi O=$(CURDIR)/build/psi-tool
 	@echo build/psi-tool/psi
+
+deb: deps
+	@scripts/deb
+
+deb-test: deps
+	@ci/deb-test $(RELEASE)
 
 clean:
 	@rm -rf build
