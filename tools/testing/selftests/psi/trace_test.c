@@ -30,7 +30,8 @@
 #define TRACING		"/sys/kernel/tracing"
 #define EVENTS		TRACING "/events/psi"
 #define STALL_TRIGGER	EVENTS "/psi_stall/trigger"
-#define HIST		"hist:keys=common_pid,cause:vals=ns"
+/* As in Documentation/accounting/psi.rst. */
+#define HIST		"hist:keys=common_pid.execname,cause:vals=ns"
 #define GROUP		"/sys/fs/cgroup/psi_trace"
 #define LIMIT		"4194304"
 
@@ -97,7 +98,7 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 
 	if (!causes_known())
 		SKIP(return, "this kernel does not tell causes");
-	write_file(STALL_TRIGGER, HIST);
+	write_file(STALL_TRIGGER, HIST ":sort=ns.descending");
 	pid = stall_in_group(self);
 	causes_read(GROUP "/memory.pressure.stat", &causes);
 	at = self->text;
@@ -106,7 +107,7 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 	load_stop(pid);
 
 	high = &causes.line[HIGH];
-	snprintf(key, sizeof(key), "{ common_pid: %10d, cause: high", pid);
+	snprintf(key, sizeof(key), "[%10d], cause: high ", pid);
 	at = next_with(&at, key);
 	ASSERT_NE(NULL, at);
 	at = strchr(at, '}');
