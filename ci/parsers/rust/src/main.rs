@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// Prints what the crate procfs reads from /proc/pressure.
+// Prints what procfs, a library of Rust, reads from /proc/pressure.
 use procfs::{CpuPressure, IoPressure, MemoryPressure, PressureRecord};
 
 fn print(resource: &str, kind: &str, line: &PressureRecord) {
