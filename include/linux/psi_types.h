@@ -14,27 +14,28 @@ struct task_struct;
  *	   counted (idle threads, PSI's own threads)
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @in_stall: the task is inside a memory-stall section
+ * @mode: PSI_IN_STALL, the task is inside a memory-stall section, and PSI_HELD, a limit holds
+ *	  it while it is queued
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @in_stall, and
+ * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @mode, and
  *	   PSI_IOWAIT where in_iowait says the opposite of what is true, see
  *	   kernel/sched/psi_async.c
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
  * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
  *
- * @group and @attrs are protected by the lock of the task's runqueue. Only
- * the task itself writes @in_stall and @worker, with that lock held. In @asleep the other
+ * @group, @attrs and @mode are protected by the lock of the task's runqueue. Only
+ * the task itself writes PSI_IN_STALL and @worker, with that lock held. In @asleep the other
  * attribute changes under psi_async.lock, by the task itself or with the runqueue locked too.
  * @cause and @stall_since are the task's own.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
 	struct psi_group	*group;
-	u8			attrs;
-	bool			in_stall;
+	u16			attrs;
+	u16			asleep;
+	u8			mode;
 	bool			worker;
-	u8			asleep;
 #ifdef CONFIG_PSI_CAUSES
 	u8			cause;
 	u64			stall_since;

@@ -104,12 +104,14 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
 		if (!on)
 			pressure_show_files(cgrp, false);
-		psi_cgroup_enable(cgrp, on);
-		if (on)
+		ret = psi_cgroup_enable(cgrp, on);
+		if (ret)
+			change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
+		else if (on)
 			pressure_show_files(cgrp, true);
 	}
 	cgroup_kn_unlock(of->kn);
-	return nbytes;
+	return ret ?: nbytes;
 }
 
 #define PRESSURE_FILE(_name, _id) {		\

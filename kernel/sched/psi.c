@@ -263,17 +263,26 @@ enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
 /* What a task is to be counted as. @asleep: its attributes when it sleeps. */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
-						  bool stall)
+						  unsigned int mode)
 {
-	static const u8 runs[] = { PSI_ONCPU | PSI_PRODUCTIVE,
-				   PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL };
-	static const u8 queued[] = { PSI_WAITING | PSI_PRODUCTIVE, PSI_WAITING | PSI_MEMSTALL };
+	static const u16 runs[PSI_NR_MODES] = {
+		[0]			  = PSI_ONCPU | PSI_PRODUCTIVE,
+		[PSI_IN_STALL]		  = PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
+		[PSI_HELD]		  = PSI_ONCPU | PSI_PRODUCTIVE,
+		[PSI_HELD | PSI_IN_STALL] = PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
+	};
+	static const u16 queued[PSI_NR_MODES] = {
+		[0]			  = PSI_WAITING | PSI_PRODUCTIVE,
+		[PSI_IN_STALL]		  = PSI_WAITING | PSI_MEMSTALL,
+		[PSI_HELD]		  = PSI_LIMIT_WAITING | PSI_PRODUCTIVE,
+		[PSI_HELD | PSI_IN_STALL] = PSI_LIMIT_WAITING | PSI_MEMSTALL,
+	};
 
 	switch (where) {
 	case PSI_RUNS:
-		return runs[stall];
+		return runs[mode];
 	case PSI_QUEUED:
-		return queued[stall];
+		return queued[mode];
 	default:
 		return asleep;
 	}
@@ -324,7 +333,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
 
 	/* While the task is awake, it may change this without the lock: then it is not used. */
-	return psi_attrs_for(where, iowait ^ data_race(p->psi.asleep), p->psi.in_stall);
+	return psi_attrs_for(where, iowait ^ data_race(p->psi.asleep), p->psi.mode);
 }
 
 static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
@@ -402,11 +411,25 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* Count a task in another group from now on, as what it is counted as. */
+/* What a limit held is a shortage from now on. */
+static void psi_release(struct psi_task *t, int cpu, u64 now)
+{
+	t->mode &= ~PSI_HELD;
+	if (t->attrs & PSI_LIMIT_WAITING)
+		psi_change(t, t->attrs ^ (PSI_WAITING | PSI_LIMIT_WAITING), cpu, now);
+}
+
+/*
+ * Count a task in another group from now on, as what it is counted as. Where no limit held
+ * anybody yet, it is a shortage until the group is ready for limits.
+ */
 void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now)
 {
-	struct psi_counts all = psi_counts_of(t->attrs);
+	struct psi_counts all;
 
+	if (!to->limits)
+		psi_release(t, cpu, now);
+	all = psi_counts_of(t->attrs);
 	if (t->attrs)
 		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
 			     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
@@ -437,7 +460,8 @@ static u64 psi_set_stall(bool stall)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	now = rq_clock(rq);
-	current->psi.in_stall = stall;
+	current->psi.mode &= ~PSI_IN_STALL;
+	current->psi.mode |= stall * PSI_IN_STALL;
 	current->psi.asleep &= ~PSI_MEMSTALL;
 	current->psi.asleep |= stall * PSI_MEMSTALL;
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
@@ -480,7 +504,8 @@ void psi_count_preempted(void)
 
 void __psi_memstall_enter(unsigned long *flags, enum psi_cause cause)
 {
-	*flags = current->psi.in_stall;
+	/* The other bit may change meanwhile. */
+	*flags = data_race(current->psi.mode) & PSI_IN_STALL;
 	if (!*flags)
 		psi_cause_begin(cause, psi_set_stall(true));
 }
@@ -498,6 +523,7 @@ void __psi_exit(void)
 {
 	current->psi.asleep &= ~PSI_IOWAIT;
 	current->in_iowait = 0;
-	if (current->psi.in_stall)
+	/* The other bit may change meanwhile. */
+	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_cause_end(psi_set_stall(false));
 }

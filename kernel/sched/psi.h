@@ -17,8 +17,9 @@
 
 /*
  * What a contributor (a task in its group, a group in its parent) shows.
- * The first four are counted in psi_counts.sched, the others in
- * psi_counts.stall.
+ * The first four are counted in psi_counts.sched, the next two in
+ * psi_counts.stall, and the last three in psi_limit_cpu.nr: a contributor shows these in
+ * place of, or besides, PSI_WAITING, PSI_IOWAIT and PSI_MEMSTALL, see psi_limit.c.
  */
 enum psi_attr {
 	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
@@ -27,8 +28,24 @@ enum psi_attr {
 	PSI_ONCPU_STALL	= 1 << 3,	/* the CPU executes it in such a section */
 	PSI_IOWAIT	= 1 << 4,	/* asleep, waiting for io */
 	PSI_MEMSTALL	= 1 << 5,	/* in a memory-stall section */
-	PSI_NR_ATTR_SETS = 1 << 6,
+	PSI_LIMIT_WAITING = 1 << 6,	/* runnable, held by a limit */
+	PSI_LIMIT_IOWAIT = 1 << 7,	/* asleep, waiting for io that a limit holds back */
+	PSI_LIMIT_MEMSTALL = 1 << 8,	/* in a memory-stall section, because of a limit */
+	PSI_NR_ATTR_SETS = 1 << 9,
+	/* In psi_group_cpu.attrs, for any of these three: psi_limit_cpu.attrs has which. */
+	PSI_LIMITED	= 1 << 6,
+	PSI_NR_GROUP_SETS = 1 << 7,
 };
+
+/* The bits of psi_task.mode. */
+enum psi_mode {
+	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
+	PSI_HELD	= 1 << 1,	/* a limit holds the task while it is queued */
+	PSI_NR_MODES	= 1 << 2,
+};
+
+/* The resources of which a limit may hold a task, in the order of the attributes. */
+enum psi_limit { PSI_LIMIT_CPU, PSI_LIMIT_IO, PSI_LIMIT_MEM, PSI_NR_LIMITS };
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
@@ -52,7 +69,7 @@ enum psi_state {
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
 /* What the lines of a pressure file are about: the lines of a plain file have no word for it. */
-enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_NR_KINDS };
+enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
@@ -134,6 +151,30 @@ struct psi_group_cpu {
 #define PSI_USE_COUNTED		BIT(1)
 
 /**
+ * struct psi_limit_cpu - the part of a group on one CPU that is about limits
+ * @nr: per resource, how many contributors show the attribute that says a limit holds them
+ * @attrs: these attributes, where there are any
+ * @limit: states in which a limit holds a task, a subset of psi_group_cpu.states
+ * @only: those of @limit in which no task stalls for a shortage
+ * @limit_times: as psi_group_cpu.times, for @limit
+ * @only_times: the same for @only
+ * @recount: as @nr, counted by psi_debug.c
+ *
+ * Written under the lock of the CPU's runqueue, inside a write section of psi_seq.
+ */
+struct psi_limit_cpu {
+	u32			nr[PSI_NR_LIMITS];
+	u16			attrs;
+	u8			limit;
+	u8			only;
+	u64			limit_times[PSI_NR_STATES];
+	u64			only_times[PSI_NR_STATES];
+#ifdef CONFIG_PSI_DEBUG
+	u32			recount[PSI_NR_LIMITS];
+#endif
+};
+
+/**
  * struct psi_mean - the times of some CPUs in a window
  * @stall: per state, in ns: their weighted mean, or their sum if it is for exact pressure
  * @weight: sum of the weights, which are the times in use, in ns
@@ -189,6 +230,24 @@ struct psi_exact {
 	u64			used;
 	unsigned int		born;
 	struct psi_seen __rcu	*before;
+};
+
+/**
+ * struct psi_limits - what limits did to a group
+ * @cpus: on each CPU
+ * @limit: the pressure of limits
+ * @shortage: the pressure of shortages
+ * @begun: these two are true; before, all pressure was shortage
+ * @seen: the times that the fold saw last, as psi_group.seen
+ *
+ * Allocated when a limit holds a task of the group first, freed with the group.
+ */
+struct psi_limits {
+	struct psi_limit_cpu __percpu *cpus;
+	struct psi_account	limit;
+	struct psi_account	shortage;
+	bool			begun;
+	struct psi_seen __rcu	*seen;
 };
 
 /**
@@ -281,6 +340,8 @@ struct psi_watch {
  * @cpus: the group on each possible CPU
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the lock of
  *	     that CPU's runqueue
+ * @limits: what limits did, %NULL before a limit holds a task of the group. Each group
+ *	    above that is switched on has it too
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
@@ -288,6 +349,8 @@ struct psi_watch {
  * @causes: its memory stalls by cause, %NULL before the first one
  * @seen: the times that the fold saw last
  * @rcu: frees the group when nobody looks through a delegation any more
+ * @limits_wanted: the group is in the inbox of those that are to get @limits
+ * @limits_inbox: link in that inbox
  * @refs: the cgroup has a reference, and so has each list that the group is in
  * @listed: the group is on the list of the fold, or in its inbox
  * @inbox: link in the inbox of the fold
@@ -304,6 +367,7 @@ struct psi_group {
 	/* read often, written hardly ever */
 	struct psi_group_cpu __percpu *cpus;
 	cpumask_var_t		cpumask;
+	struct psi_limits	*limits;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
@@ -313,6 +377,8 @@ struct psi_group {
 #endif
 	struct psi_seen __rcu	*seen;
 	struct rcu_head		rcu;
+	atomic_t		limits_wanted;
+	struct llist_node	limits_inbox;
 
 	refcount_t		refs;
 	atomic_t		listed;
@@ -359,6 +425,12 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 void psi_ignore_current(void);
 void psi_count_preempted(void);
 void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now);
+
+u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now);
+void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now);
+unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu);
+bool psi_limits_alloc(struct psi_group *group);
+void psi_limits_free(struct psi_limits *limits);
 
 void psi_group_init(struct psi_group *group, struct psi_group *parent, int level);
 void psi_group_put(struct psi_group *group);
@@ -409,6 +481,35 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
+
+void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_again(struct rq *rq, struct task_struct *p);
+
+/**
+ * psi_throttle - a limit holds a task that is queued, or does not any more
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, on @rq or about to get there or to leave. It may be current
+ * @on: whether a limit holds it
+ *
+ * Where a task is queued it counts at once as stalled for that reason. Otherwise the hook that
+ * follows (enqueue, dequeue or switch) has it count so.
+ */
+static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle(rq, p, on);
+}
+
+/**
+ * psi_throttle_again - look again whether a limit holds a task
+ * @rq: the runqueue of the task, locked, its clock up to date
+ * @p: the task, which changed its class or its group
+ */
+static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle_again(rq, p);
+}
 
 /**
  * psi_enqueue - a task has been put on a runqueue
@@ -495,6 +596,8 @@ static inline void psi_exit(void)
 
 #else /* CONFIG_PSI */
 
+static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
+static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

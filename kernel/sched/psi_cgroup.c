@@ -24,8 +24,10 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
-	if (p->psi.group && p->psi.group != to)
+	if (p->psi.group && p->psi.group != to) {
 		psi_regroup(&p->psi, to, cpu_of(rq), rq_clock(rq));
+		psi_throttle_again(rq, p);
+	}
 	task_rq_unlock(rq, p, &rf);
 }
 
@@ -176,12 +178,17 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
  *	    change, except that tasks fork and exit. A fork either sees the flag, or its
  *	    child is on the list of tasks that is walked after the flag was set:
  *	    css_set_lock, which both take, orders the two.
+ * Return: 0, or -ENOMEM, which cannot happen when it is switched off.
  */
-void psi_cgroup_enable(struct cgroup *cgrp, bool on)
+int psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
 	struct cgroup_subsys_state *pos;
 	int cpu;
 
+	/* Limits may hold what it will count. */
+	if (on && cgroup_parent(cgrp) && psi_home(cgroup_parent(cgrp))->limits &&
+	    !psi_limits_alloc(cgroup_psi(cgrp)))
+		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		struct psi_group_cpu *gc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
@@ -197,7 +204,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 	}
 
 	if (!cgroup_parent(cgrp))
-		return;
+		return 0;
 	css_for_each_descendant_pre(pos, &cgrp->self) {
 		psi_cgroup_rehome(pos->cgroup);
 		/* A cgroup that is on keeps its tasks and children: skip what is below. */
@@ -207,6 +214,7 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 			psi_cgroup_rehome_tasks(pos->cgroup);
 		cond_resched();
 	}
+	return 0;
 }
 
 /**

@@ -10,7 +10,11 @@
  *	tasks		A task is counted as what the scheduler's own fields say.
  *
  *	counts		A group's counts are the sum of what its contributors show. Its
- *			attributes and states follow from the counts.
+ *			attributes and states follow from the counts, and so do the states
+ *			in which a limit holds a task.
+ *
+ *	limits		A limit holds a task if the scheduler says so, and the group is
+ *			ready for that. No group that shows it delegates.
  *
  *	delegation	A group delegates to a child that shows the same attributes. The
  *			pointers psi_group_cpu.up lead through all groups that do not
@@ -23,6 +27,7 @@
  *			not on it calls psi_walk_slow() at its next activity.
  *
  *	times		Per CPU: 0 <= full <= some <= nonidle <= time since the last check.
+ *			In each state: 0 <= only <= limit <= the state.
  *
  *   The first faults since boot are reported, with evidence. All faults are mended on
  *   their CPU: the recount replaces the counts, no group delegates, impossible times go
@@ -125,6 +130,19 @@ static void psi_debug_wrong(struct task_struct *p, unsigned int attrs, struct ps
 	psi_debug_note(p, d->cpu);
 }
 
+/* A limit holds a queued task if the scheduler says so. It may be asked a moment later. */
+static void psi_debug_held(struct task_struct *p, struct rq *rq, struct psi_debug *d)
+{
+	bool held = p->psi.mode & PSI_HELD;
+
+	if (!task_on_rq_queued(p) || held == psi_task_throttled(p) ||
+	    (!held && (!p->psi.group->limits || atomic_read(&p->psi.group->limits_wanted))))
+		return;
+	psi_debug_found(d, "%s[%d] is %sheld by a limit, class %ps", p->comm, task_pid_nr(p),
+			held ? "" : "not ", p->sched_class);
+	__psi_throttle(rq, p, !held);
+}
+
 static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debug *d)
 {
 	unsigned int attrs;
@@ -136,6 +154,7 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	 * Pairs with __set_task_cpu().
 	 */
 	smp_rmb();
+	psi_debug_held(p, rq, d);
 	/*
 	 * A new task, or one that sleeps without attributes, may wake up on another CPU
 	 * right now, without this runqueue's lock. So look again under the task's pi_lock.
@@ -151,14 +170,35 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	raw_spin_unlock(&p->pi_lock);
 }
 
-static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
+/* What a group has about limits on a CPU, NULL if there was never one. */
+static struct psi_limit_cpu *psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	gc->recount = (struct psi_counts){ };
+	return gc->group->limits ? per_cpu_ptr(gc->group->limits->cpus, d->cpu) : NULL;
 }
 
-static void psi_debug_add(struct psi_group_cpu *gc, unsigned int attrs)
+static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	gc->recount = psi_counts_add(gc->recount, psi_counts_of(attrs));
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+
+	gc->recount = (struct psi_counts){ };
+	if (lc)
+		memset(lc->recount, 0, sizeof(lc->recount));
+}
+
+static void psi_debug_add(struct psi_group_cpu *gc, unsigned int attrs, struct psi_debug *d)
+{
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+	int l;
+
+	gc->recount = psi_counts_add(gc->recount, psi_counts_of(attrs & ~PSI_LIMIT_ATTRS));
+	for (l = 0; l < PSI_NR_LIMITS; l++) {
+		if (!(attrs & PSI_LIMIT_WAITING << l))
+			continue;
+		if (lc)
+			lc->recount[l]++;
+		else
+			psi_debug_found(d, "cgroup %llu has no memory for limits", d->id);
+	}
 }
 
 /* Compare all tasks, and recount those with attributes on this CPU. */
@@ -178,7 +218,7 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 		}
 		psi_debug_task(p, rq, d);
 		if (p->psi.attrs)
-			psi_debug_add(per_cpu_ptr(p->psi.group->cpus, d->cpu), p->psi.attrs);
+			psi_debug_add(per_cpu_ptr(p->psi.group->cpus, d->cpu), p->psi.attrs, d);
 	}
 }
 
@@ -225,13 +265,30 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 				d->id, end->attrs, gc->recount.sched, gc->recount.stall);
 }
 
+static void psi_debug_limit_counts(struct psi_group_cpu *gc, struct psi_debug *d)
+{
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+	unsigned int attrs, limit, only;
+
+	if (!lc)
+		return;
+	attrs = psi_limit_attrs_of(lc->recount);
+	limit = psi_limit_states_of((gc->attrs & ~PSI_LIMITED) | attrs, gc->states, &only);
+	if (memcmp(lc->nr, lc->recount, sizeof(lc->nr)) || lc->attrs != attrs ||
+	    lc->limit != limit || lc->only != only)
+		psi_debug_found(d, "cgroup %llu counts %u %u %u by limits, states %#x and %#x",
+				d->id, lc->nr[0], lc->nr[1], lc->nr[2], lc->limit, lc->only);
+}
+
 static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	if (gc->sched != gc->recount.sched || gc->stall != gc->recount.stall)
 		psi_debug_found(d, "cgroup %llu counts %#llx %#llx, there are %#llx %#llx", d->id,
 				gc->sched, gc->stall,
 				gc->recount.sched, gc->recount.stall);
-	if (gc->attrs != gc->shows || gc->states != (psi_states[gc->attrs] & gc->enabled))
+	psi_debug_limit_counts(gc, d);
+	if (gc->attrs != gc->shows ||
+	    gc->states != (psi_states_of(psi_shown(gc, d->cpu)) & gc->enabled))
 		psi_debug_found(d, "cgroup %llu shows %#x in states %#x of %#x, must show %#x",
 				d->id, gc->attrs, gc->states, gc->enabled, gc->shows);
 	if (gc->up != psi_debug_up(gc) || (gc->up && gc->up->level >= gc->level))
@@ -296,6 +353,10 @@ static void psi_debug_union(struct psi_group_cpu *gc, struct psi_debug *d)
 /* All contributors of a group have been recounted: check it, and add it to its parent. */
 static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+	unsigned int limits = lc ? psi_limit_attrs_of(lc->recount) : 0;
+
+	gc->recount.stall = psi_stall_showing(gc->recount.stall, limits);
 	gc->shows = psi_sched_attrs_of(gc->recount.sched) | psi_stall_attrs_of(gc->recount.stall);
 	if (gc->delegate)
 		psi_debug_delegation(gc, d);
@@ -304,12 +365,13 @@ static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 	psi_debug_times(gc, d);
 	psi_debug_union(gc, d);
 	if (gc->parent)
-		psi_debug_add(gc->parent, gc->shows);
+		psi_debug_add(gc->parent, (gc->shows & ~PSI_LIMITED) | limits, d);
 }
 
 /* Replace a group by its recount, impossible times by those of the last check. */
 static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 {
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
 	u64 since[PSI_NR_STATES];
 	bool ok = psi_debug_times_ok(gc, d, since);
 
@@ -326,8 +388,14 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 		memcpy(gc->times, gc->checked, sizeof(gc->times));
 	}
 	gc->slow = PSI_ALL_STATES;
+	if (lc) {
+		memcpy(lc->nr, lc->recount, sizeof(lc->nr));
+		lc->attrs = psi_limit_attrs_of(lc->nr);
+	}
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, d->cpu, d->now);
 	psi_union_join(gc, d->cpu, d->now);
+	if (lc)
+		psi_limit_states(gc, d->cpu, d->now);
 }
 
 static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)

@@ -86,9 +86,50 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 	return folded >= atomic64_read(&psi_folder.rested) ? max(joined, woke) : joined;
 }
 
+/**
+ * struct psi_reading - what a group's files show
+ * @total: per state, pressure since the group began, in ns
+ * @avgs: the averages as of the last period that ended
+ */
+struct psi_reading {
+	u64			total[PSI_NR_STATES];
+	struct psi_avgs		avgs;
+};
+
 static struct psi_account *psi_account(struct psi_group *group, enum psi_kind kind)
 {
-	return kind == PSI_EXACT ? &group->exact->account : &group->plain;
+	switch (kind) {
+	case PSI_EXACT:
+		return &group->exact->account;
+	case PSI_LIMIT:
+		return &group->limits->limit;
+	case PSI_SHORTAGE:
+		return &group->limits->shortage;
+	default:
+		return &group->plain;
+	}
+}
+
+/* The total and the averages of the windows that ended. */
+static void psi_read_account(struct psi_group *group, enum psi_kind kind, unsigned int states,
+			     struct psi_reading *reading)
+{
+	const struct psi_account *account = psi_account(group, kind);
+	bool begun = kind < PSI_LIMIT || READ_ONCE(group->limits->begun);
+	int s;
+
+	/* As psi_class_begin() will have it. */
+	if (!begun && kind == PSI_LIMIT) {
+		memset(reading, 0, sizeof(*reading));
+		reading->avgs.at = group->plain.avgs.at;
+		reading->avgs.mark = group->plain.avgs.mark;
+		return;
+	}
+	if (!begun)
+		account = &group->plain;
+	psi_for_each_state(s, states)
+		reading->total[s] = account->total[s];
+	reading->avgs = account->avgs;
 }
 
 /* What the running window of a group has so far. */
@@ -96,12 +137,16 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 			    u64 now, struct psi_mean *mean)
 {
 	const struct psi_exact *exact = kind == PSI_EXACT ? group->exact : NULL;
+	struct psi_limits *limits = kind >= PSI_LIMIT ? group->limits : NULL;
+	struct psi_class_window classes;
 	u64 since[PSI_NR_STATES], used = exact ? psi_union_read(exact->use, now) : 0;
 	unsigned int at = 0, skip_at = 0;
 	struct psi_seen *seen;
 	int cpu;
 
 	memset(mean, 0, sizeof(*mean));
+	if (limits)
+		memset(&classes, 0, sizeof(classes));
 	rcu_read_lock();
 	seen = rcu_dereference(group->seen);
 	psi_for_each_cpu(cpu, group) {
@@ -112,10 +157,16 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 		} else {
 			psi_mean_add(mean, since, states);
 		}
+		if (limits)
+			psi_class_peek(group, limits, cpu, states, since, &classes);
 	}
 	rcu_read_unlock();
 	if (exact)
 		psi_sum_share(mean, states, psi_union_since(used, exact->used));
+	if (kind == PSI_LIMIT)
+		*mean = classes.limit;
+	if (kind == PSI_SHORTAGE)
+		psi_class_shortage(mean, &classes, states);
 }
 
 /* The largest total that was shown, at least @total. */
@@ -129,16 +180,6 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 	} while (!atomic64_try_cmpxchg(shown, &old, total));
 	return total;
 }
-
-/**
- * struct psi_reading - what a group's files show
- * @total: per state, pressure since the group began, in ns
- * @avgs: the averages as of the last period that ended
- */
-struct psi_reading {
-	u64			total[PSI_NR_STATES];
-	struct psi_avgs		avgs;
-};
 
 /**
  * psi_read - read what a group's files show
@@ -155,18 +196,23 @@ struct psi_reading {
 static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int states,
 		     struct psi_reading *reading)
 {
-	struct psi_account *account = psi_account(group, kind);
+	struct psi_account *account;
 	struct psi_mean window;
 	unsigned int seq;
 	u64 now;
 	int s;
 
+	if (kind >= PSI_LIMIT && !psi_group_limits(group)) {
+		memset(reading, 0, sizeof(*reading));
+		if (kind == PSI_LIMIT)
+			return;
+		kind = PSI_PLAIN;
+	}
+	account = psi_account(group, kind);
 	do {
 		seq = read_seqcount_begin(&group->seq);
 		now = local_clock();
-		psi_for_each_state(s, states)
-			reading->total[s] = account->total[s];
-		reading->avgs = account->avgs;
+		psi_read_account(group, kind, states, reading);
 		psi_peek_window(group, kind, states | BIT(PSI_NONIDLE), now, &window);
 	} while (read_seqcount_retry(&group->seq, seq));
 
@@ -274,6 +320,7 @@ static void psi_unlist_entry(struct psi_group *group, struct psi_seen_cpu *entry
 	entry->slot[!psi_last_slot(group)] = *slot;
 	entry->slot[0].weight = 0;
 	entry->slot[1].weight = 0;
+	psi_class_unlist(group, entry->cpu);
 	psi_fold_publish_end(group);
 }
 
@@ -297,6 +344,7 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
  * @now: when it began to look, ns of local_clock()
  * @mean: by the formula of the plain files
  * @sum: for exact pressure
+ * @classes: for limits and shortages
  * @used: psi_union_read() at @now
  * @skip_at: for psi_exact_skip()
  */
@@ -304,13 +352,15 @@ struct psi_window {
 	u64			now;
 	struct psi_mean		mean;
 	struct psi_mean		sum;
+	struct psi_class_window	classes;
 	u64			used;
 	unsigned int		skip_at;
 };
 
 /* Note in the other slot what a CPU has by now, and add what is new to @window. */
 static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
-			 const struct psi_exact *exact, struct psi_window *window)
+			 const struct psi_exact *exact, struct psi_limits *limits,
+			 struct psi_window *window)
 {
 	const struct psi_slot *last = &entry->slot[psi_last_slot(group)];
 	struct psi_slot *slot = &entry->slot[!psi_last_slot(group)];
@@ -325,6 +375,8 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 		slot->times[s] = last->times[s] + since[s];
 	slot->weight = since[PSI_NONIDLE];
 	psi_mean_add(&window->mean, since, PSI_ALL_STATES);
+	if (limits)
+		psi_class_fold(group, limits, entry->cpu, since, &window->classes);
 	if (exact) {
 		psi_exact_skip(group, exact, &window->skip_at, entry->cpu, PSI_ALL_STATES,
 			       since);
@@ -333,15 +385,16 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 }
 
 /* What the fold saw of a group; a CPU that is missing now comes with the next fold. */
-static struct psi_seen *psi_fold_seen(struct psi_group *group)
+static struct psi_seen *psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table,
+				      unsigned int slots)
 {
-	struct psi_seen *seen = rcu_dereference_protected(group->seen, true), *grown;
-	struct psi_seen none = { .slots = 2 };
+	struct psi_seen *seen = rcu_dereference_protected(*table, true), *grown;
+	struct psi_seen none = { .slots = slots };
 
 	grown = psi_seen_grow(seen ?: &none, group->cpumask);
 	if (!grown || grown == &none || grown == seen)
 		return seen;
-	rcu_assign_pointer(group->seen, grown);
+	rcu_assign_pointer(*table, grown);
 	if (seen)
 		kvfree_rcu_mightsleep(seen);
 	return grown;
@@ -349,7 +402,8 @@ static struct psi_seen *psi_fold_seen(struct psi_group *group)
 
 /* Look at the CPUs of a group. */
 static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
-			  const struct psi_exact *exact, struct psi_window *window)
+			  const struct psi_exact *exact, struct psi_limits *limits,
+			  struct psi_window *window)
 {
 	unsigned int at = 0;
 	int cpu;
@@ -362,7 +416,7 @@ static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 
 		if (entry)
-			psi_fold_cpu(group, entry, exact, window);
+			psi_fold_cpu(group, entry, exact, limits, window);
 	}
 }
 
@@ -389,21 +443,34 @@ static void psi_fold_account(struct psi_account *account, const struct psi_avgs 
 /* End the running window of a group. */
 static void psi_fold_group(struct psi_group *group)
 {
-	struct psi_seen *seen = psi_fold_seen(group);
+	struct psi_seen *seen = psi_fold_seen(group, &group->seen, 2);
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
-	struct psi_avgs plain, avgs;
+	struct psi_limits *limits = psi_group_limits(group);
+	struct psi_avgs plain, avgs, limit, shortage;
 	struct psi_window window;
+	struct psi_mean rest;
 	int tries = 3;
 
+	if (limits) {
+		psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
+		if (!limits->begun)
+			psi_class_begin(group, limits);
+	}
 	do {
-		psi_fold_look(group, seen, exact, &window);
+		psi_fold_look(group, seen, exact, limits, &window);
 	} while (local_clock() - window.now > PSI_SAMPLE_NS && --tries);
 	plain = psi_fold_avgs(group, &group->plain, window.now, &window.mean);
 	if (exact) {
 		psi_sum_share(&window.sum, PSI_ALL_STATES,
 			      psi_union_since(window.used, exact->used));
 		avgs = psi_fold_avgs(group, &exact->account, window.now, &window.sum);
+	}
+	if (limits) {
+		rest = window.mean;
+		psi_class_shortage(&rest, &window.classes, PSI_ALL_STATES);
+		limit = psi_fold_avgs(group, &limits->limit, window.now, &window.classes.limit);
+		shortage = psi_fold_avgs(group, &limits->shortage, window.now, &rest);
 	}
 	psi_trace_update(group, &plain, &window.mean);
 
@@ -412,6 +479,11 @@ static void psi_fold_group(struct psi_group *group)
 	if (exact) {
 		psi_fold_account(&exact->account, &avgs, &window.sum);
 		exact->used = window.used;
+	}
+	if (limits) {
+		psi_fold_account(&limits->limit, &limit, &window.classes.limit);
+		psi_fold_account(&limits->shortage, &shortage, &rest);
+		WRITE_ONCE(limits->begun, true);
 	}
 	/* After what is in the slot: samplers look without ->seq. */
 	smp_store_release(&group->folds, group->folds + 1);

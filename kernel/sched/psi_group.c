@@ -34,6 +34,7 @@ static void psi_group_free(struct rcu_head *rcu)
 	struct psi_group *group = container_of(rcu, struct psi_group, rcu);
 	int prio;
 
+	psi_limits_free(group->limits);
 	free_percpu(group->cpus);
 	free_cpumask_var(group->cpumask);
 	kvfree(rcu_access_pointer(group->seen));
@@ -113,6 +114,8 @@ void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now)
 		psi_undelegate(gc->parent);
 	gc->enabled = on ? PSI_ALL_STATES : gc->parent ? 0 : BIT(PSI_NONIDLE);
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
+	if (gc->group->limits)
+		psi_limit_states(gc, cpu, now);
 }
 
 /**
@@ -127,7 +130,7 @@ void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now)
 void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now)
 {
 	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc);
-	struct psi_counts all = psi_counts_of(d->attrs);
+	unsigned int attrs = psi_shown(d, cpu);
 
 	if (from->delegate == gc) {
 		raw_write_seqcount_begin(per_cpu_ptr(&psi_seq, cpu));
@@ -136,7 +139,7 @@ void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 
 	}
 	if (!from->delegate)
 		from->last = NULL;
-	psi_walk_two(from, psi_counts_diff(d->attrs, 0), to, all, cpu, now);
+	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu, now);
 	gc->parent = to;
 	d->up = to;
 }
@@ -156,9 +159,13 @@ void __init psi_init(void)
 	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) != 64);
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
-		psi_states[attrs] = psi_states_of(attrs);
 		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
 		psi_stall_counts[attrs] = psi_stall_counts_of(attrs);
+	}
+
+	for (attrs = 0; attrs < PSI_LIMITED; attrs++) {
+		psi_states[attrs] = psi_states_of(attrs);
+		psi_states[attrs | PSI_LIMITED] = psi_states_of(attrs) | BIT(PSI_NONIDLE);
 	}
 
 	if (!psi_enable) {

@@ -377,8 +377,8 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
  * What the fold has in a slot of a CPU, nothing before its first visit. A sampler that is
  * held up for a window may find what the fold writes there; psi_step_add() can take that.
  */
-static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, unsigned int *at,
-				  int cpu)
+static struct psi_slot psi_folded(struct psi_group *group, enum psi_kind kind, unsigned int slot,
+				  unsigned int *at, int cpu)
 {
 	struct psi_seen_cpu *entry;
 	struct psi_slot copy;
@@ -388,13 +388,15 @@ static struct psi_slot psi_folded(struct psi_group *group, unsigned int slot, un
 	/* As said above, the fold may write it. */
 	copy = entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
 	rcu_read_unlock();
+	if (kind >= PSI_LIMIT)
+		psi_class_folded(group, kind, slot, cpu, &copy);
 	return copy;
 }
 
 /* Add up the step that ends now. A fold that comes meanwhile is for the next one. */
-static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigned int states,
-			 struct psi_step *step)
+static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
 {
+	struct psi_group *group = sampler->watch->group;
 	unsigned int at = 0, fold_at = 0, slot;
 	u64 times[PSI_NR_STATES];
 	struct psi_seen_cpu *entry;
@@ -406,12 +408,12 @@ static void psi_step_sum(struct psi_group *group, struct psi_seen *seen, unsigne
 	memset(step, 0, sizeof(*step));
 	psi_for_each_cpu(cpu, group) {
 		/* One that came since is for the next sample. */
-		entry = psi_seen_find(seen, &at, cpu);
+		entry = psi_seen_find(sampler->seen, &at, cpu);
 		if (!entry)
 			continue;
-		folded = psi_folded(group, slot, &fold_at, cpu);
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
-		psi_step_add(step, entry->slot[0].times, &folded, times, states);
+		folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
+		psi_peek_kind(group, cpu, sampler->kind, PSI_ALL_STATES, times);
+		psi_step_add(step, entry->slot[0].times, &folded, times, sampler->states);
 	}
 }
 
@@ -493,7 +495,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	if (sampler->kind == PSI_EXACT)
 		psi_step_exact(sampler, now, &step.after);
 	else
-		psi_step_sum(sampler->watch->group, sampler->seen, sampler->states, &step);
+		psi_step_sum(sampler, &step);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
 	sampler->last.at = now;
@@ -514,9 +516,9 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 	memset(after, 0, sizeof(times));
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(sampler->seen, &at, cpu);
-		struct psi_slot folded = psi_folded(group, slot, &fold_at, cpu);
+		struct psi_slot folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
 
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
+		psi_peek_kind(group, cpu, sampler->kind, PSI_ALL_STATES, times);
 		for (s = 0; s < PSI_NR_STATES; s++) {
 			u64 since = psi_since(times[s], entry ? entry->slot[0].times[s] : 0);
 			u64 last = min(since, psi_since(times[s], folded.times[s]));
@@ -570,8 +572,7 @@ static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
 		u64 *seen = &entry->slot[0].times[state];
 
-		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu, BIT(state),
-			     times);
+		psi_peek_kind(group, entry->cpu, sampler->kind, BIT(state), times);
 		*seen += psi_since(times[state], *seen);
 	}
 }

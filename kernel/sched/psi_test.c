@@ -17,6 +17,7 @@ struct psi_test_task {
 	enum psi_where where;
 	bool iowait;
 	bool stall;
+	bool held;
 };
 
 /* The definitions of the states, on tasks instead of attributes. */
@@ -62,9 +63,29 @@ static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
 	return states;
 }
 
+/* States in which a task stalls that a limit holds, or one that no limit holds. */
+static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int nr, bool limit)
+{
+	unsigned int states = psi_test_states(tasks, nr), mine = 0;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		const struct psi_test_task *t = &tasks[i];
+
+		if (t->where == PSI_QUEUED && t->held == limit)
+			mine |= BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL);
+		if (!limit && t->where == PSI_ASLEEP && t->iowait)
+			mine |= BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL);
+		if (!limit && t->stall)
+			mine |= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL);
+	}
+	return states & mine;
+}
+
 static unsigned int psi_test_attrs(const struct psi_test_task *t)
 {
-	return psi_attrs_for(t->where, t->iowait * PSI_IOWAIT + t->stall * PSI_MEMSTALL, t->stall);
+	return psi_attrs_for(t->where, t->iowait * PSI_IOWAIT + t->stall * PSI_MEMSTALL,
+			     t->stall * PSI_IN_STALL + t->held * PSI_HELD);
 }
 
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)
@@ -184,32 +205,30 @@ static void psi_test_full_implies_some(struct kunit *test)
 	unsigned int attrs;
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
-		unsigned int s = psi_states[attrs];
+		unsigned int nothing = PSI_PRODUCTIVE | PSI_ONCPU_STALL;
+		unsigned int s = psi_states_of(attrs);
 
 		KUNIT_EXPECT_LE(test, s >> PSI_CPU_FULL & 1, s >> PSI_CPU_SOME & 1);
 		KUNIT_EXPECT_LE(test, s >> PSI_IO_FULL & 1, s >> PSI_IO_SOME & 1);
 		KUNIT_EXPECT_LE(test, s >> PSI_MEM_FULL & 1, s >> PSI_MEM_SOME & 1);
-		KUNIT_EXPECT_EQ(test, s >> PSI_NONIDLE & 1, !!attrs &&
-				attrs != PSI_PRODUCTIVE && attrs != PSI_ONCPU_STALL &&
-				attrs != (PSI_PRODUCTIVE | PSI_ONCPU_STALL));
+		KUNIT_EXPECT_EQ(test, s >> PSI_NONIDLE & 1, !!(attrs & ~nothing));
 	}
 }
 
-/* A billion tasks in one lane leave the lanes beside it alone. */
+/* As many tasks as there may be in one lane leave the lanes beside it alone. */
 static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 {
 	unsigned int lane;
 
 	for (lane = 0; lane < 6; lane++) {
 		struct psi_counts one = psi_counts_of(BIT(lane)), many;
-		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : (1ULL << 30) - 1;
+		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : PSI_LANE_MAX;
 
 		many.sched = one.sched * nr;
 		many.stall = one.stall * nr;
 		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), BIT(lane));
 	}
-	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(psi_counts_of(PSI_NR_ATTR_SETS - 1)),
-			PSI_NR_ATTR_SETS - 1);
+	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(psi_counts_of(BIT(lane) - 1)), BIT(lane) - 1);
 }
 
 /*

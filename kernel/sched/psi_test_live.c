@@ -174,10 +174,10 @@ static void psi_test_memstall_nests(struct kunit *test)
 	psi_memstall_enter(&outer, PSI_CAUSE_THROTTLE);
 	psi_memstall_enter(&inner, PSI_CAUSE_RECLAIM);
 	psi_memstall_leave(&inner);
-	still = current->psi.in_stall;
+	still = current->psi.mode & PSI_IN_STALL;
 	psi_memstall_leave(&outer);
 	KUNIT_EXPECT_TRUE(test, still);
-	KUNIT_EXPECT_FALSE(test, current->psi.in_stall);
+	KUNIT_EXPECT_FALSE(test, current->psi.mode & PSI_IN_STALL);
 }
 
 /* A task that dies in a stall leaves no count behind. */
@@ -527,6 +527,14 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_sample_late),
 	KUNIT_CASE_PARAM_ATTR(psi_test_exact, psi_test_exact_rows_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_SLOW(psi_test_class_exhaustive),
+	KUNIT_CASE_SLOW(psi_test_class_fields),
+	KUNIT_CASE(psi_test_class_regroup),
+	KUNIT_CASE(psi_test_class_begins),
+	KUNIT_CASE(psi_test_class_identity),
+	KUNIT_CASE(psi_test_class_clocks),
+	KUNIT_CASE(psi_test_class_unlisted),
+	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_exact_begins),
 	KUNIT_CASE(psi_test_exact_bounds),
 	KUNIT_CASE(psi_test_exact_rest),

@@ -43,6 +43,11 @@ struct psi_test_model {
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
 	u64 used[PSI_TEST_GROUPS];
+	/* the same of limits, and of limits where there is no shortage */
+	unsigned int limit[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	unsigned int shortage[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	struct psi_limit_times limit_times[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	int held;		/* how often a limit held somebody */
 };
 
 static bool psi_test_below(int group, int ancestor)
@@ -67,6 +72,7 @@ static void psi_test_model_exit(void *data)
 	int g;
 
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
+		psi_limits_free(m->groups[g].limits);
 		free_percpu(m->groups[g].cpus);
 		free_cpumask_var(m->groups[g].cpumask);
 		psi_exact_free(m->groups[g].exact);
@@ -101,6 +107,7 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start)
 		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL,
 			       psi_test_level(g));
 		m->parent[g] = psi_test_parent[g];
+		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 		/* the fold of the running system must not visit these */
 		atomic_set(&group->listed, 1);
 	}
@@ -272,6 +279,25 @@ static void psi_test_model_exact(struct psi_test_model *m, int g)
 	}
 }
 
+/* A limit holds most tasks of a group, or those below, or none any more. */
+static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
+{
+	bool on = prandom_u32_state(&m->rnd) % 2;
+	int i;
+
+	for (i = 0; i < m->nr; i++) {
+		struct psi_test_model_task *t = &m->tasks[i];
+
+		/* A task that runs may be held, too: it runs until the switch. */
+		if (t->cpu != c || !psi_test_below(t->group, group) ||
+		    (on && prandom_u32_state(&m->rnd) % 8 == 0))
+			continue;
+		t->is.held = on;
+		m->held += on && t->is.where == PSI_QUEUED;
+		psi_test_model_set(m, t);
+	}
+}
+
 /* A random legal event happens to a task. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
@@ -298,6 +324,10 @@ static void psi_test_model_event(struct psi_test_model *m)
 	}
 	if (what == 4 && prandom_u32_state(&m->rnd) % 256 == 0) {
 		psi_test_model_exact(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
+		return;
+	}
+	if (what == 5 && prandom_u32_state(&m->rnd) % 8 == 0) {
+		psi_test_model_throttle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
 		return;
 	}
 	if (what == 2 && prandom_u32_state(&m->rnd) % 64 == 0) {
@@ -337,24 +367,74 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	/* The fold has to know whether the system is idle. */
 	if (m->off[g])
 		m->states[g][c] &= g ? 0 : BIT(PSI_NONIDLE);
+	m->limit[g][c] = psi_test_class_states(tasks, nr, true) & m->states[g][c];
+	m->shortage[g][c] = psi_test_class_states(tasks, nr, false) & m->states[g][c];
+}
+
+static void psi_test_model_add(struct psi_counts *sum, u32 *nr, unsigned int attrs)
+{
+	int l;
+
+	*sum = psi_counts_add(*sum, psi_counts_of(attrs & ~PSI_LIMIT_ATTRS));
+	for (l = 0; l < PSI_NR_LIMITS; l++)
+		nr[l] += !!(attrs & PSI_LIMIT_WAITING << l);
 }
 
 /* Recount a group from its tasks and from the attributes of its children. */
 static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
 {
+	struct psi_limit_cpu *lc = per_cpu_ptr(m->groups[g].limits->cpus, m->cpus[c]);
 	struct psi_counts sum = { };
+	u32 nr[PSI_NR_LIMITS] = { };
 	int i;
 
 	for (i = 0; i < PSI_TEST_TASKS; i++)
 		if (m->tasks[i].cpu == c && m->tasks[i].psi.group == &m->groups[g])
-			sum = psi_counts_add(sum, psi_counts_of(psi_test_attrs(&m->tasks[i].is)));
+			psi_test_model_add(&sum, nr, psi_test_attrs(&m->tasks[i].is));
 	for (i = 0; i < PSI_TEST_GROUPS; i++) {
 		struct psi_group_cpu *gc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
 
 		if (m->parent[i] == g)
-			sum = psi_counts_add(sum, psi_counts_of(psi_delegate_of(gc)->attrs));
+			psi_test_model_add(&sum, nr, psi_shown(psi_delegate_of(gc), m->cpus[c]));
 	}
+	for (i = 0; i < PSI_NR_LIMITS; i++)
+		KUNIT_EXPECT_EQ(m->test, lc->nr[i], nr[i]);
+	sum.stall = psi_stall_showing(sum.stall, psi_limit_attrs_of(nr));
 	return sum;
+}
+
+/* Classes of a group, by definition; and what has to be true of them whatever happens. */
+static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, int c)
+{
+	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
+	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_limit_cpu *lc = per_cpu_ptr(m->groups[g].limits->cpus, m->cpus[c]);
+	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
+	struct psi_limit_times times;
+
+	psi_limit_times(gc, m->cpus[c], m->now, &times);
+	if (lc->limit != limit || lc->only != (limit & ~shortage)) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: limit %#x only %#x, not %#x %#x",
+			   event, g, c, lc->limit, lc->only, limit, limit & ~shortage);
+		return false;
+	}
+	if ((limit | shortage) != (m->states[g][c] & all)) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: %#x and %#x are not %#x",
+			   event, g, c, limit, shortage, m->states[g][c]);
+		return false;
+	}
+	if (memcmp(&times, &m->limit_times[g][c], sizeof(times))) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: times %llu %llu, not %llu %llu",
+			   event, g, c, times.limit[PSI_CPU_SOME], times.only[PSI_CPU_SOME],
+			   m->limit_times[g][c].limit[PSI_CPU_SOME],
+			   m->limit_times[g][c].only[PSI_CPU_SOME]);
+		return false;
+	}
+	if (gc->delegate && limit) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d delegates", event, g, c);
+		return false;
+	}
+	return true;
 }
 
 static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, int c)
@@ -392,7 +472,22 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 			   event, g, c, s, times[s], m->times[g][c][s]);
 		return false;
 	}
-	return true;
+	return psi_test_model_classes(m, event, g, c);
+}
+
+static void psi_test_model_pass_on(struct psi_test_model *m, int g, int c, u64 len)
+{
+	unsigned int limit = m->limit[g][c], only = limit & ~m->shortage[g][c];
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (m->states[g][c] & BIT(s))
+			m->times[g][c][s] += len;
+		if (limit & BIT(s))
+			m->limit_times[g][c].limit[s] += len;
+		if (only & BIT(s))
+			m->limit_times[g][c].only[s] += len;
+	}
 }
 
 /* The union of a group, where there is one, has the time in which a CPU was in use. */
@@ -414,7 +509,7 @@ static bool psi_test_model_union(struct psi_test_model *m, int event, int g)
 /* @len ns pass. */
 static void psi_test_model_pass(struct psi_test_model *m, u64 len)
 {
-	int g, c, s;
+	int g, c;
 
 	m->now += len;
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
@@ -422,9 +517,7 @@ static void psi_test_model_pass(struct psi_test_model *m, u64 len)
 
 		for (c = 0; c < PSI_TEST_CPUS; c++) {
 			used |= m->states[g][c] & BIT(PSI_NONIDLE);
-			for (s = 0; s < PSI_NR_STATES; s++)
-				if (m->states[g][c] & BIT(s))
-					m->times[g][c][s] += len;
+			psi_test_model_pass_on(m, g, c, len);
 		}
 		if (used && m->groups[g].exact)
 			m->used[g] += len;
@@ -458,6 +551,7 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 
 	KUNIT_EXPECT_GT(test, m->delegated, 100);
 	KUNIT_EXPECT_GT(test, m->counted, 1000);
+	KUNIT_EXPECT_GT(test, m->held, 5);
 
 	/* All tasks leave: no count may be left. */
 	for (c = 0; c < PSI_TEST_TASKS; c++)
@@ -582,6 +676,7 @@ static void psi_test_group_exit(void *data)
 	struct psi_group *group = data;
 
 	kvfree(rcu_access_pointer(group->seen));
+	psi_limits_free(group->limits);
 	psi_exact_free(group->exact);
 	free_cpumask_var(group->cpumask);
 	free_percpu(group->cpus);

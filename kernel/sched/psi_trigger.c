@@ -84,6 +84,8 @@ static const struct psi_file psi_files[PSI_NR_FILES] = {
 /* What lines of a .stat file begin with. */
 static const char * const psi_kinds[PSI_NR_KINDS] = {
 	[PSI_EXACT]	= "exact ",
+	[PSI_LIMIT]	= "limit ",
+	[PSI_SHORTAGE]	= "shortage ",
 };
 
 /* Whether this machine can tell interrupt time from the rest. */

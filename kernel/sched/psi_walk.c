@@ -13,11 +13,28 @@
  * hold any count, and leave a bit above it free. A CPU executes one task, so
  * one bit will do for oncpu. A lane may borrow from the next within a
  * difference; it cannot in a sum of all, as that is the sum of all contributors.
+ *
+ *	bits		63		62		61 .. 31	30 .. 0
+ *	sched		oncpu_stall	oncpu		productive	waiting
+ *	stall		-		limited		memstall	iowait
+ *
+ * "limited" is no count: psi_limit_cpu has the counts of the attributes of limits, and this
+ * says that there are any.
  */
 #define PSI_LANE		31
 #define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
 #define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
-#define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
+#define PSI_LIMIT_ATTRS		(PSI_LIMIT_WAITING | PSI_LIMIT_IOWAIT | PSI_LIMIT_MEMSTALL)
+/* What the variant of the walk without stalls leaves as it is. */
+#define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL | PSI_LIMITED)
+
+/*
+ * A change is small, so in lane 0 of psi_counts.stall there is room besides iowait for the
+ * changes of the attributes of limits: from here, this many bits each. psi_walk_limits()
+ * applies and removes them before the rest is added to the counts of a group.
+ */
+#define PSI_LIMIT_SHIFT		8
+#define PSI_LIMIT_BITS		7
 
 /* What one contributor that shows @attrs adds to psi_counts.sched of its group. */
 static __init u64 psi_sched_counts_of(u64 attrs)
@@ -30,7 +47,14 @@ static __init u64 psi_sched_counts_of(u64 attrs)
 /* The same for psi_counts.stall. */
 static __init u64 psi_stall_counts_of(u64 attrs)
 {
-	return (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
+	u64 counts = (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
+	int l;
+
+	for (l = 0; l < PSI_NR_LIMITS; l++) {
+		if (attrs & PSI_LIMIT_WAITING << l)
+			counts |= 1ULL << (PSI_LIMIT_SHIFT + l * PSI_LIMIT_BITS);
+	}
+	return counts;
 }
 
 /* The same for every set of attributes. */
@@ -70,7 +94,7 @@ static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsig
 	struct psi_counts diff = { psi_sched_counts[new] - psi_sched_counts[old] };
 
 	/* Most of what happens is scheduling. */
-	if (unlikely((old ^ new) & PSI_STALL_ATTRS))
+	if (unlikely((old ^ new) & (PSI_STALL_ATTRS | PSI_LIMIT_ATTRS)))
 		diff.stall = psi_stall_counts[new] - psi_stall_counts[old];
 	return diff;
 }
@@ -81,10 +105,11 @@ static __always_inline bool psi_counts_zero(struct psi_counts c)
 }
 
 /* What holds for a group that shows @attrs, see "States" above. */
-static __init unsigned int psi_states_of(unsigned int attrs)
+static unsigned int psi_states_of(unsigned int attrs)
 {
-	bool waiting = attrs & PSI_WAITING, oncpu = attrs & PSI_ONCPU;
-	bool iowait = attrs & PSI_IOWAIT, memstall = attrs & PSI_MEMSTALL;
+	bool waiting = attrs & (PSI_WAITING | PSI_LIMIT_WAITING), oncpu = attrs & PSI_ONCPU;
+	bool iowait = attrs & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
+	bool memstall = attrs & (PSI_MEMSTALL | PSI_LIMIT_MEMSTALL);
 	bool productive = attrs & PSI_PRODUCTIVE, oncpu_stall = attrs & PSI_ONCPU_STALL;
 	bool irqtime = IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING);
 	bool running = waiting || oncpu;
@@ -99,8 +124,12 @@ static __init unsigned int psi_states_of(unsigned int attrs)
 	       (memstall && (!productive || oncpu_stall)) << PSI_MEM_FULL;
 }
 
-/* The same for every set of attributes: the walk looks it up. */
-static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
+/*
+ * The same for every set of attributes in psi_group_cpu.attrs: the walk looks it up. With
+ * PSI_LIMITED this leaves out what limits add, but for nonidle: as that holds,
+ * psi_walk_slow() is called, and has psi_limit_states() add it.
+ */
+static u8 psi_states[PSI_NR_GROUP_SETS] ____cacheline_aligned __ro_after_init;
 
 /* Whether the next fold visits a group on a CPU. */
 static bool psi_listed(struct psi_group_cpu *gc, int cpu)
@@ -195,6 +224,9 @@ static void psi_delegate(struct psi_group_cpu *gc)
 		child = child->parent;
 	if (psi_chain(gc) + 1 + psi_chain(child) > PSI_CHAIN)
 		return;
+	/* Its walk would not see what changes for @child, see psi_limit_states(). */
+	if (gc->attrs & PSI_LIMITED)
+		return;
 	d = psi_add_delegated(child, PSI_ALL_STATES, more);
 	counts = psi_counts_of(d->attrs);
 	if (gc->enabled != child->enabled ||
@@ -254,14 +286,19 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 
 /*
  * A state of gc->slow holds after a change. Do what the walk does not do each time: join
- * the list of the fold, wake samplers, try to delegate.
+ * the list of the fold, wake samplers, try to delegate, tell limit from shortage.
  */
 static noinline void psi_walk_slow(struct psi_group_cpu *gc, int cpu, u64 now)
 {
+	bool limited = gc->attrs & PSI_LIMITED;
 	unsigned int begun;
 
+	if (limited)
+		psi_limit_states(gc, cpu, now);
 	psi_list(gc, cpu, now);
 	begun = psi_take_watched(gc);
+	if (limited)
+		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
 	if (gc->streak > PSI_STREAK)
 		psi_delegate(gc);
 	if (begun)
@@ -406,11 +443,30 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, int cpu
 	raw_write_seqcount_end(seq);
 }
 
+/* A limit held a task of some group at some time since boot. */
+static DEFINE_STATIC_KEY_FALSE(psi_limits_used);
+
+/* psi_walk_all() with changes that may be about limits. */
+static noinline void psi_walk_classes(struct psi_group_cpu *gc, struct psi_counts change,
+				      int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	change.stall = psi_walk_limits(gc, change.stall, cpu, now);
+	psi_walk_up(gc, NULL, change, true, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
 static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts change,
 				  int cpu, u64 now)
 {
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
+	if (static_branch_unlikely(&psi_limits_used)) {
+		psi_walk_classes(gc, change, cpu, now);
+		return;
+	}
 	raw_write_seqcount_begin(seq);
 	psi_walk_up(gc, NULL, change, true, cpu, now);
 	raw_write_seqcount_end(seq);
@@ -443,12 +499,30 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	raw_write_seqcount_end(seq);
 }
 
+/* psi_walk_two_all() with changes that may be about limits. */
+static noinline void psi_walk_two_classes(struct psi_group_cpu *a, struct psi_counts change_a,
+					  struct psi_group_cpu *b, struct psi_counts change_b,
+					  int cpu, u64 now)
+{
+	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+
+	raw_write_seqcount_begin(seq);
+	change_a.stall = psi_walk_limits(a, change_a.stall, cpu, now);
+	change_b.stall = psi_walk_limits(b, change_b.stall, cpu, now);
+	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
+	raw_write_seqcount_end(seq);
+}
+
 static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts change_a,
 				      struct psi_group_cpu *b, struct psi_counts change_b,
 				      int cpu, u64 now)
 {
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 
+	if (static_branch_unlikely(&psi_limits_used)) {
+		psi_walk_two_classes(a, change_a, b, change_b, cpu, now);
+		return;
+	}
 	raw_write_seqcount_begin(seq);
 	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
 	raw_write_seqcount_end(seq);

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the pressure of limits and of shortages
+ *
+ *   psi_limit.c measures, per CPU, the time in which a limit holds a task of a group, and
+ *   the part of it without any shortage ("only"). From these and the plain times follows the
+ *   pressure of both classes, in each window and with the weights of the plain files:
+ *
+ *	limit	   = mean of limit
+ *	shortage   = mean of plain - mean of only
+ *
+ *   On each CPU only <= limit <= plain. The mean keeps that order, as rounding does. So
+ *   max(limit, shortage) <= plain <= limit + shortage in each window, to the nanosecond, and
+ *   in totals, which are sums of windows.
+ *
+ *   A group in which no limit ever held a task has nothing of this: limit reads as zero, and
+ *   shortage is plain. When a limit holds a task first, the fold copies the plain account
+ *   to the one of shortages, and goes on from there.
+ */
+
+/* Per window of the fold, the slots of a CPU in psi_limits.seen. */
+enum { PSI_SLOT_LIMIT, PSI_SLOT_ONLY, PSI_CLASS_SLOTS };
+
+/**
+ * struct psi_class_window - what limits did to a group in a window, means of CPUs
+ * @limit: a limit held a task
+ * @only: and there was no shortage
+ * @at: for psi_seen_find()
+ */
+struct psi_class_window {
+	struct psi_mean		limit;
+	struct psi_mean		only;
+	unsigned int		at;
+};
+
+static struct psi_limits *psi_group_limits(const struct psi_group *group)
+{
+	/* Pairs with psi_limits_alloc(). */
+	return smp_load_acquire(&group->limits);
+}
+
+/* The slots that the fold filled last, or fills now: the one of limit, then that of only. */
+static struct psi_slot *psi_class_slots(struct psi_seen_cpu *entry, unsigned int window)
+{
+	return &entry->slot[window * PSI_CLASS_SLOTS];
+}
+
+/* The times of a group on a CPU, and those of limits, at the same moment. */
+static void psi_peek_classes(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times,
+			     struct psi_limit_times *limits)
+{
+	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
+	unsigned int seq;
+	u64 now;
+
+	rcu_read_lock();
+	do {
+		seq = read_seqcount_begin(seqcount);
+		now = sched_clock_cpu(cpu);
+		psi_times(gc, states, now, irq_time_read(cpu), times);
+		psi_limit_times(gc, cpu, now, limits);
+	} while (read_seqcount_retry(seqcount, seq));
+	rcu_read_unlock();
+}
+
+/* The times of one kind of pressure, and the time in use, which is the same for all. */
+static void psi_peek_kind(struct psi_group *group, int cpu, enum psi_kind kind,
+			  unsigned int states, u64 *times)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_limit_times limits;
+	int s;
+
+	if (kind < PSI_LIMIT) {
+		psi_peek_cpu(gc, cpu, states, times);
+		return;
+	}
+	psi_peek_classes(gc, cpu, states, times, &limits);
+	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE))
+		times[s] = kind == PSI_LIMIT ? limits.limit[s] : times[s] - limits.only[s];
+}
+
+/*
+ * What limits did on a CPU in the running window, in which it has @since. Clocks differ a
+ * little: what is more than @since is for the next window.
+ */
+static void psi_class_since(struct psi_group *group, struct psi_seen_cpu *entry, int cpu,
+			    unsigned int states, const u64 *since, struct psi_limit_times *t)
+{
+	struct psi_slot none[PSI_CLASS_SLOTS] = { }, *last = none;
+	u64 times[PSI_NR_STATES];
+	int s;
+
+	if (entry)
+		last = psi_class_slots(entry, psi_last_slot(group));
+	psi_peek_classes(per_cpu_ptr(group->cpus, cpu), cpu, states, times, t);
+	psi_for_each_state(s, states) {
+		t->limit[s] = min(psi_since(t->limit[s], last[PSI_SLOT_LIMIT].times[s]), since[s]);
+		t->only[s] = min(psi_since(t->only[s], last[PSI_SLOT_ONLY].times[s]), t->limit[s]);
+	}
+	t->limit[PSI_NONIDLE] = since[PSI_NONIDLE];
+	t->only[PSI_NONIDLE] = since[PSI_NONIDLE];
+}
+
+/* Add one CPU, which has @since in the window. */
+static void psi_class_peek(struct psi_group *group, struct psi_limits *limits, int cpu,
+			   unsigned int states, const u64 *since, struct psi_class_window *window)
+{
+	struct psi_seen_cpu *entry;
+	struct psi_limit_times t;
+
+	entry = psi_seen_find(rcu_dereference(limits->seen), &window->at, cpu);
+	psi_class_since(group, entry, cpu, states, since, &t);
+	psi_mean_add(&window->limit, t.limit, states);
+	psi_mean_add(&window->only, t.only, states);
+}
+
+/* The same by the fold, which notes in the other slots what it saw. */
+static void psi_class_fold(struct psi_group *group, struct psi_limits *limits, int cpu,
+			   const u64 *since, struct psi_class_window *window)
+{
+	struct psi_seen *seen = rcu_dereference_protected(limits->seen, true);
+	struct psi_seen_cpu *entry = psi_seen_find(seen, &window->at, cpu);
+	struct psi_slot *last, *next;
+	struct psi_limit_times t;
+	int s;
+
+	/* Without memory: the next window has it. */
+	if (!entry)
+		return;
+	last = psi_class_slots(entry, psi_last_slot(group));
+	next = psi_class_slots(entry, !psi_last_slot(group));
+	psi_class_since(group, entry, cpu, PSI_ALL_STATES, since, &t);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		next[PSI_SLOT_LIMIT].times[s] = last[PSI_SLOT_LIMIT].times[s] + t.limit[s];
+		next[PSI_SLOT_ONLY].times[s] = last[PSI_SLOT_ONLY].times[s] + t.only[s];
+	}
+	psi_mean_add(&window->limit, t.limit, PSI_ALL_STATES);
+	psi_mean_add(&window->only, t.only, PSI_ALL_STATES);
+}
+
+/* Leave of what stalled in a window what was not for a limit only. */
+static void psi_class_shortage(struct psi_mean *mean, const struct psi_class_window *window,
+			       unsigned int states)
+{
+	int s;
+
+	psi_for_each_state(s, states)
+		mean->stall[s] -= window->only.stall[s];
+}
+
+/* The fold leaves a CPU alone from now on. */
+static void psi_class_unlist(struct psi_group *group, int cpu)
+{
+	struct psi_limits *limits = psi_group_limits(group);
+	struct psi_seen_cpu *entry;
+	unsigned int at = 0;
+
+	if (!limits)
+		return;
+	entry = psi_seen_find(rcu_dereference_protected(limits->seen, true), &at, cpu);
+	if (entry)
+		memcpy(psi_class_slots(entry, !psi_last_slot(group)),
+		       psi_class_slots(entry, psi_last_slot(group)),
+		       PSI_CLASS_SLOTS * sizeof(struct psi_slot));
+}
+
+/* Make of the plain slot @folded of a CPU one of limits or of shortages. */
+static void psi_class_folded(struct psi_group *group, enum psi_kind kind, unsigned int window,
+			     int cpu, struct psi_slot *folded)
+{
+	struct psi_slot none[PSI_CLASS_SLOTS] = { }, *slots = none;
+	struct psi_limits *limits = psi_group_limits(group);
+	struct psi_seen_cpu *entry = NULL;
+	unsigned int at = 0;
+	int s;
+
+	rcu_read_lock();
+	if (limits)
+		entry = psi_seen_find(rcu_dereference(limits->seen), &at, cpu);
+	if (entry)
+		slots = psi_class_slots(entry, window);
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		/* As psi_folded() says, the fold may write it. */
+		u64 limit = data_race(slots[PSI_SLOT_LIMIT].times[s]);
+		/* The same. */
+		u64 only = data_race(slots[PSI_SLOT_ONLY].times[s]);
+
+		folded->times[s] = kind == PSI_LIMIT ? limit : folded->times[s] - only;
+	}
+	rcu_read_unlock();
+}
+
+/* The fold comes by for the first time: all stall so far was shortage. */
+static void psi_class_begin(struct psi_group *group, struct psi_limits *limits)
+{
+	memcpy(limits->shortage.total, group->plain.total, sizeof(limits->shortage.total));
+	limits->shortage.avgs = group->plain.avgs;
+	limits->limit.avgs.at = group->plain.avgs.at;
+	limits->limit.avgs.mark = group->plain.avgs.mark;
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: limit or shortage
+ *
+ * Contract
+ *
+ *   Every stalled task is in one of two classes: a limit that somebody set holds it, or there
+ *   is a shortage. The class belongs to the task: it is the same for every group that the
+ *   task counts in. Per group and CPU, for cpu, io and memory:
+ *
+ *	limit some	a limit holds at least one stalled task
+ *	limit full	limit some, and the plain full of the resource holds
+ *	only some	limit some, and no task stalls for a shortage
+ *	only full	only some, and the plain full of the resource holds
+ *
+ *   What is plain and not "only" is shortage: a task stalls for one, or nothing stalls at
+ *   all. So shortage needs no times of its own, and there is nothing to measure until a limit
+ *   holds a task for the first time.
+ *
+ * Invariants
+ *
+ *   At any moment, per group and CPU, for some and for full:
+ *
+ *	"only" implies limit, limit implies the plain state
+ *	the plain state holds if and only if limit or shortage does
+ *
+ *   So it is with times, with the means of times over CPUs by the same weights, and with
+ *   their sums: max(limit, shortage) <= plain <= limit + shortage.
+ *
+ * Attributes
+ *
+ *   A task that a limit holds shows another attribute than one that lacks something:
+ *
+ *	shortage	waiting		iowait		memstall
+ *	limit		limit_waiting	limit_iowait	limit_memstall
+ *
+ *   A group counts the contributors that show each, and shows an attribute while its count is
+ *   not zero, as in "Contributors" of psi.c. So a group may show both of a pair. Here G is
+ *   throttled by cpu.max, H is not:
+ *
+ *		   system	limit_waiting 1, waiting 1: limit some and shortage some
+ *		  /	 \
+ *		 G	  H	G: limit_waiting 2.	H: oncpu 1, waiting 1
+ *		t u	 v w
+ *
+ *   While no limit holds a task of a group, the group counts what it did without classes. The
+ *   walk keeps PSI_LIMITED of a group as it is, by the instruction that keeps iowait and
+ *   memstall. A change that contains an attribute of limits takes the slow variant of the
+ *   walk, the one for iowait and memstall, and there psi_walk_limits() applies that part of it,
+ *   level by level. Limits are counted in a part of the group that is allocated when a limit
+ *   holds a task first (psi_limit_cpu).
+ *
+ *   The states above change also when other attributes do: when a task that no limit holds
+ *   begins to wait, or one gets the CPU. A group with PSI_LIMITED is nonidle, and
+ *   psi_group_cpu.slow has all bits. So each change of what the group shows calls
+ *   psi_walk_slow(), and this psi_limit_states(). A state that the walk ended because it knows
+ *   nothing of limits begins anew there, at the same time: none is lost. For the same reason a
+ *   group with PSI_LIMITED neither delegates, nor is delegated to.
+ *
+ * Who holds
+ *
+ *	cpu	The bandwidth of a task group (cpu.max) has run out, in its cgroup or in one
+ *		above: fair tasks queued there are held. So is a deadline task without budget.
+ *		The scheduler tells so by psi_throttle(), where it throttles and unthrottles,
+ *		and where a task gets on or off a throttled runqueue.
+ *
+ *   psi_task.mode remembers that a task is held. It selects a row of the tables that say what a
+ *   task shows, so nobody has to ask whether it is.
+ *
+ * Memory
+ *
+ *   A limit holds a task where no memory can be allocated. So psi_limits_want() has a work
+ *   allocate it, for the groups above first: a group that has it is below groups that have.
+ *   Then the work has a look at the tasks of the group. Until it did, some hundred us at the
+ *   first time that a limit holds a task of the group, the class of the task is shortage.
+ */
+
+/*
+ * The walk
+ */
+
+/**
+ * psi_shown - all attributes that a group shows
+ * @gc: the group on a CPU
+ * @cpu: the CPU
+ *
+ * Context: The runqueue lock of the CPU is held.
+ * Return: those in &psi_group_cpu.attrs, and those of limits
+ */
+unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu)
+{
+	unsigned int attrs = gc->attrs & ~PSI_LIMITED;
+
+	if (gc->attrs & PSI_LIMITED)
+		attrs |= per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs;
+	return attrs;
+}
+
+/*
+ * Those of @states in which a limit holds a task of a group that shows @attrs. @only: and no
+ * task stalls for a shortage.
+ */
+static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
+					unsigned int *only)
+{
+	static const u8 states_of[PSI_NR_LIMITS] = {
+		[PSI_LIMIT_CPU] = BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL),
+		[PSI_LIMIT_IO]	= BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL),
+		[PSI_LIMIT_MEM]	= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL),
+	};
+	static const u8 shortage[PSI_NR_LIMITS] = { PSI_WAITING, PSI_IOWAIT, PSI_MEMSTALL };
+	unsigned int limit = 0;
+	int l;
+
+	*only = 0;
+	for (l = 0; l < PSI_NR_LIMITS; l++) {
+		if (!(attrs & PSI_LIMIT_WAITING << l))
+			continue;
+		limit |= states & states_of[l];
+		if (!(attrs & shortage[l]))
+			*only |= states & states_of[l];
+	}
+	return limit;
+}
+
+/* Begin and end states at @now, see "Time" in psi.c. */
+static void psi_limit_flip(u8 *states, u64 *times, unsigned int to, u64 now)
+{
+	unsigned int flips;
+
+	for (flips = *states ^ to; flips; flips &= flips - 1)
+		times[__ffs(flips)] = now - times[__ffs(flips)];
+	*states = to;
+}
+
+/**
+ * psi_limit_states - have the states of limits follow what a group shows
+ * @gc: the group on a CPU, which has &psi_group.limits
+ * @cpu: the CPU
+ * @now: ns of rq_clock()
+ *
+ * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ */
+void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now)
+{
+	struct psi_limit_cpu *lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
+	unsigned int attrs = psi_shown(gc, cpu);
+	unsigned int states = psi_states_of(attrs) & gc->enabled;
+	unsigned int only, limit = psi_limit_states_of(attrs, states, &only);
+
+	psi_limit_flip(&gc->states, gc->times, states, now);
+	psi_limit_flip(&lc->limit, lc->limit_times, limit, now);
+	psi_limit_flip(&lc->only, lc->only_times, only, now);
+}
+
+/* What a group shows of limits, by what it counts. */
+static unsigned int psi_limit_attrs_of(const u32 *nr)
+{
+	unsigned int attrs = 0;
+	int l;
+
+	for (l = 0; l < PSI_NR_LIMITS; l++)
+		attrs |= nr[l] ? PSI_LIMIT_WAITING << l : 0;
+	return attrs;
+}
+
+/* psi_group_cpu.stall with the bit that says whether any attribute of limits is shown. */
+static u64 psi_stall_showing(u64 stall, bool limited)
+{
+	return (stall & ((1ULL << 2 * PSI_LANE) - 1)) | (u64)limited << 2 * PSI_LANE;
+}
+
+/* A group shows other attributes of limits from now on. */
+static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu, u64 now)
+{
+	/* Neither delegates a group that shows one, nor is it delegated to. */
+	if (gc->delegate)
+		psi_undelegate(gc);
+	if (gc->parent && gc->parent->delegate)
+		psi_undelegate(gc->parent);
+	per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs = attrs;
+	gc->stall = psi_stall_showing(gc->stall, attrs);
+	gc->attrs &= ~PSI_LIMITED;
+	gc->attrs |= attrs ? PSI_LIMITED : 0;
+	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
+	psi_limit_states(gc, cpu, now);
+	if (attrs)
+		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
+}
+
+/* Apply the changes of a contributor to a group. Return whether that changes what it shows. */
+static bool psi_limit_step(struct psi_group_cpu *gc, int *change, int cpu, u64 now)
+{
+	struct psi_limit_cpu *lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
+	unsigned int old = lc->attrs, new;
+	int l;
+
+	for (l = 0; l < PSI_NR_LIMITS; l++)
+		lc->nr[l] += change[l];
+	new = psi_limit_attrs_of(lc->nr);
+	if (new == old)
+		return false;
+	psi_limit_show(gc, new, cpu, now);
+	for (l = 0; l < PSI_NR_LIMITS; l++)
+		change[l] = !!(new & PSI_LIMIT_WAITING << l) - !!(old & PSI_LIMIT_WAITING << l);
+	return true;
+}
+
+/* Split the part of a change off that is about limits. Return the rest of @stall. */
+static u64 psi_limit_split(u64 stall, int *change)
+{
+	/* Each field is from -2 to 2: made positive, it borrows from no other. */
+	u64 bias = 4 | 4ULL << PSI_LANE, fields;
+	int l, shift;
+
+	for (l = 0, shift = PSI_LIMIT_SHIFT; l < PSI_NR_LIMITS; l++, shift += PSI_LIMIT_BITS)
+		bias |= 4ULL << shift;
+	fields = stall + bias;
+	for (l = 0, shift = PSI_LIMIT_SHIFT; l < PSI_NR_LIMITS; l++, shift += PSI_LIMIT_BITS) {
+		change[l] = (int)(fields >> shift & (BIT(PSI_LIMIT_BITS) - 1)) - 4;
+		stall -= (u64)change[l] << shift;
+	}
+	return stall;
+}
+
+/**
+ * psi_walk_limits - apply the part of a change that is about limits
+ * @gc: the group of the task on @cpu
+ * @stall: psi_counts.stall of the change
+ * @cpu: the CPU
+ * @now: time of the event in ns
+ *
+ * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ * Return: the rest of @stall
+ */
+u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now)
+{
+	int change[PSI_NR_LIMITS];
+	bool goes_on;
+
+	stall = psi_limit_split(stall, change);
+	goes_on = change[PSI_LIMIT_CPU] || change[PSI_LIMIT_IO] || change[PSI_LIMIT_MEM];
+	for (; gc && goes_on; gc = gc->parent)
+		goes_on = psi_limit_step(gc, change, cpu, now);
+	return stall;
+}
+
+/*
+ * Memory
+ */
+
+static void psi_limits_work(struct work_struct *work);
+static DECLARE_WORK(psi_limits_worker, psi_limits_work);
+static LLIST_HEAD(psi_limits_inbox);
+
+static void psi_limits_kick(struct irq_work *work)
+{
+	queue_work(system_unbound_wq, &psi_limits_worker);
+}
+
+static DEFINE_IRQ_WORK(psi_limits_kicker, psi_limits_kick);
+
+/* A limit holds a task of a group that has no memory for it. Under a runqueue lock. */
+static void psi_limits_want(struct psi_group *group)
+{
+	if (atomic_xchg(&group->limits_wanted, 1))
+		return;
+	refcount_inc(&group->refs);
+	llist_add(&group->limits_inbox, &psi_limits_inbox);
+	irq_work_queue(&psi_limits_kicker);
+}
+
+/**
+ * psi_limits_alloc - give a group the part that is about limits
+ * @group: a group; those above that are on have that part
+ *
+ * Context: Process context, may sleep. cgroup_mutex held.
+ * Return: false without memory.
+ */
+bool psi_limits_alloc(struct psi_group *group)
+{
+	struct psi_limits *limits;
+	int s;
+
+	if (group->limits)
+		return true;
+	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
+	if (!limits)
+		return false;
+	limits->cpus = alloc_percpu(struct psi_limit_cpu);
+	if (!limits->cpus) {
+		kfree(limits);
+		return false;
+	}
+	/* So far, readers of shortages were shown these. */
+	for (s = 0; s < PSI_NR_STATES; s++)
+		atomic64_set(&limits->shortage.shown[s], atomic64_read(&group->plain.shown[s]));
+	static_branch_enable(&psi_limits_used);
+	/* Pairs with __psi_throttle() and psi_group_limits(). */
+	smp_store_release(&group->limits, limits);
+	return true;
+}
+
+void psi_limits_free(struct psi_limits *limits)
+{
+	if (!limits)
+		return;
+	kvfree(rcu_access_pointer(limits->seen));
+	free_percpu(limits->cpus);
+	kfree(limits);
+}
+
+/* The highest group from @group up that has none, with a reference; NULL if all have. */
+static struct psi_group *psi_limits_missing(struct psi_group *group)
+{
+	struct psi_group *missing = NULL;
+	struct psi_group_cpu *gc;
+
+	rcu_read_lock();
+	gc = per_cpu_ptr(group->cpus, cpumask_first(cpu_possible_mask));
+	for (; gc; gc = READ_ONCE(gc->parent)) {
+		if (!gc->group->limits)
+			missing = gc->group;
+	}
+	/* It is freed when the last one below is, and RCU lets go: not now. */
+	if (missing && !refcount_inc_not_zero(&missing->refs))
+		missing = NULL;
+	rcu_read_unlock();
+	return missing;
+}
+
+static void psi_limits_give(struct psi_group *group)
+{
+	struct psi_group *missing;
+	bool given = true;
+
+	while (given && (missing = psi_limits_missing(group))) {
+		given = psi_limits_alloc(missing);
+		psi_group_put(missing);
+	}
+}
+
+/* Whether a limit holds a task of fair_sched_class or of dl_sched_class while it is queued. */
+static bool psi_task_throttled(struct task_struct *p)
+{
+#ifdef CONFIG_CFS_BANDWIDTH
+	if (p->sched_class == &fair_sched_class && p->se.on_rq)
+		return cfs_rq_of(&p->se)->throttle_count;
+#endif
+	return p->sched_class == &dl_sched_class && p->dl.dl_throttled;
+}
+
+/* See psi_throttle_again(). */
+void __psi_throttle_again(struct rq *rq, struct task_struct *p)
+{
+	__psi_throttle(rq, p, psi_task_throttled(p));
+}
+
+static void psi_limits_look_at(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	update_rq_clock(rq);
+	__psi_throttle_again(rq, p);
+	task_rq_unlock(rq, p, &rf);
+}
+
+/* Look at the tasks of a group that limits may hold already. */
+static void psi_limits_look(struct psi_group *group)
+{
+	struct task_struct *g, *p;
+
+	rcu_read_lock();
+	for_each_process_thread(g, p) {
+		/* A task that joins the group now is looked at there. */
+		if (data_race(p->psi.group) == group)
+			psi_limits_look_at(p);
+	}
+	rcu_read_unlock();
+}
+
+#ifdef CONFIG_CGROUPS
+/* Which groups are above another does not change meanwhile. */
+static void psi_limits_lock(void)
+{
+	cgroup_lock();
+}
+
+static void psi_limits_unlock(void)
+{
+	cgroup_unlock();
+}
+#else
+static void psi_limits_lock(void) { }
+static void psi_limits_unlock(void) { }
+#endif
+
+static void psi_limits_work(struct work_struct *work)
+{
+	struct llist_node *list = llist_del_all(&psi_limits_inbox);
+	struct psi_group *group, *next;
+
+	llist_for_each_entry_safe(group, next, list, limits_inbox) {
+		psi_limits_lock();
+		psi_limits_give(group);
+		psi_limits_unlock();
+		if (group->limits)
+			psi_limits_look(group);
+		/* If there was no memory, the next task that is held asks again. */
+		atomic_set(&group->limits_wanted, 0);
+		psi_group_put(group);
+	}
+}
+
+/*
+ * The scheduler's hook
+ */
+
+/* See psi_throttle(). */
+void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
+{
+	struct psi_group *group = p->psi.group;
+
+	lockdep_assert_rq_held(rq);
+	if (!group)
+		return;
+	/* Pairs with psi_limits_alloc(). */
+	if (on && !smp_load_acquire(&group->limits)) {
+		psi_limits_want(group);
+		on = false;
+	}
+	p->psi.mode &= ~PSI_HELD;
+	p->psi.mode |= on * PSI_HELD;
+	if (p->psi.attrs & (PSI_WAITING | PSI_LIMIT_WAITING))
+		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
+}
+
+/*
+ * Reading
+ */
+
+/**
+ * struct psi_limit_times - how long limits held tasks of a group on a CPU
+ * @limit: per state, ns
+ * @only: per state, while there was no shortage besides, ns
+ */
+struct psi_limit_times {
+	u64			limit[PSI_NR_STATES];
+	u64			only[PSI_NR_STATES];
+};
+
+/* Those at @now. They are of the group itself, as it does not delegate meanwhile. */
+static void psi_limit_times(struct psi_group_cpu *gc, int cpu, u64 now, struct psi_limit_times *t)
+{
+	/* Pairs with psi_limits_alloc(). */
+	struct psi_limits *limits = smp_load_acquire(&gc->group->limits);
+	struct psi_limit_cpu *lc;
+	unsigned int s;
+
+	memset(t, 0, sizeof(*t));
+	if (!limits)
+		return;
+	lc = per_cpu_ptr(limits->cpus, cpu);
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		u64 limit = lc->limit_times[s], only = lc->only_times[s];
+
+		t->limit[s] = lc->limit & BIT(s) ? now - limit : limit;
+		t->only[s] = lc->only & BIT(s) ? now - only : only;
+	}
+}

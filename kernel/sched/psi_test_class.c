@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of pressure stall information: limit and shortage. The walk is tested with
+ * the model, see psi_test_model.c.
+ */
+
+/* What a contributor shows follows from the tasks below, and the classes from what it shows. */
+static void psi_test_class_exhaustive(struct kunit *test)
+{
+	enum { NR = 3, KINDS = 3 * 2 * 2 * 2 };
+	unsigned int code;
+
+	for (code = 0; code < KINDS * KINDS * KINDS; code++) {
+		unsigned int c = code, attrs = 0, states, limit, only, shortage;
+		struct psi_test_task tasks[NR];
+		int i, oncpu = 0;
+
+		cond_resched();
+		for (i = 0; i < NR; i++, c /= KINDS) {
+			tasks[i].where = c % 3;
+			tasks[i].iowait = c % KINDS / 3 & 1;
+			tasks[i].stall = c % KINDS / 6 & 1;
+			tasks[i].held = c % KINDS / 12;
+			oncpu += tasks[i].where == PSI_RUNS;
+			attrs |= psi_test_attrs(&tasks[i]);
+		}
+		if (oncpu > 1)
+			continue;
+		states = psi_states_of(attrs);
+		limit = psi_limit_states_of(attrs, states, &only);
+		shortage = psi_test_class_states(tasks, NR, false);
+		KUNIT_EXPECT_EQ_MSG(test, states, psi_test_states(tasks, NR), "set %u", code);
+		KUNIT_EXPECT_EQ_MSG(test, limit, psi_test_class_states(tasks, NR, true),
+				    "set %u", code);
+		KUNIT_EXPECT_EQ_MSG(test, only, limit & ~shortage, "set %u", code);
+	}
+}
+
+/* The part of a change that is about limits is found whatever else changes with it. */
+static void psi_test_class_fields(struct kunit *test)
+{
+	static const unsigned int sets[] = {
+		0, PSI_IOWAIT, PSI_MEMSTALL, PSI_LIMIT_WAITING, PSI_LIMIT_IOWAIT,
+		PSI_LIMIT_MEMSTALL, PSI_LIMIT_WAITING | PSI_LIMIT_MEMSTALL,
+		PSI_LIMIT_IOWAIT | PSI_MEMSTALL, PSI_LIMIT_ATTRS | PSI_IOWAIT | PSI_MEMSTALL,
+	};
+	const int nr = ARRAY_SIZE(sets);
+	int code, l, change[PSI_NR_LIMITS];
+
+	/* Two tasks at once, as on a context switch. */
+	for (code = 0; code < nr * nr * nr * nr; code++) {
+		unsigned int old = sets[code % nr], new = sets[code / nr % nr];
+		unsigned int old2 = sets[code / nr / nr % nr], new2 = sets[code / nr / nr / nr];
+		struct psi_counts diff = psi_counts_add(psi_counts_diff(old, new),
+							psi_counts_diff(old2, new2));
+		struct psi_counts rest = psi_counts_add(psi_counts_diff(old & ~PSI_LIMIT_ATTRS,
+									new & ~PSI_LIMIT_ATTRS),
+							psi_counts_diff(old2 & ~PSI_LIMIT_ATTRS,
+									new2 & ~PSI_LIMIT_ATTRS));
+
+		KUNIT_EXPECT_EQ(test, psi_limit_split(diff.stall, change), rest.stall);
+		for (l = 0; l < PSI_NR_LIMITS; l++) {
+			unsigned int bit = PSI_LIMIT_WAITING << l;
+
+			KUNIT_EXPECT_EQ(test, change[l], !!(new & bit) - !!(old & bit) +
+					!!(new2 & bit) - !!(old2 & bit));
+		}
+	}
+}
+
+/* A task that a limit holds moves to a group that has no memory for limits, and back. */
+static void psi_test_class_regroup(struct kunit *test)
+{
+	struct psi_group *from = psi_test_group(test), *to = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_group_cpu *gc = per_cpu_ptr(from->cpus, cpu);
+	struct psi_task task = { .group = from, .mode = PSI_HELD };
+	struct psi_limit_cpu *lc;
+	struct rq_flags rf;
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(from));
+	lc = per_cpu_ptr(from->limits->cpus, cpu);
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_EQ(test, lc->nr[PSI_LIMIT_CPU], 1);
+	KUNIT_EXPECT_EQ(test, lc->only, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL));
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_regroup(&task, to, cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_EQ(test, task.attrs, PSI_WAITING | PSI_PRODUCTIVE);
+	KUNIT_EXPECT_EQ(test, task.mode, 0);
+	KUNIT_EXPECT_EQ(test, lc->nr[PSI_LIMIT_CPU], 0);
+	KUNIT_EXPECT_EQ(test, lc->limit, 0);
+	KUNIT_EXPECT_EQ(test, gc->states, 0);
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(to->cpus, cpu)->attrs, task.attrs);
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&task, 0, cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
+/* Of the time in which a group is stalled on io, a limit holds a task for @limit ns. */
+static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only)
+{
+	struct psi_limit_cpu *lc = per_cpu_ptr(group->limits->cpus, cpu);
+
+	lc->limit_times[PSI_IO_SOME] += limit;
+	lc->only_times[PSI_IO_SOME] += only;
+}
+
+static u64 psi_test_class_total(struct psi_group *group, enum psi_kind kind)
+{
+	struct psi_reading reading;
+
+	psi_read(group, kind, BIT(PSI_IO_SOME), &reading);
+	return reading.total[PSI_IO_SOME];
+}
+
+/* Before a limit holds anybody all is shortage; then shortage goes on from there. */
+static void psi_test_class_begins(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+
+	psi_test_use(group, cpu, 1000, 400);
+	psi_fold_group(group);
+	psi_test_use(group, cpu, 1000, 100);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 0);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 500);
+	KUNIT_EXPECT_NULL(test, group->limits);
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 0);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 500);
+	psi_test_use(group, cpu, 1000, 300);
+	psi_test_limit(group, cpu, 250, 200);
+	/* In the window, at its end, and in the next one. */
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 250);
+		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 600);
+		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), 800);
+		psi_fold_group(group);
+	}
+}
+
+/* To the nanosecond, in each window, whatever is rounded. */
+static void psi_test_class_identity(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct rnd_state rnd;
+	u64 want = 0, most = 0;
+	int cpu, window;
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	prandom_seed_state(&rnd, 4711);
+	for (window = 1; window <= 200; window++) {
+		u64 products = 0, weights = 0, plain, limit, shortage;
+
+		for_each_possible_cpu(cpu) {
+			u32 nonidle = prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
+			u32 io = prandom_u32_state(&rnd) % (nonidle + 1);
+			u32 held = prandom_u32_state(&rnd) % (io + 1);
+
+			if (prandom_u32_state(&rnd) % 3 == 0)
+				continue;
+			psi_test_use(group, cpu, nonidle, io);
+			psi_test_limit(group, cpu, held, prandom_u32_state(&rnd) % (held + 1));
+			products += (u64)nonidle * held;
+			weights += nonidle;
+		}
+		if (weights)
+			want += div64_u64(products, weights);
+		psi_fold_group(group);
+		plain = group->plain.total[PSI_IO_SOME];
+		limit = group->limits->limit.total[PSI_IO_SOME];
+		shortage = group->limits->shortage.total[PSI_IO_SOME];
+		KUNIT_EXPECT_LE(test, max(limit, shortage), plain);
+		KUNIT_EXPECT_LE(test, plain, limit + shortage);
+		/* Each CPU rounds by less than 2 ns. */
+		most += 2 * num_possible_cpus();
+		KUNIT_EXPECT_LE(test, abs_diff(limit, want), most);
+	}
+}
+
+/* A clock that is ahead: what a limit has more than the group is for the next window. */
+static void psi_test_class_clocks(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	psi_test_use(group, cpu, 1000, 300);
+	psi_test_limit(group, cpu, 310, 310);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
+	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 0);
+	psi_test_use(group, cpu, 1000, 100);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 310);
+	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 90);
+}
+
+/* A CPU that the fold does not visit for some windows has no more than it had. */
+static void psi_test_class_unlisted(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	psi_test_use(group, cpu, 1000, 300);
+	psi_test_limit(group, cpu, 200, 100);
+	for (i = 0; i < 1000 && cpumask_test_cpu(cpu, group->cpumask); i++)
+		psi_fold_group(group);
+	KUNIT_ASSERT_FALSE(test, cpumask_test_cpu(cpu, group->cpumask));
+	for (i = 0; i < 3; i++) {
+		psi_fold_group(group);
+		psi_test_use(group, cpu, 0, 0);
+		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 200);
+		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 200);
+		cpumask_clear_cpu(cpu, group->cpumask);
+	}
+}
+
+/* Samplers of each class see their own, before and after a fold. */
+static void psi_test_class_samplers(struct kunit *test)
+{
+	static const enum psi_kind kinds[] = { PSI_LIMIT, PSI_SHORTAGE };
+	static const u64 want[] = { 600, 500 };
+	int cpu = cpumask_first(cpu_possible_mask), i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct psi_group *group = psi_test_group(test);
+		struct psi_sampler *sampler;
+
+		sampler = psi_test_sampler(test, psi_test_watch(test, group), kinds[i],
+					   PSI_TEST_WINDOW);
+		sampler->states = BIT(PSI_IO_SOME);
+		psi_test_use(group, cpu, 0, 0);
+		psi_sampler_update(sampler, local_clock());
+		/* 100 of shortage, 600 of limit, of which 500 only. */
+		psi_test_use(group, cpu, 300, 100);
+		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+		psi_test_use(group, cpu, 1000, 700);
+		psi_test_limit(group, cpu, 400, 300);
+		psi_fold_group(group);
+		psi_test_use(group, cpu, 1000, 200);
+		psi_test_limit(group, cpu, 200, 200);
+		psi_sampler_update(sampler, local_clock());
+		KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], want[i]);
+		psi_sampler_free(sampler);
+	}
+}
