@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limit or shortage: what keeps tasks from the cpu
+ *
+ * Invariant: a task that waits for the cpu is held by a limit, or there is a
+ * shortage of CPUs; which of the two is the same for each cgroup that contains
+ * the task, and for the system. At any moment "some" holds if and only if one of
+ * the two does, so max(limit, shortage) <= pressure <= limit + shortage.
+ *
+ * Oracle: cpu.stat.local of the cgroup has throttled_usec, the time in which its
+ * bandwidth kept runnable tasks of it from the cpu. For deadline tasks it is
+ * what is left of their period.
+ *
+ *     spinner at 10 %    |#|.........|#|.........|#|.........|
+ *     limit some           |---------| |---------| |---------|
+ *     shortage some
+ *
+ * Bugs it would find: a throttled task that counts as shortage, in its cgroup or
+ * only above it; a class that is left over when the limit is lifted; a task that
+ * waits for a neighbour and counts as limited; cgroups between the limit and the
+ * task, without the cpu controller, that are forgotten.
+ *
+ * Tolerance: a throttle that is under way is missing in throttled_usec, at the
+ * begin and at the end: one of the 100 periods, TOLERANCE. Kernel threads that
+ * run make a spinner wait, SHORTAGE percent at most. A cgroup that was never
+ * limited needs memory first: what it takes to allocate it is in there, too.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/sched.h>
+#include <linux/sched/types.h>
+#include <sys/syscall.h>
+
+#include "../kselftest_harness.h"
+#include "psi_trigger.h"
+#include "psi_util.h"
+
+#define GROUP		CGROUP_ROOT "/psi_limit"
+#define CHILD		GROUP "/child"
+#define LEAF		CHILD "/leaf"
+#define TIME		(10 * NSEC_PER_SEC)
+#define SHORTAGE	0.1
+#define TOLERANCE	1.0
+
+/* ---- Reading ---- */
+
+/**
+ * struct classes - growth of totals of one resource in one group, in percent of the time
+ * @plain: of the plain file
+ * @limit: held by a limit
+ * @shortage: not
+ */
+struct classes {
+	double plain[2], limit[2], shortage[2];
+};
+
+static void classes_read(const char *cgroup, const char *resource, struct classes *c)
+{
+	static const char * const lines[2][3] = {
+		{ "some", "limit some", "shortage some" },
+		{ "full", "limit full", "shortage full" },
+	};
+	char plain[128], stat[128];
+	struct psi psi;
+
+	snprintf(plain, sizeof(plain), cgroup ? "%s/%s.pressure" : "%s/%s",
+		 cgroup ?: PSI_DIR, resource);
+	snprintf(stat, sizeof(stat), "%s.stat", plain);
+	psi_read(plain, &psi);
+	c->plain[0] = psi.some.total;
+	c->plain[1] = psi.full.total;
+	for (int i = 0; i < 2; i++) {
+		c->limit[i] = psi_stat_total(stat, lines[i][1]);
+		c->shortage[i] = psi_stat_total(stat, lines[i][2]);
+	}
+}
+
+static void classes_since(const char *cgroup, const char *resource, __u64 ns, struct classes *c)
+{
+	struct classes now;
+
+	classes_read(cgroup, resource, &now);
+	for (int i = 0; i < 2; i++) {
+		c->plain[i] = 1e5 * (now.plain[i] - c->plain[i]) / ns;
+		c->limit[i] = 1e5 * (now.limit[i] - c->limit[i]) / ns;
+		c->shortage[i] = 1e5 * (now.shortage[i] - c->shortage[i]) / ns;
+	}
+}
+
+/* Time in ns in which the bandwidth of a cgroup kept its tasks from the cpu. */
+static __u64 throttled_ns(const char *cgroup)
+{
+	char path[128], text[256];
+	const char *field;
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/cpu.stat.local", cgroup);
+	file = fopen(path, "r");
+	if (!file)
+		psi_die("%s: %m", path);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = 0;
+	field = strstr(text, "throttled_usec ");
+	if (!field)
+		psi_die("%s has no throttled_usec", path);
+	return strtoull(field + strlen("throttled_usec "), NULL, 10) * NSEC_PER_USEC;
+}
+
+/* ---- Tasks at cpu.max ---- */
+
+FIXTURE(cpu_max) {
+	pid_t pid[3];
+};
+
+/**
+ * struct worker - a spinner
+ * @cgroup: its cgroup; NULL: no spinner
+ * @cpu: its CPU
+ */
+struct worker {
+	const char *cgroup;
+	int cpu;
+};
+
+FIXTURE_VARIANT(cpu_max) {
+	int cpus;
+	const char *max, *child_max;
+	bool child_has_controller;
+	struct worker worker[3];
+	/* In percent; of the system, and of the cgroup alone. Negative: not known beforehand. */
+	double limit, shortage, own_shortage;
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, none) {
+	.cpus = 1, .max = "max 100000",
+	.worker = { { GROUP, 0 } },
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, of_10_percent_is_limit_only) {
+	.cpus = 1, .max = "10000 100000",
+	.worker = { { GROUP, 0 } },
+	.limit = 90,
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, of_10_percent_on_the_second_cpu_of_two) {
+	.cpus = 2, .max = "10000 100000",
+	.worker = { { GROUP, 1 } },
+	.limit = -1,
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, of_a_parent_holds_tasks_of_its_children) {
+	.cpus = 1, .max = "30000 100000", .child_max = "max 100000",
+	.child_has_controller = true,
+	.worker = { { LEAF, 0 } },
+	.limit = 70,
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, of_a_parent_holds_tasks_of_children_without_controller) {
+	.cpus = 1, .max = "30000 100000",
+	.worker = { { LEAF, 0 } },
+	.limit = 70,
+};
+
+FIXTURE_VARIANT_ADD(cpu_max, of_a_child_is_lower_than_that_of_its_parent) {
+	.cpus = 1, .max = "50000 100000", .child_max = "20000 100000",
+	.child_has_controller = true,
+	.worker = { { LEAF, 0 } },
+	.limit = 80,
+};
+
+/* Either one of the two runs and the other lacks a CPU, or both are held. */
+FIXTURE_VARIANT_ADD(cpu_max, of_two_tasks_is_shortage_while_one_runs) {
+	.cpus = 1, .max = "40000 100000",
+	.worker = { { GROUP, 0 }, { GROUP, 0 } },
+	.limit = 60, .shortage = 40, .own_shortage = 40,
+};
+
+/* Shortage while both want to run. How long the neighbour has the CPU then is not known. */
+FIXTURE_VARIANT_ADD(cpu_max, of_a_task_with_a_neighbour) {
+	.cpus = 1, .max = "20000 100000",
+	.worker = { { GROUP, 0 }, { CGROUP_ROOT, 0 } },
+	.limit = -1, .shortage = -1, .own_shortage = -1,
+};
+
+/*
+ * A limited task on CPU 0, two on CPU 1 that share it. Each CPU is half of the system. An
+ * emulator has the CPUs take turns. So the limit does not hold for 90 % of the time, and a
+ * task that it lets go waits until it is the turn of its CPU.
+ */
+FIXTURE_VARIANT_ADD(cpu_max, and_a_shortage_on_two_cpus) {
+	.cpus = 2, .max = "10000 100000",
+	.worker = { { GROUP, 0 }, { CGROUP_ROOT, 1 }, { CGROUP_ROOT, 1 } },
+	.limit = -1, .shortage = -1, .own_shortage = -1,
+};
+
+FIXTURE_SETUP(cpu_max)
+{
+	cpus_use(variant->cpus);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_create(CHILD, "");
+	if (variant->child_has_controller)
+		cgroup_write(GROUP, "cgroup.subtree_control", "+cpu");
+	cgroup_create(LEAF, "");
+	cgroup_write(GROUP, "cpu.max", variant->max);
+	if (variant->child_max)
+		cgroup_write(CHILD, "cpu.max", variant->child_max);
+}
+
+FIXTURE_TEARDOWN(cpu_max)
+{
+	for (int i = 0; i < 3; i++)
+		if (self->pid[i])
+			load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* The three are not read at the same moment. */
+static void check_identity(struct __test_metadata *_metadata, const char *group,
+			   const struct classes *c)
+{
+	for (int i = 0; i < 2; i++) {
+		EXPECT_LE(fmax(c->limit[i], c->shortage[i]), c->plain[i] + 0.1)
+			TH_LOG("%s: %f %f %f", group, c->limit[i], c->shortage[i], c->plain[i]);
+		EXPECT_LE(c->plain[i], c->limit[i] + c->shortage[i] + 0.1)
+			TH_LOG("%s: %f %f %f", group, c->limit[i], c->shortage[i], c->plain[i]);
+	}
+}
+
+static void check_shortage(struct __test_metadata *_metadata, const char *group, double shortage,
+			   double want)
+{
+	EXPECT_GE(want + (want ? TOLERANCE : SHORTAGE), shortage)
+		TH_LOG("%s: shortage %.3f %%, must be %.3f %%", group, shortage, want);
+	EXPECT_LE(want - TOLERANCE, shortage)
+		TH_LOG("%s: shortage %.3f %%, must be %.3f %%", group, shortage, want);
+}
+
+TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
+{
+	const char * const groups[] = { NULL, GROUP, variant->worker[0].cgroup };
+	const char *limited = variant->child_max && variant->child_max[0] != 'm' ? CHILD : GROUP;
+	double throttled, limit;
+	struct classes c[3];
+	__u64 begin, held;
+
+	for (int i = 0; i < 3 && variant->worker[i].cgroup; i++) {
+		struct load load = {
+			.cpu = variant->worker[i].cpu,
+			.cgroup = variant->worker[i].cgroup,
+			.fn = spin,
+		};
+
+		self->pid[i] = load_start(&load);
+	}
+	/* Windows in which the CPUs were not in use all the time. */
+	if (variant->cpus > 1)
+		sleep_for(4 * NSEC_PER_SEC);
+	held = throttled_ns(limited);
+	for (int i = 0; i < 3; i++)
+		classes_read(groups[i], "cpu", &c[i]);
+	begin = now_ns();
+	sleep_for(TIME);
+	for (int i = 0; i < 3; i++)
+		classes_since(groups[i], "cpu", now_ns() - begin, &c[i]);
+	throttled = 100.0 * (throttled_ns(limited) - held) / (now_ns() - begin);
+	for (int i = 0; i < 3; i++) {
+		const char *group = groups[i] ?: "the system";
+		double want = i ? variant->own_shortage : variant->shortage;
+
+		ksft_print_msg("%s: limit %.3f, shortage %.3f, plain %.3f, throttled %.3f\n",
+			       group, c[i].limit[0], c[i].shortage[0], c[i].plain[0], throttled);
+		check_identity(_metadata, group, &c[i]);
+		limit = i ? throttled : variant->limit;
+		if (limit >= 0)
+			EXPECT_GE(TOLERANCE, fabs(c[i].limit[0] - limit))
+				TH_LOG("%s: limit %.3f %%, must be %.3f %%", group, c[i].limit[0],
+				       limit);
+		if (want >= 0)
+			check_shortage(_metadata, group, c[i].shortage[0], want);
+	}
+	if (variant->worker[2].cgroup) {
+		EXPECT_LE(30, c[0].limit[0]);
+		EXPECT_LE(45, c[0].shortage[0]);
+	}
+	if (variant->limit == 90 && variant->cpus == 1)
+		report_row("one task at cpu.max 10 % on an idle machine: share of time",
+			   "limit some %.2f, shortage some %.3f", c[0].limit[0], c[0].shortage[0]);
+}
+
+/* ---- A limit that changes ---- */
+
+/* One millisecond a second; then the limit is lifted in the middle of the second. */
+TEST_F_TIMEOUT(cpu_max, holds_nobody_when_it_is_lifted, 60)
+{
+	struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+	struct classes before, after;
+	__u64 begin;
+
+	cgroup_write(GROUP, "cpu.max", "1000 1000000");
+	self->pid[0] = load_start(&load);
+	sleep_for(1500 * NSEC_PER_MSEC);
+	classes_read(GROUP, "cpu", &before);
+	after = before;
+	begin = now_ns();
+	sleep_for(200 * NSEC_PER_MSEC);
+	classes_since(GROUP, "cpu", now_ns() - begin, &before);
+	EXPECT_LE(99, before.limit[0]);
+	cgroup_write(GROUP, "cpu.max", "max 1000000");
+	classes_read(GROUP, "cpu", &after);
+	begin = now_ns();
+	sleep_for(3 * NSEC_PER_SEC);
+	classes_since(GROUP, "cpu", now_ns() - begin, &after);
+	EXPECT_GE(0.01, after.limit[0])
+		TH_LOG("limit %.3f %% after it was lifted", after.limit[0]);
+	EXPECT_GE(SHORTAGE, after.shortage[0]);
+}
+
+/* ---- Deadline tasks ---- */
+
+/* 2 ms of runtime in each 20 ms, for a task that would spin all the time. */
+static void deadline_spin(void *arg)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_DEADLINE,
+		.sched_runtime = 2 * NSEC_PER_MSEC,
+		.sched_deadline = 20 * NSEC_PER_MSEC,
+		.sched_period = 20 * NSEC_PER_MSEC,
+	};
+
+	if (syscall(SYS_sched_setattr, 0, &attr, 0))
+		psi_die("sched_setattr: %m");
+	spin(arg);
+}
+
+FIXTURE(deadline) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(deadline)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+}
+
+FIXTURE_TEARDOWN(deadline)
+{
+	load_stop(self->pid);
+	cpus_use(cpus_possible());
+}
+
+TEST_F(deadline, task_without_runtime_is_held_by_its_limit)
+{
+	struct load load = { .cpu = -1, .fn = deadline_spin };
+	struct classes c;
+	__u64 begin;
+
+	self->pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+	classes_read(NULL, "cpu", &c);
+	begin = now_ns();
+	sleep_for(TIME);
+	classes_since(NULL, "cpu", now_ns() - begin, &c);
+	ksft_print_msg("limit %.3f, shortage %.3f\n", c.limit[0], c.shortage[0]);
+	EXPECT_GE(1, fabs(c.limit[0] - 90));
+	EXPECT_GE(SHORTAGE, c.shortage[0]);
+}
+
+TEST_HARNESS_MAIN
