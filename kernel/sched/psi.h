@@ -97,7 +97,7 @@ struct psi_counts {
  * @enabled: the states whose time is measured: all, or none in a group switched off
  * @slow: psi_walk_slow() is called when one of these states holds after a change
  * @streak: changes that still have to come from @last until it may stand for the group
- * @use: %PSI_USE_TELL, %PSI_USE_COUNTED: see psi_union.c
+ * @use: %PSI_USE_TELL, %PSI_USE_COUNTED, %PSI_USE_JOINED: see psi_union.c
  * @level: depth of the cgroup, of which the system is the root: higher than that of
  *	   any group above it
  * @times: per state, the time in it so far in ns; while the state holds, the clock at
@@ -149,6 +149,8 @@ struct psi_group_cpu {
 #define PSI_USE_TELL		BIT(0)
 /* The CPU is counted in the union of the group. */
 #define PSI_USE_COUNTED		BIT(1)
+/* psi_union_join() was here, for the group itself. */
+#define PSI_USE_JOINED		BIT(2)
 
 /**
  * struct psi_limit_cpu - the part of a group on one CPU that is about limits

@@ -120,6 +120,9 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 
 	if (causes)
 		return causes;
+	/* PREEMPT_RT: a task that dies in a stall is past the point where it could. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible())
+		return NULL;
 	made = kzalloc(sizeof(*made), GFP_NOWAIT);
 	if (!made)
 		return NULL;

@@ -338,14 +338,12 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	seq_buf_putc(d->says, '\n');
 }
 
-/* See the invariant in psi_union.c. Before psi_union_join() comes by, nothing is counted. */
+/* See the invariant in psi_union.c, which holds from psi_union_join() on. */
 static void psi_debug_union(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	struct psi_group_cpu *end = psi_delegate_of(gc);
-	bool in_use = end->states & BIT(PSI_NONIDLE);
+	bool in_use = psi_delegate_of(gc)->states & BIT(PSI_NONIDLE);
 
-	if (gc->group->exact && end->use & PSI_USE_TELL &&
-	    in_use != !!(gc->use & PSI_USE_COUNTED))
+	if (gc->use & PSI_USE_JOINED && in_use != !!(gc->use & PSI_USE_COUNTED))
 		psi_debug_found(d, "cgroup %llu is %sin use, its union has it the other way\n",
 				d->id, in_use ? "" : "not ");
 }

@@ -139,12 +139,15 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 	const struct psi_exact *exact = kind == PSI_EXACT ? group->exact : NULL;
 	struct psi_limits *limits = kind >= PSI_LIMIT ? group->limits : NULL;
 	struct psi_class_window classes;
-	u64 since[PSI_NR_STATES], used = exact ? psi_union_read(exact->use, now) : 0;
+	u64 since[PSI_NR_STATES], used = 0;
 	unsigned int at = 0, skip_at = 0;
 	struct psi_seen *seen;
 	int cpu;
 
 	memset(mean, 0, sizeof(*mean));
+	/* First: psi_peek_cpu() ends what KCSAN takes for the reader's section. */
+	if (exact)
+		used = psi_union_since(psi_union_read(exact->use, now), exact->used);
 	if (limits)
 		memset(&classes, 0, sizeof(classes));
 	rcu_read_lock();
@@ -162,7 +165,7 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 	}
 	rcu_read_unlock();
 	if (exact)
-		psi_sum_share(mean, states, psi_union_since(used, exact->used));
+		psi_sum_share(mean, states, used);
 	if (kind == PSI_LIMIT)
 		*mean = classes.limit;
 	if (kind == PSI_SHORTAGE)

@@ -417,12 +417,29 @@ static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
 	}
 }
 
-/* The same of exact pressure: @sum is what the step adds. */
+/*
+ * What a time grew since it was @seen, but no more than @most. What is left may be from
+ * after the step, which ended @ahead ns ago: so much is for the next one. More than that
+ * nobody knows the time of, and it never counts.
+ */
+static u64 psi_step_part(u64 *seen, u64 time, u64 most, u64 ahead)
+{
+	u64 since = psi_since(time, *seen), part = min(since, most);
+
+	*seen += since - min(since - part, ahead);
+	return part;
+}
+
+/*
+ * The step of exact pressure that ends @now. No CPU was in use for longer than any was,
+ * whatever is not known of one that the sampler did not look at before.
+ */
 static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean *sum)
 {
 	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
-	u64 used = psi_union_read(group->exact->use, now);
+	u64 times[PSI_NR_STATES], part[PSI_NR_STATES], *seen, ahead;
+	u64 total = psi_union_read(group->exact->use, now);
+	u64 used = psi_union_since(total, sampler->used);
 	struct psi_seen_cpu *entry;
 	unsigned int at = 0;
 	int cpu, s;
@@ -433,17 +450,16 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 		if (!entry)
 			continue;
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
-		for (s = 0; s < PSI_NR_STATES; s++)
-			since[s] = psi_since(times[s], entry->slot[0].times[s]);
-		/* What has no weight stays unseen here, too. */
-		if (!since[PSI_NONIDLE])
-			continue;
-		psi_sum_add(sum, since, PSI_ALL_STATES);
-		for (s = 0; s < PSI_NR_STATES; s++)
-			entry->slot[0].times[s] += since[s];
+		ahead = psi_since(local_clock(), now);
+		seen = entry->slot[0].times;
+		part[PSI_NONIDLE] = psi_step_part(&seen[PSI_NONIDLE], times[PSI_NONIDLE], used,
+						  ahead);
+		for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
+			part[s] = psi_step_part(&seen[s], times[s], part[PSI_NONIDLE], ahead);
+		psi_sum_add(sum, part, PSI_ALL_STATES);
 	}
-	psi_sum_share(sum, PSI_ALL_STATES, psi_union_since(used, sampler->used));
-	sampler->used = used;
+	psi_sum_share(sum, PSI_ALL_STATES, used);
+	sampler->used = total;
 }
 
 /*
@@ -453,7 +469,8 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 {
 	struct psi_group *group = sampler->watch->group;
-	u64 now = local_clock(), ago = psi_since(now, since), used, times[PSI_NR_STATES];
+	u64 now = local_clock(), ago = psi_since(now, since), times[PSI_NR_STATES];
+	u64 total = psi_union_read(group->exact->use, now);
 	unsigned int i;
 
 	for (i = 0; i < sampler->seen->nr; i++) {
@@ -464,8 +481,8 @@ static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 			     BIT(PSI_NONIDLE), times);
 		*seen += psi_since(psi_since(times[PSI_NONIDLE], *seen), ago);
 	}
-	used = psi_union_read(group->exact->use, now);
-	sampler->used += psi_since(psi_union_since(used, sampler->used), ago);
+	/* After a rest of any length, so this is no psi_union_since(). */
+	sampler->used = total - min(ago, psi_union_wrapped(total - sampler->used));
 }
 
 /* Make room for CPUs; false without memory. A CPU without an entry is not looked at. */
@@ -500,7 +517,8 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
 	sampler->last.at = now;
 	done = local_clock();
-	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
+	/* A step of exact pressure ends at @now whatever happens. */
+	sampler->late = sampler->kind != PSI_EXACT && done > now + PSI_SAMPLE_NS ? done - now : 0;
 }
 
 /* The largest part of any CPU, before the last fold and after it. */
@@ -543,6 +561,9 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 	int s;
 
 	if (sampler->kind == PSI_EXACT) {
+		/* A rest that may have ended: since when is not known here, so now. */
+		if (sampler->resting)
+			psi_step_begin(sampler, local_clock());
 		psi_sampler_update(sampler, local_clock());
 		*now = sampler->last;
 		return;

@@ -538,6 +538,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_exact_begins),
 	KUNIT_CASE(psi_test_exact_bounds),
 	KUNIT_CASE(psi_test_exact_rest),
+	KUNIT_CASE(psi_test_exact_part),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),

@@ -94,6 +94,12 @@ static u64 psi_union_read(const struct psi_union *use, u64 now)
 	return psi_union_at(atomic64_read(&use->word), now);
 }
 
+/* A time as far as the word of a union holds it. */
+static u64 psi_union_wrapped(u64 time)
+{
+	return time << PSI_UNION_BITS >> PSI_UNION_BITS;
+}
+
 /* How much @now is above @then, both of psi_union_read(). */
 static u64 psi_union_since(u64 now, u64 then)
 {
@@ -183,6 +189,7 @@ void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	if (!use)
 		return;
 	d->use |= PSI_USE_TELL;
+	gc->use |= PSI_USE_JOINED;
 	psi_union_set(gc, use, d->states & BIT(PSI_NONIDLE), cpu, now);
 }
 
