@@ -112,7 +112,8 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 	ASSERT_NE(NULL, at);
 	at = strchr(at, '}');
 	ASSERT_NE(NULL, at);
-	ASSERT_EQ(2, sscanf(at, "} hitcount: %llu ns: %llu", &hits, &ns));
+	if (sscanf(at, "} hitcount: %llu ns: %llu", &hits, &ns) != 2)
+		psi_die("no values in the histogram at: %.60s", at);
 	ksft_print_msg("%llu stalls, %llu ns; by the line %llu, %llu ns\n", hits, ns,
 		       (unsigned long long)high->count, (unsigned long long)high->total);
 	EXPECT_EQ(high->count, hits);
@@ -151,8 +152,9 @@ TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
 		snprintf(want, sizeof(want), "psi_trigger: cgroup=%llu resource=memory line='%s' ",
 			 self->id, lines[i]);
 		while (next_with(&at, want)) {
-			ASSERT_EQ(3, sscanf(at, "threshold=%llu window=%llu stall=%llu",
-					    &threshold, &window, &stall));
+			if (sscanf(at, "threshold=%llu window=%llu stall=%llu",
+				   &threshold, &window, &stall) != 3)
+				psi_die("no values in the event at: %.60s", at);
 			ksft_print_msg("%s: %llu us in a window\n", lines[i], stall);
 			EXPECT_EQ(150000, threshold);
 			EXPECT_EQ(1000000, window);
