@@ -33,9 +33,11 @@
 #define CHILD		TOP "/child"
 #define GRANDCHILD	CHILD "/grandchild"
 #define SIBLING		TOP "/sibling"
+#define TEXT		4096
 
 static const char * const all_files[] = {
-	"cpu.pressure", "memory.pressure", "io.pressure", "irq.pressure", NULL
+	"cpu.pressure", "memory.pressure", "io.pressure", "irq.pressure",
+	"cpu.pressure.stat", "memory.pressure.stat", "io.pressure.stat", NULL
 };
 
 static const char * const every_directory[] = {
@@ -64,7 +66,7 @@ static int files_in(const char *path)
  */
 static int nr_files(void)
 {
-	return access(PSI_IRQ, F_OK) ? 3 : 4;
+	return access(PSI_IRQ, F_OK) ? 6 : 7;
 }
 
 static int open_in(const char *path, const char *file, int flags)
@@ -93,6 +95,9 @@ FIXTURE_VARIANT_ADD(file, cpu) { .name = "cpu.pressure" };
 FIXTURE_VARIANT_ADD(file, memory) { .name = "memory.pressure" };
 FIXTURE_VARIANT_ADD(file, io) { .name = "io.pressure" };
 FIXTURE_VARIANT_ADD(file, irq) { .name = "irq.pressure" };
+FIXTURE_VARIANT_ADD(file, cpu_stat) { .name = "cpu.pressure.stat" };
+FIXTURE_VARIANT_ADD(file, memory_stat) { .name = "memory.pressure.stat" };
+FIXTURE_VARIANT_ADD(file, io_stat) { .name = "io.pressure.stat" };
 
 FIXTURE_SETUP(file)
 {
@@ -108,9 +113,16 @@ FIXTURE_TEARDOWN(file)
 
 TEST_F(file, is_in_every_directory_and_has_the_format)
 {
+	char name[256], buf[TEXT];
 	struct psi psi;
 
 	for (const char * const *path = every_directory; *path; path++) {
+		if (strstr(variant->name, ".stat")) {
+			snprintf(name, sizeof(name), "%s/%s", *path, variant->name);
+			EXPECT_EQ(NULL, psi_stat_parse(buf, read_text(name, buf, sizeof(buf)),
+						       !!strstr(name, "memory")));
+			continue;
+		}
 		cgroup_psi_read(*path, variant->name, &psi);
 		EXPECT_EQ(!is_irq(variant->name), psi.some.present);
 		EXPECT_TRUE(psi.full.present);
@@ -133,7 +145,7 @@ TEST_F(file, is_readable_by_everyone_and_writable_by_root)
 
 TEST_F(file, does_not_open_for_writing_without_privileges)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd;
 
 	ASSERT_EQ(0, seteuid(USER));
@@ -149,7 +161,7 @@ TEST_F(file, does_not_open_for_writing_without_privileges)
 /* A service manager gives the file to the user of the service. */
 TEST_F(file, opens_for_writing_for_its_owner)
 {
-	char name[256], buf[512];
+	char name[256], buf[TEXT];
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/%s", CHILD, variant->name);
@@ -166,7 +178,7 @@ TEST_F(file, opens_for_writing_for_its_owner)
 
 TEST_F(file, ends_after_its_last_line)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd;
 
 	fd = open_in(CHILD, variant->name, O_RDONLY);
@@ -178,7 +190,7 @@ TEST_F(file, ends_after_its_last_line)
 
 TEST_F(file, refuses_to_be_read_when_open_for_writing_only)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd;
 
 	fd = open_in(CHILD, variant->name, O_WRONLY);
@@ -203,7 +215,7 @@ TEST_F(file, accepts_an_empty_write)
 static void expect_dead(struct __test_metadata *_metadata, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLPRI };
-	char buf[512];
+	char buf[TEXT];
 
 	EXPECT_EQ(-1, pread(fd, buf, sizeof(buf), 0));
 	EXPECT_EQ(ENODEV, errno);
@@ -215,7 +227,7 @@ static void expect_dead(struct __test_metadata *_metadata, int fd)
 
 TEST_F(file, open_when_switched_off_never_works_again)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd, new;
 
 	fd = open_in(CHILD, variant->name, O_RDWR);
@@ -238,7 +250,7 @@ TEST_F(file, open_when_switched_off_never_works_again)
 
 TEST_F(file, open_when_the_cgroup_is_removed_never_works_again)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd;
 
 	fd = open_in(GRANDCHILD, variant->name, O_RDWR);
@@ -481,7 +493,7 @@ TEST_F(tree, switch_that_is_off_allows_new_controllers)
 /* A write of the current value does not replace the files. */
 TEST_F(tree, switch_written_with_its_own_value_changes_nothing)
 {
-	char buf[512];
+	char buf[TEXT];
 	int fd;
 
 	fd = open_in(CHILD, "cpu.pressure", O_RDONLY);

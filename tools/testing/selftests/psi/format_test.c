@@ -23,6 +23,7 @@
 #include <fcntl.h>
 #include <dirent.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -290,6 +291,22 @@ TEST(directory_holds_the_pressure_files_and_nothing_else)
 	}
 	EXPECT_EQ(0, closedir(dir));
 	EXPECT_EQ(access(PSI_IRQ, F_OK) ? 6 : 7, files);
+}
+
+TEST(stat_files_have_two_lines_for_each_kind_of_pressure)
+{
+	static const char * const names[] = { "cpu", "memory", "io" };
+	char path[64], buf[4096];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), PSI_DIR "/%s.stat", names[i]);
+		EXPECT_EQ(NULL, psi_stat_parse(buf, read_text(path, buf, sizeof(buf)), i == 1))
+			TH_LOG("%s: %s", path, buf);
+		/* A line less, and one more, are seen. */
+		EXPECT_NE(NULL, psi_stat_parse(buf, strlen(buf) - 1, i == 1));
+		EXPECT_NE(NULL, psi_stat_parse(strchr(buf, '\n') + 1,
+					       strlen(strchr(buf, '\n') + 1), i == 1));
+	}
 }
 
 /* The system always has a CPU that executes a runnable task. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Pressure files: see psi_pressure.h. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -116,6 +117,48 @@ const char *psi_parse(const char *text, size_t len, struct psi *psi)
 	if (error)
 		return error;
 	return c.pos == c.end ? NULL : "there is text after the last line";
+}
+
+/* Numbers with a word before each. */
+static bool take_numbers(struct cursor *c, const char * const *words, int nr)
+{
+	__u64 number;
+
+	for (int i = 0; i < nr; i++)
+		if (!take_word(c, words[i]) || !take_number(c, &number))
+			return false;
+	return true;
+}
+
+static const char *take_cause(struct cursor *c)
+{
+	static const char * const words[] = { " count=", " total=", " max=", " hist=" };
+	static const char * const next[] = { "," };
+
+	while (c->pos < c->end && (islower(*c->pos) || *c->pos == '_'))
+		c->pos++;
+	if (!take_numbers(c, words, ARRAY_SIZE(words)))
+		return "a cause has no number where one has to be";
+	while (take_numbers(c, next, 1))
+		;
+	return take_word(c, "\n") ? NULL : "a cause does not end after its histogram";
+}
+
+const char *psi_stat_parse(const char *text, size_t len, bool causes)
+{
+	static const char * const names[] = {
+		"exact some", "exact full", "limit some", "limit full", "shortage some",
+		"shortage full",
+	};
+	struct cursor c = { .pos = text, .end = text + len };
+	const char *error = NULL;
+	struct psi_line line;
+
+	for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++)
+		error = take_word(&c, names[i]) ? take_line(&c, &line) : "a line is missing";
+	while (!error && causes && c.pos < c.end)
+		error = take_cause(&c);
+	return error ?: c.pos == c.end ? NULL : "there is text after the last line";
 }
 
 /* ---- Reading ---- */

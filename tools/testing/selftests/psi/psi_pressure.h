@@ -44,6 +44,11 @@ __u64 psi_some_ns(const char *path);
 __u64 psi_full_ns(const char *path);
 double psi_avg(const char *path, enum psi_avg avg);
 
+/*
+ * What is wrong with the text of a .stat file: two lines for each kind of pressure, and
+ * where there are @causes, lines of these. NULL if nothing is.
+ */
+const char *psi_stat_parse(const char *text, size_t len, bool causes);
 /* The line of a .stat file that begins with @name, such as "exact some"; its total, in us. */
 void psi_stat_read(const char *path, const char *name, struct psi_line *line);
 __u64 psi_stat_total(const char *path, const char *name);
