@@ -47,7 +47,7 @@ VIRTUAL = (
     ("deadline", "deadline_test -f offline", "--smp", "2"),
     ("fuzz", "fuzz_test -r 5"),
     ("kill", "kill_test", "--shift", "2"),
-    ("lmkd", "lmkd_test", "--shift", "3"),
+    ("lmkd", "lmkd_test", "--shift", "2"),
 )
 # Several busy CPUs need real time: in virtual time QEMU lets one starve the others.
 # They also need a kernel that leaves its text alone: see configs/nojumplabel.config.

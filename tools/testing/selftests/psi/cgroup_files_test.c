@@ -111,22 +111,26 @@ FIXTURE_TEARDOWN(file)
 	cgroup_remove(TOP);
 }
 
-TEST_F(file, is_in_every_directory_and_has_the_format)
+static void expect_format(struct __test_metadata *_metadata, const char *path, const char *file)
 {
 	char name[256], buf[TEXT];
 	struct psi psi;
 
-	for (const char * const *path = every_directory; *path; path++) {
-		if (strstr(variant->name, ".stat")) {
-			snprintf(name, sizeof(name), "%s/%s", *path, variant->name);
-			EXPECT_EQ(NULL, psi_stat_parse(buf, read_text(name, buf, sizeof(buf)),
-						       !!strstr(name, "memory")));
-			continue;
-		}
-		cgroup_psi_read(*path, variant->name, &psi);
-		EXPECT_EQ(!is_irq(variant->name), psi.some.present);
-		EXPECT_TRUE(psi.full.present);
+	if (strstr(file, ".stat")) {
+		snprintf(name, sizeof(name), "%s/%s", path, file);
+		EXPECT_EQ(NULL, psi_stat_parse(buf, read_text(name, buf, sizeof(buf)),
+					       !!strstr(file, "memory")));
+		return;
 	}
+	cgroup_psi_read(path, file, &psi);
+	EXPECT_EQ(!is_irq(file), psi.some.present);
+	EXPECT_TRUE(psi.full.present);
+}
+
+TEST_F(file, is_in_every_directory_and_has_the_format)
+{
+	for (const char * const *path = every_directory; *path; path++)
+		expect_format(_metadata, *path, variant->name);
 }
 
 TEST_F(file, is_readable_by_everyone_and_writable_by_root)
@@ -278,16 +282,12 @@ TEST_F(file, open_when_a_switched_off_cgroup_is_removed_never_works_again)
 
 TEST_F(file, is_in_a_threaded_cgroup)
 {
-	struct psi psi;
-
 	cgroup_write(GRANDCHILD, "cgroup.type", "threaded");
-	cgroup_psi_read(CHILD, variant->name, &psi);
-	cgroup_psi_read(GRANDCHILD, variant->name, &psi);
-	EXPECT_TRUE(psi.full.present);
+	expect_format(_metadata, CHILD, variant->name);
+	expect_format(_metadata, GRANDCHILD, variant->name);
 	cgroup_create(GRANDCHILD "/threaded", "");
 	cgroup_write(GRANDCHILD "/threaded", "cgroup.type", "threaded");
-	cgroup_psi_read(GRANDCHILD "/threaded", variant->name, &psi);
-	EXPECT_TRUE(psi.full.present);
+	expect_format(_metadata, GRANDCHILD "/threaded", variant->name);
 }
 
 /* ---- Fresh at each read ---- */
