@@ -127,9 +127,10 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 	if (!made)
 		return NULL;
 	causes = cmpxchg(&group->causes, NULL, made);
-	if (causes)
-		kfree(made);
-	return causes ?: made;
+	if (!causes)
+		return made;
+	kfree(made);
+	return causes;
 }
 
 /**

@@ -454,14 +454,17 @@ FIXTURE_VARIANT_ADD(single, stalls_of_60_ms) {
 	.stall_ms = 60,
 	.events = { 0, 0, 0 },
 };
+
 FIXTURE_VARIANT_ADD(single, stalls_of_80_ms) {
 	.stall_ms = 80,
 	.events = { STALLS, 0, STALLS },
 };
+
 FIXTURE_VARIANT_ADD(single, stalls_of_120_ms) {
 	.stall_ms = 120,
 	.events = { STALLS, STALLS, STALLS },
 };
+
 FIXTURE_VARIANT_ADD(single, stalls_of_120_ms_beside_a_productive_task) {
 	.stall_ms = 120,
 	.productive = true,

@@ -344,7 +344,7 @@ TEST_F_TIMEOUT(moving_trigger, of_exact_some_fires_once_in_a_window, 240)
 	pid_t pid;
 
 	for (int i = 0; i < nr; i++)
-		fd[i] = trigger_arm(files[i], "%ssome %d 1000000", i < exact ? "" : "exact ",
+		fd[i] = trigger_arm(files[i], "%s %d 1000000", i < exact ? "some" : "exact some",
 				    i < high ? 700000 : 930000);
 	pid = fork_or_die();
 	if (!pid) {
