@@ -26,7 +26,8 @@
  * Tolerance: 0.1 % for what is compared with the clocks of tasks. The disk
  * takes 20 ms for a read, and the machine 4 ns for an instruction, so some
  * hundred instructions around a wait are below that. Files show microseconds:
- * 1 us for each line, and for each file.
+ * 1 us for each line, and for each file. The longest of some hundred stalls is
+ * the one that a tick and its softirqs hit at its end: INTERRUPTS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,7 @@
 #define OTHER		GROUP "/other"
 #define STAT		"/memory.pressure.stat"
 #define LATENCY		(20 * NSEC_PER_MSEC)
+#define INTERRUPTS	(200 * NSEC_PER_USEC)
 #define DISK_MB		64
 #define LIMIT		"3145728"
 #define WORKING_SET	(5UL << 20)
@@ -211,7 +213,8 @@ TEST_F_TIMEOUT(causes, wait_for_evicted_pages_of_a_file_is_refault, 300)
 	expect_near(_metadata, m.clock.thrash, m.causes.line[REFAULT].total);
 	EXPECT_LE(m.clock.reclaim, m.causes.line[RECLAIM_LIMIT].total);
 	/* The longest is a wait for the disk. */
-	expect_near(_metadata, LATENCY, m.causes.line[REFAULT].max);
+	EXPECT_LE(LATENCY, m.causes.line[REFAULT].max);
+	EXPECT_GE(LATENCY + INTERRUPTS, m.causes.line[REFAULT].max);
 }
 
 TEST_F_TIMEOUT(causes, wait_for_swapped_memory_is_swapin, 300)
