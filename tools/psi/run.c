@@ -126,13 +126,13 @@ static void add_point(struct series *series, struct group *last, const char *cgr
 	series->count++;
 }
 
-/* Follow a process to its end; its wait status. */
+/* Follow a process to its end; its wait status. Without a chart nothing is read meanwhile. */
 static int follow(pid_t pid, const char *cgroup, struct group first, struct series *series)
 {
 	struct pollfd end = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 	int status;
 
-	while (end.fd >= 0) {
+	while (series && end.fd >= 0) {
 		double left = first.time + series->step - now();
 
 		if (poll(&end, 1, left > 0 ? left * 1000 + 1 : 0) > 0)
@@ -265,7 +265,7 @@ int verb_run(int argc, char **argv)
 	pid = run_program(command, cgroup);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
-	status = status_of(follow(pid, cgroup, first, &series));
+	status = status_of(follow(pid, cgroup, first, html ? &series : NULL));
 	report_fact_text(&report, "command", *command);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, cgroup, &first, begin, &series);

@@ -64,7 +64,7 @@ static void classes_read(const char *cgroup, const char *resource, struct classe
 		{ "some", "limit some", "shortage some" },
 		{ "full", "limit full", "shortage full" },
 	};
-	char plain[128], stat[128];
+	char plain[128], stat[sizeof(plain) + 8];
 	struct psi psi;
 
 	snprintf(plain, sizeof(plain), cgroup ? "%s/%s.pressure" : "%s/%s",
