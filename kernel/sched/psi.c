@@ -242,7 +242,7 @@
  *
  *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
  *   both are short and cannot be preempted; one of psi_seq comes with an event of the CPU,
- *   one of psi_group.seq when a window ends. psi_group.shown, which readers write, is
+ *   one of psi_group.seq when a window ends. psi_account.shown, which readers write, is
  *   changed by cmpxchg. All levels of an event change in one write section of the CPU.
  *   Groups are freed under RCU, as a reader may be about to look through one.
  */

@@ -10,7 +10,7 @@
  *   They end where the fold visits a group: at every PSI_PERIOD, for all groups. A reader
  *   sees the total of all windows that ended, plus the mean of the running one so far, and
  *   ends nothing. The mean of a running window may shrink as weights change;
- *   psi_group.shown keeps what is printed from going backwards until the total catches up.
+ *   psi_account.shown keeps what is printed from going backwards until the total catches up.
  *
  *   Times on a CPU grow for ever. Nobody takes them away: the fold remembers in
  *   psi_group.seen what it saw, and the difference is what the window has. To end a window

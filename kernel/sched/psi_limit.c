@@ -57,7 +57,7 @@
  *   nothing of limits begins anew there, at the same time: none is lost. For the same reason a
  *   group with PSI_LIMITED neither delegates, nor is delegated to.
  *
- * Who holds
+ * Limits of the cpu
  *
  *	cpu	The bandwidth of a task group (cpu.max) has run out, in its cgroup or in one
  *		above: fair tasks queued there are held. So is a deadline task without budget.

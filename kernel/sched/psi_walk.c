@@ -125,9 +125,10 @@ static unsigned int psi_states_of(unsigned int attrs)
 }
 
 /*
- * The same for every set of attributes in psi_group_cpu.attrs: the walk looks it up. With
- * PSI_LIMITED this leaves out what limits add, but for nonidle: as that holds,
- * psi_walk_slow() is called, and has psi_limit_states() add it.
+ * The same for every set of attributes in psi_group_cpu.attrs: the walk looks it up. A set
+ * with PSI_LIMITED does not say which attributes of limits the group shows, so the entry has
+ * nonidle, and no other state that limits add. psi_walk_slow() has psi_limit_states() add
+ * these.
  */
 static u8 psi_states[PSI_NR_GROUP_SETS] ____cacheline_aligned __ro_after_init;
 
