@@ -227,15 +227,16 @@
  *			needs no cgroup_mutex: the group is nobody's parent by then
  *     css_set_lock	which tasks belong to a cgroup
  *       p->pi_lock	that a task stays on its CPU, asleep or queued
- *         rq->lock	all of psi_group_cpu on that CPU, psi_task of its tasks,
- *			psi_preempted
+ *         rq->lock	all of psi_group_cpu and psi_limit_cpu on that CPU, psi_task of its
+ *			tasks, psi_preempted
  *	     psi_seq	write section, so that readers see one moment of a CPU
  *
  *   psi_watch.lock	a mutex: samplers and triggers of a group
  *     rq->lock		to watch a CPU
  *
- *   psi_group.seq	write sections of the fold: totals, averages, and which slots of
- *			psi_group.seen are the last ones. The fold is the only writer
+ *   psi_group.seq	write sections of the fold: totals and averages of all kinds of
+ *			pressure, and which slots of psi_group.seen and psi_limits.seen
+ *			are the last ones. The fold is the only writer
  *
  *   No lock is taken inside a write section of psi_seq. What an event has to start from
  *   there (the fold, a monitor) it starts by an irq_work.
@@ -243,7 +244,8 @@
  *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
  *   both are short and cannot be preempted; one of psi_seq comes with an event of the CPU,
  *   one of psi_group.seq when a window ends. psi_account.shown, which readers write, is
- *   changed by cmpxchg. All levels of an event change in one write section of the CPU.
+ *   changed by cmpxchg. The times in use on any CPU (psi_union.c) and the causes of memory
+ *   stalls are atomics. All levels of an event change in one write section of the CPU.
  *   Groups are freed under RCU, as a reader may be about to look through one.
  */
 
