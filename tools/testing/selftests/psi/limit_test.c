@@ -33,6 +33,7 @@
 #include <unistd.h>
 #include <linux/sched.h>
 #include <linux/sched/types.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "../kselftest_harness.h"
@@ -340,6 +341,76 @@ TEST_F_TIMEOUT(cpu_max, holds_nobody_when_it_is_lifted, 60)
 	EXPECT_GE(SHORTAGE, after.shortage[0]);
 }
 
+/* ---- A limit that is reached in the moment in which a task goes to sleep ---- */
+
+#define ROUND		(2 * NSEC_PER_SEC)
+#define ROUNDS		6
+
+/* Works in bursts, sleeps, then works for longer: each round begins later in its tick. */
+static void work_and_sleep(void *arg)
+{
+	const __u64 *begin = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		__u64 burst = 1500 * NSEC_PER_USEC, work = 300 * NSEC_PER_MSEC;
+
+		sleep_until(*begin + i * (ROUND + 700 * NSEC_PER_USEC));
+		spin_for(&burst);
+		sleep_until(*begin + i * ROUND + 1500 * NSEC_PER_MSEC);
+		spin_for(&work);
+	}
+	sleep_forever();
+}
+
+/*
+ * A burst of 1.5 ms uses up the bandwidth of 1 ms a second, and ends before the next tick, or
+ * not. So the cgroup is throttled while nothing of it is queued, and its task wakes up without
+ * a limit.
+ */
+FIXTURE(throttle) {
+	pid_t pid[2];
+};
+
+FIXTURE_SETUP(throttle)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+}
+
+FIXTURE_TEARDOWN(throttle)
+{
+	for (int i = 0; i < 2; i++)
+		load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(throttle, of_a_task_asleep_does_not_hold_it_later, 60)
+{
+	__u64 *begin = shared_memory(sizeof(*begin));
+	struct load load = { .cpu = 0, .cgroup = GROUP, .fn = work_and_sleep, .arg = begin };
+	struct classes c;
+
+	*begin = now_ns() + NSEC_PER_SEC;
+	self->pid[0] = load_start(&load);
+	self->pid[1] = spin_on(0);
+	for (int i = 0; i < ROUNDS; i++) {
+		sleep_until(*begin + i * ROUND - 300 * NSEC_PER_MSEC);
+		cgroup_write(GROUP, "cpu.max", "1000 1000000");
+		sleep_until(*begin + i * ROUND + 1300 * NSEC_PER_MSEC);
+		cgroup_write(GROUP, "cpu.max", "max 1000000");
+		classes_read(GROUP, "cpu", &c);
+		sleep_until(*begin + i * ROUND + 1900 * NSEC_PER_MSEC);
+		/* Of 300 ms, in which two tasks share the CPU. */
+		classes_since(GROUP, "cpu", 300 * NSEC_PER_MSEC, &c);
+		EXPECT_GE(SHORTAGE, c.limit[0])
+			TH_LOG("round %d: limit %.3f %%, there is none", i, c.limit[0]);
+		EXPECT_LE(40, c.shortage[0]);
+	}
+	munmap(begin, sizeof(*begin));
+}
+
 /* ---- Deadline tasks ---- */
 
 /* 2 ms of runtime in each 20 ms, for a task that would spin all the time. */
@@ -377,18 +448,23 @@ FIXTURE_TEARDOWN(deadline)
 TEST_F(deadline, task_without_runtime_is_held_by_its_limit)
 {
 	struct load load = { .cpu = -1, .fn = deadline_spin };
+	pid_t pid[3] = { load_start(&load) };
 	struct classes c;
-	__u64 begin;
+	__u64 begin, wait;
+	double others;
 
-	self->pid = load_start(&load);
+	self->pid = pid[0];
 	sleep_for(NSEC_PER_SEC);
+	wait = others_wait(pid);
 	classes_read(NULL, "cpu", &c);
 	begin = now_ns();
 	sleep_for(TIME);
 	classes_since(NULL, "cpu", now_ns() - begin, &c);
+	others = 100.0 * (others_wait(pid) - wait) / (now_ns() - begin);
 	ksft_print_msg("limit %.3f, shortage %.3f\n", c.limit[0], c.shortage[0]);
 	EXPECT_GE(1, fabs(c.limit[0] - 90));
-	EXPECT_GE(SHORTAGE, c.shortage[0]);
+	/* Threads of the kernel wait for it while it runs. */
+	check_shortage(_metadata, "the system", c.shortage[0], 0, others);
 }
 
 TEST_HARNESS_MAIN

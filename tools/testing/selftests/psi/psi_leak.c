@@ -2,6 +2,7 @@
 /* No count was left wrong: see psi_leak.h. */
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -204,17 +205,21 @@ void probe_stop(struct probe *probe)
 __u64 probe_read(struct probe *probe, __u64 ns)
 {
 	struct load load = { .cgroup = probe->cgroup, .fn = read_blocks };
-	__u64 asleep = 0, end = now_ns() + ns;
+	__u64 asleep = 0, end;
 
 	for (load.cpu = 0; load.cpu < probe->cpus; load.cpu++) {
 		load.arg = &probe->result[load.cpu];
 		probe->result[load.cpu] = (struct reader){
 			.node = probe->disk,
 			.flags = O_DIRECT,
-			.end = end,
+			.end = ULLONG_MAX,
 		};
 		probe->reader[load.cpu] = load_start(&load);
 	}
+	/* On a busy machine it may take longer than @ns until all of them have begun. */
+	end = now_ns() + ns;
+	for (int cpu = 0; cpu < probe->cpus; cpu++)
+		__atomic_store_n(&probe->result[cpu].end, end, __ATOMIC_RELAXED);
 	for (int cpu = 0; cpu < probe->cpus; cpu++) {
 		load_wait(probe->reader[cpu]);
 		asleep += probe->result[cpu].asleep;

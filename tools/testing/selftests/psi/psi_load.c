@@ -195,12 +195,12 @@ void ping_pong_remove(const struct ping_pong *pp)
 
 #define READ_SPAN	(32 << 20)
 
-/* Each block is far from the last one, so nothing is read ahead. */
-static void read_until(const struct reader *reader, int fd, void *buf, __u64 end)
+/* Each block is far from the last one, so nothing is read ahead. The test may change @end. */
+static void read_until(const struct reader *reader, int fd, void *buf, const __u64 *end)
 {
 	static off_t pos;
 
-	while (now_ns() < end) {
+	while (now_ns() < __atomic_load_n(end, __ATOMIC_RELAXED)) {
 		if (pread(fd, buf, BLOCK, pos) != BLOCK)
 			psi_die("%s: %s", reader->node, strerror(errno));
 		pos = (pos + 16 * BLOCK) % READ_SPAN;
@@ -217,12 +217,12 @@ void read_blocks(void *arg)
 
 	fd = open_blocks(reader->node, reader->flags, &buf);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-	read_until(reader, fd, buf, reader->begin);
+	read_until(reader, fd, buf, &reader->begin);
 	/* taskstats may sleep for a mutex: keep that out of the interval. */
 	awake = task_awake_ns(getpid());
 	start = now_ns();
 	psi_read(PSI_IO, &before);
-	read_until(reader, fd, buf, reader->end);
+	read_until(reader, fd, buf, &reader->end);
 	psi_read(PSI_IO, &after);
 	reader->elapsed = now_ns() - start;
 	reader->asleep = reader->elapsed - (task_awake_ns(getpid()) - awake);
