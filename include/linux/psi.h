@@ -34,6 +34,8 @@ struct task_struct;
  * @PSI_CAUSE_KCOMPACTD: kcompactd moves pages together
  * @PSI_CAUSE_THROTTLE: it pays for swap-out that it caused in a cgroup with limited io
  * @PSI_NR_CAUSES: how many there are
+ * @PSI_BY_LIMIT: added to one of them: a limit of a cgroup is the reason. That is so without
+ *		  saying for memory.max, memory.high and limited io
  */
 enum psi_cause {
 	PSI_CAUSE_RECLAIM,
@@ -47,7 +49,8 @@ enum psi_cause {
 	PSI_CAUSE_KSWAPD,
 	PSI_CAUSE_KCOMPACTD,
 	PSI_CAUSE_THROTTLE,
-	PSI_NR_CAUSES
+	PSI_NR_CAUSES,
+	PSI_BY_LIMIT = 1 << 7
 };
 
 #ifdef CONFIG_PSI
@@ -57,7 +60,7 @@ DECLARE_STATIC_KEY_FALSE(psi_disabled);
 extern struct psi_group psi_system;
 
 void __init psi_init(void);
-void __psi_memstall_enter(unsigned long *flags, enum psi_cause cause);
+void __psi_memstall_enter(unsigned long *flags, unsigned int cause);
 void __psi_memstall_leave(unsigned long *flags);
 u64 psi_some_memory_us(void);
 
@@ -77,7 +80,7 @@ static inline bool psi_enabled(void)
 /**
  * psi_memstall_enter - start a section in which the task waits for memory
  * @flags: filled in; tells psi_memstall_leave() whether an outer section goes on
- * @cause: why it waits
+ * @cause: why it waits: enum psi_cause, with PSI_BY_LIMIT or without
  *
  * From here on the task counts as stalled on memory, whether it sleeps or
  * runs, until psi_memstall_leave() with the same @flags. Sections nest: the
@@ -85,7 +88,7 @@ static inline bool psi_enabled(void)
  *
  * Context: Process context with interrupts enabled; takes the runqueue lock.
  */
-static inline void psi_memstall_enter(unsigned long *flags, enum psi_cause cause)
+static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause)
 {
 	if (!static_branch_likely(&psi_disabled))
 		__psi_memstall_enter(flags, cause);
@@ -101,6 +104,36 @@ static inline void psi_memstall_leave(unsigned long *flags)
 {
 	if (!static_branch_likely(&psi_disabled))
 		__psi_memstall_leave(flags);
+}
+
+bool __psi_io_budget_wait(void);
+void __psi_io_budget_done(void);
+
+/**
+ * psi_io_budget_wait - the current task is about to sleep until its cgroup may do more io
+ *
+ * A limit of io (iocost, iolatency) makes the submitter itself wait. Until psi_io_budget_done(),
+ * io_schedule() counts as stalled on io by a limit. io.max does not need it: it holds
+ * requests, see blkcg_current_throttled().
+ *
+ * Context: Process context.
+ * Return: to be passed to psi_io_budget_done()
+ */
+static inline bool psi_io_budget_wait(void)
+{
+	return !static_branch_likely(&psi_disabled) && __psi_io_budget_wait();
+}
+
+/**
+ * psi_io_budget_done - the current task does not wait for that any more
+ * @waited: what psi_io_budget_wait() returned
+ *
+ * Context: Process context.
+ */
+static inline void psi_io_budget_done(bool waited)
+{
+	if (waited)
+		__psi_io_budget_done();
 }
 
 void psi_async_init(struct psi_async *async);
@@ -201,9 +234,11 @@ bool psi_collect(struct psi_trigger *trigger);
 
 static inline bool psi_enabled(void) { return false; }
 static inline u64 psi_some_memory_us(void) { return 0; }
-static inline void psi_memstall_enter(unsigned long *flags, enum psi_cause cause) { }
+static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }
+static inline bool psi_io_budget_wait(void) { return false; }
+static inline void psi_io_budget_done(bool waited) { }
 static inline void psi_async_init(struct psi_async *async) { }
 static inline void psi_async_exit(struct psi_async *async) { }
 static inline void psi_async_end(struct psi_async *async) { }

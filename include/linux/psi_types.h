@@ -2,6 +2,7 @@
 #ifndef _LINUX_PSI_TYPES_H
 #define _LINUX_PSI_TYPES_H
 
+#include <linux/atomic.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
@@ -14,28 +15,32 @@ struct task_struct;
  *	   counted (idle threads, PSI's own threads)
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @mode: PSI_IN_STALL, the task is inside a memory-stall section, and PSI_HELD, a limit holds
- *	  it while it is queued
+ * @mode: bits of enum psi_mode: what selects the attributes of the task while it is queued or
+ *	  runs
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @asleep: the attributes of the task while it sleeps: PSI_MEMSTALL as in @mode, and
- *	   PSI_IOWAIT where in_iowait says the opposite of what is true, see
- *	   kernel/sched/psi_async.c
+ * @asleep: the attributes of the task while it sleeps: those of its memory stall as in
+ *	   @mode. Where in_iowait does not say what is true of io, the attributes that are
+ *	   different, see kernel/sched/psi_async.c and psi_limit.c
+ * @limits: limits that hold the task while it stalls, enum psi_limit, and PSI_IO_BUDGET. What
+ *	   it counts as follows when its group is ready, see kernel/sched/psi_limit.c
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
  * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
  *
  * @group, @attrs and @mode are protected by the lock of the task's runqueue. Only
- * the task itself writes PSI_IN_STALL and @worker, with that lock held. In @asleep the other
- * attribute changes under psi_async.lock, by the task itself or with the runqueue locked too.
- * @cause and @stall_since are the task's own.
+ * the task itself writes PSI_IN_STALL and @worker, with that lock held. In @asleep the
+ * attributes of memory change with that lock held, those of io too once a limit holds the
+ * task; before, the task itself changes them, or a holder of psi_async.lock and of the runqueue
+ * lock. @limits, @cause and @stall_since are written by the task alone.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
 	struct psi_group	*group;
 	u16			attrs;
-	u16			asleep;
 	u8			mode;
 	bool			worker;
+	atomic_t		asleep;
+	u8			limits;
 #ifdef CONFIG_PSI_CAUSES
 	u8			cause;
 	u64			stall_since;

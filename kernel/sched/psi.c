@@ -267,18 +267,26 @@ enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
 						  unsigned int mode)
 {
+#define STALL		PSI_IN_STALL
+#define STALL_HELD	(PSI_IN_STALL | PSI_STALL_HELD)
 	static const u16 runs[PSI_NR_MODES] = {
-		[0]			  = PSI_ONCPU | PSI_PRODUCTIVE,
-		[PSI_IN_STALL]		  = PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
-		[PSI_HELD]		  = PSI_ONCPU | PSI_PRODUCTIVE,
-		[PSI_HELD | PSI_IN_STALL] = PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
+		[0]			= PSI_ONCPU | PSI_PRODUCTIVE,
+		[STALL]			= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
+		[STALL_HELD]		= PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
+		[PSI_HELD]		= PSI_ONCPU | PSI_PRODUCTIVE,
+		[PSI_HELD | STALL]	= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
+		[PSI_HELD | STALL_HELD] = PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
 	};
 	static const u16 queued[PSI_NR_MODES] = {
-		[0]			  = PSI_WAITING | PSI_PRODUCTIVE,
-		[PSI_IN_STALL]		  = PSI_WAITING | PSI_MEMSTALL,
-		[PSI_HELD]		  = PSI_LIMIT_WAITING | PSI_PRODUCTIVE,
-		[PSI_HELD | PSI_IN_STALL] = PSI_LIMIT_WAITING | PSI_MEMSTALL,
+		[0]			= PSI_WAITING | PSI_PRODUCTIVE,
+		[STALL]			= PSI_WAITING | PSI_MEMSTALL,
+		[STALL_HELD]		= PSI_WAITING | PSI_LIMIT_MEMSTALL,
+		[PSI_HELD]		= PSI_LIMIT_WAITING | PSI_PRODUCTIVE,
+		[PSI_HELD | STALL]	= PSI_LIMIT_WAITING | PSI_MEMSTALL,
+		[PSI_HELD | STALL_HELD] = PSI_LIMIT_WAITING | PSI_LIMIT_MEMSTALL,
 	};
+#undef STALL
+#undef STALL_HELD
 
 	switch (where) {
 	case PSI_RUNS:
@@ -335,7 +343,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
 
 	/* While the task is awake, it may change this without the lock: then it is not used. */
-	return psi_attrs_for(where, iowait ^ data_race(p->psi.asleep), p->psi.mode);
+	return psi_attrs_for(where, iowait ^ atomic_read(&p->psi.asleep), p->psi.mode);
 }
 
 static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
@@ -416,26 +424,32 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 /* What a limit held is a shortage from now on. */
 static void psi_release(struct psi_task *t, int cpu, u64 now)
 {
-	t->mode &= ~PSI_HELD;
-	if (t->attrs & PSI_LIMIT_WAITING)
-		psi_change(t, t->attrs ^ (PSI_WAITING | PSI_LIMIT_WAITING), cpu, now);
+	unsigned int asleep = atomic_read(&t->asleep);
+
+	t->mode &= ~(PSI_HELD | PSI_STALL_HELD);
+	atomic_xor(asleep ^ psi_shortage_attrs(asleep), &t->asleep);
+	if (t->attrs & PSI_LIMIT_ATTRS)
+		psi_change(t, psi_shortage_attrs(t->attrs), cpu, now);
 }
 
 /*
  * Count a task in another group from now on, as what it is counted as. Where no limit held
- * anybody yet, it is a shortage until the group is ready for limits.
+ * anybody yet, it is a shortage until the group is ready for limits: psi_limits_apply().
  */
 void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now)
 {
 	struct psi_counts all;
 
-	if (!to->limits)
+	/* Pairs with psi_limits_alloc(). */
+	if (!smp_load_acquire(&to->limits))
 		psi_release(t, cpu, now);
 	all = psi_counts_of(t->attrs);
 	if (t->attrs)
 		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
 			     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
 	t->group = to;
+	/* Before psi_limits_apply() looks at to->limits. Pairs with psi_limits_work(). */
+	smp_mb();
 }
 
 /* See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock only. */
@@ -450,9 +464,13 @@ void __psi_leave_cpu(struct task_struct *p)
 	__task_rq_unlock(rq, &rf);
 }
 
-/* Begin or end a memory stall of the current task. Return when, ns of rq_clock(). */
-static u64 psi_set_stall(bool stall)
+/*
+ * Begin or end a memory stall of the current task; @held: because of a limit. Return when, ns
+ * of rq_clock().
+ */
+static u64 psi_set_stall(bool stall, bool held)
 {
+	struct psi_task *t = &current->psi;
 	struct rq_flags rf;
 	struct rq *rq;
 	u64 now;
@@ -462,10 +480,13 @@ static u64 psi_set_stall(bool stall)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	now = rq_clock(rq);
-	current->psi.mode &= ~PSI_IN_STALL;
-	current->psi.mode |= stall * PSI_IN_STALL;
-	current->psi.asleep &= ~PSI_MEMSTALL;
-	current->psi.asleep |= stall * PSI_MEMSTALL;
+	t->mode &= ~(PSI_IN_STALL | PSI_STALL_HELD);
+	t->mode |= stall * PSI_IN_STALL;
+	t->limits &= ~BIT(PSI_LIMIT_MEM);
+	t->limits |= held * BIT(PSI_LIMIT_MEM);
+	atomic_andnot(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
+	atomic_or(stall * PSI_MEMSTALL, &t->asleep);
+	psi_limits_show(t, t->limits & BIT(PSI_LIMIT_MEM));
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 	return now;
@@ -504,28 +525,43 @@ void psi_count_preempted(void)
 	rq_unlock_irq(rq, &rf);
 }
 
-void __psi_memstall_enter(unsigned long *flags, enum psi_cause cause)
+/* Whether a limit is why a task stalls on memory. */
+static bool psi_cause_held(unsigned int cause)
 {
-	/* The other bit may change meanwhile. */
+	return cause & PSI_BY_LIMIT || cause == PSI_CAUSE_RECLAIM_LIMIT ||
+	       cause == PSI_CAUSE_HIGH || cause == PSI_CAUSE_THROTTLE;
+}
+
+void __psi_memstall_enter(unsigned long *flags, unsigned int cause)
+{
+	/* The other bits may change meanwhile. */
 	*flags = data_race(current->psi.mode) & PSI_IN_STALL;
 	if (!*flags)
-		psi_cause_begin(cause, psi_set_stall(true));
+		psi_cause_begin(cause & ~PSI_BY_LIMIT, psi_set_stall(true, psi_cause_held(cause)));
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_enter);
+
+static void psi_end_stall(void)
+{
+	bool held = current->psi.limits & BIT(PSI_LIMIT_MEM);
+
+	psi_cause_end(psi_set_stall(false, false), held);
+}
 
 void __psi_memstall_leave(unsigned long *flags)
 {
 	if (!*flags)
-		psi_cause_end(psi_set_stall(false));
+		psi_end_stall();
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
 /* See psi_exit(). */
 void __psi_exit(void)
 {
-	current->psi.asleep &= ~PSI_IOWAIT;
+	psi_io_done();
+	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
 	current->in_iowait = 0;
-	/* The other bit may change meanwhile. */
+	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
-		psi_cause_end(psi_set_stall(false));
+		psi_end_stall();
 }

@@ -6,6 +6,7 @@
 #ifndef _KERNEL_SCHED_PSI_H
 #define _KERNEL_SCHED_PSI_H
 
+#include <linux/blk-cgroup.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/psi.h>
@@ -41,11 +42,15 @@ enum psi_attr {
 enum psi_mode {
 	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
 	PSI_HELD	= 1 << 1,	/* a limit holds the task while it is queued */
-	PSI_NR_MODES	= 1 << 2,
+	PSI_STALL_HELD	= 1 << 2,	/* besides PSI_IN_STALL: because of a limit */
+	PSI_NR_MODES	= 1 << 3,
 };
 
 /* The resources of which a limit may hold a task, in the order of the attributes. */
 enum psi_limit { PSI_LIMIT_CPU, PSI_LIMIT_IO, PSI_LIMIT_MEM, PSI_NR_LIMITS };
+
+/* In psi_task.limits: the task is between psi_io_budget_wait() and psi_io_budget_done(). */
+#define PSI_IO_BUDGET		BIT(PSI_NR_LIMITS)
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
@@ -161,6 +166,8 @@ struct psi_group_cpu {
  * @limit_times: as psi_group_cpu.times, for @limit
  * @only_times: the same for @only
  * @recount: as @nr, counted by psi_debug.c
+ * @checked_limit: time in @limit when psi_debug.c last checked it, ns
+ * @checked_only: the same of @only
  *
  * Written under the lock of the CPU's runqueue, inside a write section of psi_seq.
  */
@@ -173,6 +180,8 @@ struct psi_limit_cpu {
 	u64			only_times[PSI_NR_STATES];
 #ifdef CONFIG_PSI_DEBUG
 	u32			recount[PSI_NR_LIMITS];
+	u64			checked_limit[PSI_NR_STATES];
+	u64			checked_only[PSI_NR_STATES];
 #endif
 };
 
@@ -242,7 +251,7 @@ struct psi_exact {
  * @begun: these two are true; before, all pressure was shortage
  * @seen: the times that the fold saw last, as psi_group.seen
  *
- * Allocated when a limit holds a task of the group first, freed with the group.
+ * Allocated when a limit holds a task of the group, or of one below, first; freed with it.
  */
 struct psi_limits {
 	struct psi_limit_cpu __percpu *cpus;
@@ -429,6 +438,8 @@ void psi_count_preempted(void);
 void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now);
 
 u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now);
+void psi_limits_show(struct psi_task *t, unsigned int limits);
+void psi_limits_apply(struct rq *rq, struct task_struct *p);
 void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now);
 unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu);
 bool psi_limits_alloc(struct psi_group *group);
@@ -453,7 +464,7 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs
 void psi_trace_trigger(const struct psi_trigger *t);
 
 #ifdef CONFIG_PSI_CAUSES
-void psi_cause_end(u64 now);
+void psi_cause_end(u64 now, bool held);
 void psi_show_causes(struct seq_file *m, struct psi_group *group);
 void psi_causes_free(struct psi_group *group);
 
@@ -465,7 +476,7 @@ static inline void psi_cause_begin(enum psi_cause cause, u64 now)
 }
 #else
 static inline void psi_cause_begin(enum psi_cause cause, u64 now) { }
-static inline void psi_cause_end(u64 now) { }
+static inline void psi_cause_end(u64 now, bool held) { }
 static inline void psi_show_causes(struct seq_file *m, struct psi_group *group) { }
 static inline void psi_causes_free(struct psi_group *group) { }
 #endif
@@ -486,6 +497,8 @@ void __psi_exit(void);
 
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
 void __psi_throttle_again(struct rq *rq, struct task_struct *p);
+void __psi_io_wait(void);
+void __psi_io_done(void);
 
 /**
  * psi_throttle - a limit holds a task that is queued, or does not any more
@@ -511,6 +524,33 @@ static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
 	if (!static_branch_likely(&psi_disabled))
 		__psi_throttle_again(rq, p);
+}
+
+/* Whether a limit holds io of the current task. */
+static inline bool psi_io_held(void)
+{
+	return current->psi.limits & PSI_IO_BUDGET || blkcg_current_throttled();
+}
+
+/**
+ * psi_io_wait - the current task is about to sleep until io is complete
+ *
+ * It has in_iowait set. Finds out whether a limit holds that io. A limit that holds it later,
+ * while the task sleeps already, does not count.
+ */
+static inline void psi_io_wait(void)
+{
+	if (!static_branch_likely(&psi_disabled) && unlikely(psi_io_held()))
+		__psi_io_wait();
+}
+
+/**
+ * psi_io_done - the current task sleeps no more
+ */
+static inline void psi_io_done(void)
+{
+	if (unlikely(current->psi.limits & BIT(PSI_LIMIT_IO)))
+		__psi_io_done();
 }
 
 /**
@@ -600,6 +640,8 @@ static inline void psi_exit(void)
 
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
+static inline void psi_io_wait(void) { }
+static inline void psi_io_done(void) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

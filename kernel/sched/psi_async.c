@@ -64,10 +64,12 @@ static void psi_async_judge(struct psi_async *async, struct task_struct *p)
 	bool storage = atomic_read(&async->storage);
 
 	lockdep_assert_held(&async->lock);
-	p->psi.asleep &= ~PSI_IOWAIT;
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
 	/* Other bits of the word of in_iowait may change meanwhile. */
 	if (data_race(!!p->in_iowait) != storage)
-		p->psi.asleep |= PSI_IOWAIT;
+		atomic_or(PSI_IOWAIT, &p->psi.asleep);
+	if (storage)
+		psi_limits_show(&p->psi, p->psi.limits & BIT(PSI_LIMIT_IO));
 }
 
 /* Whether a task counts as asleep. */
@@ -134,7 +136,12 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	list_add(&wait->link, &async->waiters);
 	/* On the list before the count is read. Pairs with psi_async_changed(). */
 	smp_mb();
-	psi_async_judge(async, current);
+	if (psi_io_held()) {
+		current->psi.limits |= BIT(PSI_LIMIT_IO);
+		psi_async_recount(async, current);
+	} else {
+		psi_async_judge(async, current);
+	}
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
@@ -142,8 +149,9 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 {
 	unsigned long flags;
 
+	psi_io_done();
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
-	current->psi.asleep &= ~PSI_IOWAIT;
+	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }

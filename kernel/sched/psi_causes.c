@@ -156,22 +156,17 @@ static void psi_cause_record(struct psi_group_cpu *gc, enum psi_cause cause, u64
 	}
 }
 
-/* For the tracepoint: the class of the stall that the current task just left. */
-static const char *psi_stall_class(void)
-{
-	return "none";
-}
-
 /**
  * psi_cause_end - record the memory stall of the current task, which has ended
  * @now: when it ended, ns of rq_clock()
+ * @held: because of a limit
  *
  * The task may change its cgroup meanwhile, and the cgroup may be removed. It is freed, and
  * before that leaves its parents, after a grace period of RCU.
  *
  * Context: Process context.
  */
-void psi_cause_end(u64 now)
+void psi_cause_end(u64 now, bool held)
 {
 	const struct psi_task *t = &current->psi;
 	u64 ns = psi_since(now, t->stall_since);
@@ -182,7 +177,8 @@ void psi_cause_end(u64 now)
 	/* PSI's own threads have no group. */
 	if (group) {
 		psi_cause_record(raw_cpu_ptr(group->cpus), t->cause, ns);
-		trace_psi_stall(group->id, psi_cause_names[t->cause], psi_stall_class(), ns);
+		trace_psi_stall(group->id, psi_cause_names[t->cause],
+				held ? "limit" : "shortage", ns);
 	}
 	rcu_read_unlock();
 }

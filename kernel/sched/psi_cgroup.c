@@ -26,7 +26,7 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	update_rq_clock(rq);
 	if (p->psi.group && p->psi.group != to) {
 		psi_regroup(&p->psi, to, cpu_of(rq), rq_clock(rq));
-		psi_throttle_again(rq, p);
+		psi_limits_apply(rq, p);
 	}
 	task_rq_unlock(rq, p, &rf);
 }

@@ -115,25 +115,35 @@ static void psi_class_peek(struct psi_group *group, struct psi_limits *limits, i
 	psi_mean_add(&window->only, t.only, states);
 }
 
-/* The same by the fold, which notes in the other slots what it saw. */
+/* Note in the other slots of a CPU that it has @t in the window. */
+static void psi_class_note(struct psi_group *group, struct psi_seen_cpu *entry,
+			   const struct psi_limit_times *t)
+{
+	struct psi_slot *last = psi_class_slots(entry, psi_last_slot(group));
+	struct psi_slot *next = psi_class_slots(entry, !psi_last_slot(group));
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		next[PSI_SLOT_LIMIT].times[s] = last[PSI_SLOT_LIMIT].times[s] + t->limit[s];
+		next[PSI_SLOT_ONLY].times[s] = last[PSI_SLOT_ONLY].times[s] + t->only[s];
+	}
+}
+
+/* The same by the fold. */
 static void psi_class_fold(struct psi_group *group, struct psi_limits *limits, int cpu,
 			   const u64 *since, struct psi_class_window *window)
 {
 	struct psi_seen *seen = rcu_dereference_protected(limits->seen, true);
 	struct psi_seen_cpu *entry = psi_seen_find(seen, &window->at, cpu);
-	struct psi_slot *last, *next;
-	struct psi_limit_times t;
-	int s;
+	struct psi_limit_times t = { };
 
-	/* Without memory: the next window has it. */
-	if (!entry)
-		return;
-	last = psi_class_slots(entry, psi_last_slot(group));
-	next = psi_class_slots(entry, !psi_last_slot(group));
-	psi_class_since(group, entry, cpu, PSI_ALL_STATES, since, &t);
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		next[PSI_SLOT_LIMIT].times[s] = last[PSI_SLOT_LIMIT].times[s] + t.limit[s];
-		next[PSI_SLOT_ONLY].times[s] = last[PSI_SLOT_ONLY].times[s] + t.only[s];
+	if (entry) {
+		psi_class_since(group, entry, cpu, PSI_ALL_STATES, since, &t);
+		psi_class_note(group, entry, &t);
+	} else {
+		/* There was no memory, or the CPU has joined just now: the next window has it. */
+		t.limit[PSI_NONIDLE] = since[PSI_NONIDLE];
+		t.only[PSI_NONIDLE] = since[PSI_NONIDLE];
 	}
 	psi_mean_add(&window->limit, t.limit, PSI_ALL_STATES);
 	psi_mean_add(&window->only, t.only, PSI_ALL_STATES);

@@ -135,7 +135,11 @@ static void psi_debug_held(struct task_struct *p, struct rq *rq, struct psi_debu
 {
 	bool held = p->psi.mode & PSI_HELD;
 
-	if (!task_on_rq_queued(p) || held == psi_task_throttled(p) ||
+	if (!task_on_rq_queued(p))
+		return;
+	/* It may have woken up on another CPU since the caller looked. */
+	smp_rmb();
+	if (task_cpu(p) != d->cpu || held == psi_task_throttled(p) ||
 	    (!held && (!p->psi.group->limits || atomic_read(&p->psi.group->limits_wanted))))
 		return;
 	psi_debug_found(d, "%s[%d] is %sheld by a limit, class %ps", p->comm, task_pid_nr(p),
@@ -313,6 +317,27 @@ static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
 	       (s64)times[PSI_IRQ_FULL] >= 0;
 }
 
+/* 0 <= only <= limit <= the state, since the last check. @since: the times in the states */
+static bool psi_debug_limits_possible(struct psi_group_cpu *gc, struct psi_debug *d,
+				      const u64 *since)
+{
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+	struct psi_limit_times t;
+	s64 limit, only;
+	int s;
+
+	if (!lc)
+		return true;
+	psi_limit_times(gc, d->cpu, d->now, &t);
+	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_IRQ_FULL)) {
+		limit = t.limit[s] - lc->checked_limit[s];
+		only = t.only[s] - lc->checked_only[s];
+		if (only < 0 || only > limit || limit > (s64)since[s])
+			return false;
+	}
+	return true;
+}
+
 /* The same for the times since the last check, with which @since is filled in. */
 static bool psi_debug_times_ok(struct psi_group_cpu *gc, struct psi_debug *d, u64 *since)
 {
@@ -321,7 +346,8 @@ static bool psi_debug_times_ok(struct psi_group_cpu *gc, struct psi_debug *d, u6
 	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, since);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] -= gc->checked[s];
-	return psi_debug_times_possible(since, d->now - gc->checked_at);
+	return psi_debug_times_possible(since, d->now - gc->checked_at) &&
+	       psi_debug_limits_possible(gc, d, since);
 }
 
 static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
@@ -344,7 +370,7 @@ static void psi_debug_union(struct psi_group_cpu *gc, struct psi_debug *d)
 	bool in_use = psi_delegate_of(gc)->states & BIT(PSI_NONIDLE);
 
 	if (gc->use & PSI_USE_JOINED && in_use != !!(gc->use & PSI_USE_COUNTED))
-		psi_debug_found(d, "cgroup %llu is %sin use, its union has it the other way\n",
+		psi_debug_found(d, "cgroup %llu is %sin use, its union has it the other way",
 				d->id, in_use ? "" : "not ");
 }
 
@@ -385,6 +411,12 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 		gc->states = 0;
 		memcpy(gc->times, gc->checked, sizeof(gc->times));
 	}
+	if (!ok && lc) {
+		lc->limit = 0;
+		lc->only = 0;
+		memcpy(lc->limit_times, lc->checked_limit, sizeof(lc->limit_times));
+		memcpy(lc->only_times, lc->checked_only, sizeof(lc->only_times));
+	}
 	gc->slow = PSI_ALL_STATES;
 	if (lc) {
 		memcpy(lc->nr, lc->recount, sizeof(lc->nr));
@@ -398,8 +430,16 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 
 static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
 {
+	struct psi_limit_cpu *lc = psi_debug_limits(gc, d);
+	struct psi_limit_times t;
+
 	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, gc->checked);
 	gc->checked_at = d->now;
+	if (!lc)
+		return;
+	psi_limit_times(gc, d->cpu, d->now, &t);
+	memcpy(lc->checked_limit, t.limit, sizeof(lc->checked_limit));
+	memcpy(lc->checked_only, t.only, sizeof(lc->checked_only));
 }
 
 /**

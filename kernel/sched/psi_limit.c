@@ -108,7 +108,6 @@ static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
 		[PSI_LIMIT_IO]	= BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL),
 		[PSI_LIMIT_MEM]	= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL),
 	};
-	static const u8 shortage[PSI_NR_LIMITS] = { PSI_WAITING, PSI_IOWAIT, PSI_MEMSTALL };
 	unsigned int limit = 0;
 	int l;
 
@@ -117,7 +116,7 @@ static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
 		if (!(attrs & PSI_LIMIT_WAITING << l))
 			continue;
 		limit |= states & states_of[l];
-		if (!(attrs & shortage[l]))
+		if (!(attrs & psi_shortage[l]))
 			*only |= states & states_of[l];
 	}
 	return limit;
@@ -182,10 +181,11 @@ static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu
 	gc->stall = psi_stall_showing(gc->stall, attrs);
 	gc->attrs &= ~PSI_LIMITED;
 	gc->attrs |= attrs ? PSI_LIMITED : 0;
-	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
-	psi_limit_states(gc, cpu, now);
+	/* Before: psi_walk_slow() is to see the states that begin. */
 	if (attrs)
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
+	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
+	psi_limit_states(gc, cpu, now);
 }
 
 /* Apply the changes of a contributor to a group. Return whether that changes what it shows. */
@@ -270,6 +270,16 @@ static void psi_limits_want(struct psi_group *group)
 	irq_work_queue(&psi_limits_kicker);
 }
 
+/* Whether a limit may hold tasks of a group; if not, it will be so soon. Under a runqueue lock. */
+static bool psi_limits_ready(struct psi_group *group)
+{
+	/* Pairs with psi_limits_alloc(). */
+	if (smp_load_acquire(&group->limits))
+		return true;
+	psi_limits_want(group);
+	return false;
+}
+
 /**
  * psi_limits_alloc - give a group the part that is about limits
  * @group: a group; those above that are on have that part
@@ -296,7 +306,7 @@ bool psi_limits_alloc(struct psi_group *group)
 	for (s = 0; s < PSI_NR_STATES; s++)
 		atomic64_set(&limits->shortage.shown[s], atomic64_read(&group->plain.shown[s]));
 	static_branch_enable(&psi_limits_used);
-	/* Pairs with __psi_throttle() and psi_group_limits(). */
+	/* Pairs with psi_limits_ready() and psi_group_limits(). */
 	smp_store_release(&group->limits, limits);
 	return true;
 }
@@ -356,6 +366,57 @@ void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 	__psi_throttle(rq, p, psi_task_throttled(p));
 }
 
+/**
+ * psi_limits_show - have a task count as held by limits from its next event on
+ * @t: the task
+ * @limits: which limits, bits of enum psi_limit for memory and io: it stalls because of these
+ *
+ * If its group is not ready, psi_limits_apply() will do that.
+ *
+ * Context: The lock of the task's runqueue is held.
+ */
+void psi_limits_show(struct psi_task *t, unsigned int limits)
+{
+	if (!limits || !t->group || !psi_limits_ready(t->group))
+		return;
+	if (limits & BIT(PSI_LIMIT_MEM) && !(t->mode & PSI_STALL_HELD)) {
+		t->mode |= PSI_STALL_HELD;
+		atomic_xor(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
+	}
+	if (limits & BIT(PSI_LIMIT_IO) && !(atomic_read(&t->asleep) & PSI_LIMIT_IOWAIT))
+		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &t->asleep);
+}
+
+/* Where a task is that is counted as @attrs. */
+static enum psi_where psi_where_of(unsigned int attrs)
+{
+	if (attrs & PSI_ONCPU)
+		return PSI_RUNS;
+	return attrs & (PSI_WAITING | PSI_LIMIT_WAITING) ? PSI_QUEUED : PSI_ASLEEP;
+}
+
+/**
+ * psi_limits_apply - count a task as held by the limits that hold it
+ * @rq: the runqueue of the task, locked, its clock up to date
+ * @p: the task, in a group that was not ready for limits when it began to stall, or is not yet
+ *
+ * Context: The pi_lock of the task is held, too.
+ */
+void psi_limits_apply(struct rq *rq, struct task_struct *p)
+{
+	struct psi_task *t = &p->psi;
+	unsigned int limits = READ_ONCE(t->limits) & BIT(PSI_LIMIT_MEM);
+
+	/* While it is awake, the task itself changes what it will show of io. */
+	if (t->attrs & PSI_IOWAIT)
+		limits |= READ_ONCE(t->limits) & BIT(PSI_LIMIT_IO);
+	__psi_throttle_again(rq, p);
+	psi_limits_show(t, limits);
+	/* If it is counted as nothing, it may be on its way to another CPU. */
+	if (t->attrs)
+		psi_task_set(rq, p, psi_task_attrs(p, psi_where_of(t->attrs)));
+}
+
 static void psi_limits_look_at(struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -363,7 +424,7 @@ static void psi_limits_look_at(struct task_struct *p)
 
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
-	__psi_throttle_again(rq, p);
+	psi_limits_apply(rq, p);
 	task_rq_unlock(rq, p, &rf);
 }
 
@@ -406,6 +467,8 @@ static void psi_limits_work(struct work_struct *work)
 		psi_limits_lock();
 		psi_limits_give(group);
 		psi_limits_unlock();
+		/* A task that joins finds the limits, or is found here. Pairs with psi_regroup(). */
+		smp_mb();
 		if (group->limits)
 			psi_limits_look(group);
 		/* If there was no memory, the next task that is held asks again. */
@@ -415,7 +478,7 @@ static void psi_limits_work(struct work_struct *work)
 }
 
 /*
- * The scheduler's hook
+ * Hooks
  */
 
 /* See psi_throttle(). */
@@ -426,15 +489,49 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 	lockdep_assert_rq_held(rq);
 	if (!group)
 		return;
-	/* Pairs with psi_limits_alloc(). */
-	if (on && !smp_load_acquire(&group->limits)) {
-		psi_limits_want(group);
-		on = false;
-	}
+	on = on && psi_limits_ready(group);
 	p->psi.mode &= ~PSI_HELD;
 	p->psi.mode |= on * PSI_HELD;
 	if (p->psi.attrs & (PSI_WAITING | PSI_LIMIT_WAITING))
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
+}
+
+/* See psi_io_wait(). */
+void __psi_io_wait(void)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(current, &rf);
+	current->psi.limits |= BIT(PSI_LIMIT_IO);
+	psi_limits_show(&current->psi, BIT(PSI_LIMIT_IO));
+	task_rq_unlock(rq, current, &rf);
+}
+
+/* See psi_io_done(). */
+void __psi_io_done(void)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(current, &rf);
+	current->psi.limits &= ~BIT(PSI_LIMIT_IO);
+	if (atomic_read(&current->psi.asleep) & PSI_LIMIT_IOWAIT)
+		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	task_rq_unlock(rq, current, &rf);
+}
+
+bool __psi_io_budget_wait(void)
+{
+	if (current->psi.limits & PSI_IO_BUDGET)
+		return false;
+	current->psi.limits |= PSI_IO_BUDGET;
+	return true;
+}
+
+void __psi_io_budget_done(void)
+{
+	current->psi.limits &= ~PSI_IO_BUDGET;
 }
 
 /*

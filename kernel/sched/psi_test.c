@@ -17,7 +17,10 @@ struct psi_test_task {
 	enum psi_where where;
 	bool iowait;
 	bool stall;
+	/* by a limit: queued, waiting for io, in a memory stall */
 	bool held;
+	bool io_held;
+	bool stall_held;
 };
 
 /* The definitions of the states, on tasks instead of attributes. */
@@ -74,9 +77,9 @@ static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int
 
 		if (t->where == PSI_QUEUED && t->held == limit)
 			mine |= BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL);
-		if (!limit && t->where == PSI_ASLEEP && t->iowait)
+		if (t->where == PSI_ASLEEP && t->iowait && t->io_held == limit)
 			mine |= BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL);
-		if (!limit && t->stall)
+		if (t->stall && t->stall_held == limit)
 			mine |= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL);
 	}
 	return states & mine;
@@ -84,8 +87,12 @@ static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int
 
 static unsigned int psi_test_attrs(const struct psi_test_task *t)
 {
-	return psi_attrs_for(t->where, t->iowait * PSI_IOWAIT + t->stall * PSI_MEMSTALL,
-			     t->stall * PSI_IN_STALL + t->held * PSI_HELD);
+	unsigned int iowait = t->io_held ? PSI_LIMIT_IOWAIT : PSI_IOWAIT;
+	unsigned int memstall = t->stall_held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL;
+
+	return psi_attrs_for(t->where, t->iowait * iowait + t->stall * memstall,
+			     t->stall * (PSI_IN_STALL + t->stall_held * PSI_STALL_HELD) +
+			     t->held * PSI_HELD);
 }
 
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)

@@ -7,7 +7,7 @@
 /* What a contributor shows follows from the tasks below, and the classes from what it shows. */
 static void psi_test_class_exhaustive(struct kunit *test)
 {
-	enum { NR = 3, KINDS = 3 * 2 * 2 * 2 };
+	enum { NR = 3, KINDS = 3 * 3 * 3 * 2 };
 	unsigned int code;
 
 	for (code = 0; code < KINDS * KINDS * KINDS; code++) {
@@ -18,9 +18,11 @@ static void psi_test_class_exhaustive(struct kunit *test)
 		cond_resched();
 		for (i = 0; i < NR; i++, c /= KINDS) {
 			tasks[i].where = c % 3;
-			tasks[i].iowait = c % KINDS / 3 & 1;
-			tasks[i].stall = c % KINDS / 6 & 1;
-			tasks[i].held = c % KINDS / 12;
+			tasks[i].iowait = c / 3 % 3;
+			tasks[i].io_held = c / 3 % 3 == 2;
+			tasks[i].stall = c / 9 % 3;
+			tasks[i].stall_held = c / 9 % 3 == 2;
+			tasks[i].held = c / 27 % 2;
 			oncpu += tasks[i].where == PSI_RUNS;
 			attrs |= psi_test_attrs(&tasks[i]);
 		}

@@ -187,7 +187,7 @@ static int psi_test_die(void *arg)
 
 	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
 	current->in_iowait = 1;
-	current->psi.asleep |= PSI_IOWAIT;
+	atomic_or(PSI_IOWAIT, &current->psi.asleep);
 	return 0;
 }
 

@@ -345,10 +345,12 @@ static void psi_test_model_event(struct psi_test_model *m)
 	case PSI_RUNS:
 		if (what < 4) {
 			t->is.stall = !t->is.stall;
+			t->is.stall_held = what & 1;
 			psi_test_model_set(m, t);
 			break;
 		}
 		t->is.iowait = what & 1;
+		t->is.io_held = what & 2;
 		psi_test_model_switch(m, t->cpu, psi_test_model_queued(m, t->cpu), PSI_ASLEEP);
 		break;
 	}

@@ -36,6 +36,21 @@
 #define PSI_LIMIT_SHIFT		8
 #define PSI_LIMIT_BITS		7
 
+/* The attribute of a shortage for each one of a limit. */
+static const u8 psi_shortage[PSI_NR_LIMITS] = { PSI_WAITING, PSI_IOWAIT, PSI_MEMSTALL };
+
+/* @attrs of a task, or psi_task.asleep, if no limit held the task. */
+static unsigned int psi_shortage_attrs(unsigned int attrs)
+{
+	int l;
+
+	for (l = 0; l < PSI_NR_LIMITS; l++) {
+		if (attrs & PSI_LIMIT_WAITING << l)
+			attrs ^= PSI_LIMIT_WAITING << l | psi_shortage[l];
+	}
+	return attrs;
+}
+
 /* What one contributor that shows @attrs adds to psi_counts.sched of its group. */
 static __init u64 psi_sched_counts_of(u64 attrs)
 {
