@@ -27,6 +27,7 @@ VIRTUAL = (
     ("reclaim", "reclaim_test"),
     ("causes", "causes_test", "--shift", "2"),
     ("limit", "limit_test", "--smp", "2", "--shift", "2"),
+    ("class", "class_test", "--shift", "2"),
     ("damon", "damon_test"),
     ("watch", "watch_test"),
     ("averages", "averages_test"),

@@ -67,12 +67,27 @@
  *   psi_task.mode remembers that a task is held. It selects a row of the tables that say what a
  *   task shows, so nobody has to ask whether it is.
  *
- * Memory
+ * Limits of memory
+ *
+ *	A stall has the class of its cause: see psi_cause_held(). That of a task that waits for a
+ *	page of its working set is in the page: reclaim for a cgroup leaves a bit in the
+ *	shadow entry, see folio_evicted_by_limit(). PSI_STALL_HELD in psi_task.mode and the
+ *	attributes in psi_task.asleep have the class for as long as the stall lasts.
+ *
+ * Limits of io
+ *
+ *	A task that waits for io is held if io.max holds bios of its cgroup when the wait
+ *	begins: io_schedule(), or a ring of io_uring or aio (psi_async.c). So is one that sleeps
+ *	until iocost or iolatency let it submit. psi_task.asleep is what the task shows more, or
+ *	less, than in_iowait says. So it has both attributes of io: one takes PSI_IOWAIT away.
+ *
+ * Memory for limits
  *
  *   A limit holds a task where no memory can be allocated. So psi_limits_want() has a work
  *   allocate it, for the groups above first: a group that has it is below groups that have.
- *   Then the work has a look at the tasks of the group. Until it did, some hundred us at the
- *   first time that a limit holds a task of the group, the class of the task is shortage.
+ *   Then the work has a look at the tasks of the group: psi_task.limits says what holds each.
+ *   Until it did, the class of the task is shortage. That takes some hundred us, and longer
+ *   where others hold cgroup_mutex.
  */
 
 /*
@@ -246,7 +261,7 @@ u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now)
 }
 
 /*
- * Memory
+ * Memory for limits
  */
 
 static void psi_limits_work(struct work_struct *work);

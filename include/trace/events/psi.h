@@ -21,7 +21,7 @@
  * psi_stall - a memory stall of the current task ended
  * @cgroup: the id of the cgroup that the task is counted in
  * @cause: why it stalled: a name as in memory.pressure.stat
- * @class: "limit" or "shortage", or "none" where that is not told
+ * @class: "limit" or "shortage"
  * @ns: how long it stalled
  */
 TRACE_EVENT(psi_stall,

@@ -305,3 +305,39 @@ void idle_growth_measure(struct idle_growth *growth, __u64 ns)
 	growth->io = grown.some[RES_IO];
 	growth->cpu = grown.some[RES_CPU];
 }
+
+/* ---- Limit or shortage ---- */
+
+void classes_read(const char *cgroup, const char *resource, struct classes *c)
+{
+	static const char * const lines[2][3] = {
+		{ "some", "limit some", "shortage some" },
+		{ "full", "limit full", "shortage full" },
+	};
+	char plain[128], stat[sizeof(plain) + 8];
+	struct psi psi;
+
+	snprintf(plain, sizeof(plain), cgroup ? "%s/%s.pressure" : "%s/%s",
+		 cgroup ?: PSI_DIR, resource);
+	snprintf(stat, sizeof(stat), "%s.stat", plain);
+	psi_read(plain, &psi);
+	c->plain[0] = psi.some.total;
+	c->plain[1] = psi.full.total;
+	for (int i = 0; i < 2; i++) {
+		c->limit[i] = psi_stat_total(stat, lines[i][1]);
+		c->shortage[i] = psi_stat_total(stat, lines[i][2]);
+	}
+}
+
+void classes_since(const char *cgroup, const char *resource, __u64 ns, struct classes *c)
+{
+	struct classes now;
+
+	classes_read(cgroup, resource, &now);
+	for (int i = 0; i < 2; i++) {
+		c->plain[i] = 1e5 * (now.plain[i] - c->plain[i]) / ns;
+		c->limit[i] = 1e5 * (now.limit[i] - c->limit[i]) / ns;
+		c->shortage[i] = 1e5 * (now.shortage[i] - c->shortage[i]) / ns;
+	}
+}
+

@@ -65,6 +65,23 @@ const char *psi_read_bytewise(const char *path);
 /* Whether this kernel accounts interrupt time, which the file irq needs. */
 bool psi_irq_accounted(void);
 
+/* ---- Limit or shortage ---- */
+
+/**
+ * struct classes - growth of totals of one resource in one group, in percent of the time
+ * @plain: of the plain file: some and full
+ * @limit: held by a limit
+ * @shortage: not
+ */
+struct classes {
+	double plain[2], limit[2], shortage[2];
+};
+
+/* The totals so far; of the system if there is no @cgroup. */
+void classes_read(const char *cgroup, const char *resource, struct classes *c);
+/* What they grew by in @ns, since @c was read. */
+void classes_since(const char *cgroup, const char *resource, __u64 ns, struct classes *c);
+
 /* ---- The totals of a cgroup, or of the system ---- */
 
 enum psi_resource { RES_CPU, RES_MEMORY, RES_IO, NR_RESOURCES };

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limit or shortage: memory and io
+ *
+ * Invariant: a task that stalls on memory, or waits for io, is held by a limit or
+ * there is a shortage; which of the two is the same for its cgroup, for those
+ * above, and for the system. A cgroup at memory.max or memory.high of a machine
+ * with free memory has limits only, also where it waits for a page that a limit
+ * had evicted. A machine without free memory and without limits has shortage only.
+ * Io that io.max holds back is a limit, and so is waiting for a budget of iocost.
+ *
+ *     task at memory.max   run | reclaim | page back in | run | reclaim | ...
+ *     limit some               |########################|     |#########|
+ *     shortage some
+ *
+ * Oracle: each load stalls for one reason, so one class is the plain pressure, and
+ * the other is nothing. The plain pressure is tested elsewhere.
+ *
+ * Bugs it would find: a refault that forgets why its page was evicted; a class that
+ * the task has and a cgroup above does not show; a wait for writeback, or for a
+ * request of io_uring, that forgets the limit; a class that is left over when the
+ * limit is gone; a task that stays without class after it moved.
+ *
+ * Tolerance: CLASS percent of the time. A cgroup that was never limited needs memory
+ * first; the loads run for a while before they are measured. What a limit lets through at
+ * once waits for the disk: reads at a limit of RATE a second do so for DISK percent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/swap.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_uring.h"
+#include "psi_util.h"
+
+#define GROUP		CGROUP_ROOT "/psi_class"
+#define LEAF		GROUP "/leaf"
+#define OTHER		GROUP "/other"
+#define LIMIT		"3145728"
+#define DISK_MB		96
+#define LATENCY		(200 * NSEC_PER_USEC)
+#define WARM		(3 * NSEC_PER_SEC)
+#define TIME		(5 * NSEC_PER_SEC)
+#define CLASS		0.1
+#define RATE		10
+#define DISK		(100.0 * RATE * LATENCY / NSEC_PER_SEC)
+/* What a machine that is short of memory has left, and what its task reads again and again. */
+#define ROOM		(32UL << 20)
+#define WORKING_SET	(64UL << 20)
+
+enum class { NONE, BY_LIMIT, BY_SHORTAGE };
+
+static const char * const groups[] = { NULL, GROUP, LEAF };
+
+/* Growth of all groups from now on, for a while. */
+static void measure(const char *resource, struct classes *c)
+{
+	__u64 begin = now_ns();
+
+	for (int i = 0; i < 3; i++)
+		classes_read(groups[i], resource, &c[i]);
+	sleep_for(TIME);
+	for (int i = 0; i < 3; i++)
+		classes_since(groups[i], resource, now_ns() - begin, &c[i]);
+}
+
+/* All groups show at least @least percent, of this class alone. */
+static void expect_class(struct __test_metadata *_metadata, const char *resource,
+			 enum class class, double least)
+{
+	double most = CLASS + (!strcmp(resource, "io") && class == BY_LIMIT ? DISK : 0);
+	struct classes c[3];
+
+	measure(resource, c);
+	for (int i = 0; i < 3; i++) {
+		const char *group = groups[i] ?: "the system";
+		double limit = c[i].limit[0], shortage = c[i].shortage[0];
+
+		ksft_print_msg("%s: %s some %.3f %%: limit %.3f, shortage %.3f\n", group, resource,
+			       c[i].plain[0], limit, shortage);
+		EXPECT_LE(least, c[i].plain[0]);
+		EXPECT_GE(most, class == BY_LIMIT ? shortage : limit)
+			TH_LOG("%s: limit %.3f %%, shortage %.3f %%", group, limit, shortage);
+		EXPECT_GE(most, fabs((class == BY_LIMIT ? limit : shortage) - c[i].plain[0]))
+			TH_LOG("%s: limit %.3f %%, shortage %.3f %%", group, limit, shortage);
+	}
+}
+
+/* ---- Memory ---- */
+
+FIXTURE(memory) {
+	struct slow_disk disk;
+	struct thrasher thrasher;
+	struct throttled *throttled;
+	pid_t pid[2];
+};
+
+FIXTURE_SETUP(memory)
+{
+	cpus_use(1);
+	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
+	cgroup_create(GROUP, "+memory");
+	cgroup_create(LEAF, "");
+	self->thrasher = (struct thrasher){ self->disk.node, { 0, ~0ULL } };
+	self->throttled = shared_memory(sizeof(*self->throttled));
+	self->throttled->size = 64 << 20;
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	for (int i = 0; i < 2; i++)
+		if (self->pid[i])
+			load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	swapoff(self->disk.node);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+static pid_t start(void (*fn)(void *arg), void *arg)
+{
+	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = fn, .arg = arg };
+	pid_t pid = load_start(&load);
+
+	sleep_for(WARM);
+	return pid;
+}
+
+/* Touches as much memory as @arg says, in random order. */
+static void touch_memory(void *arg)
+{
+	size_t size = *(size_t *)arg;
+	char *mem = private_memory(size);
+	__u32 state = 2463534242U;
+
+	for (;;) {
+		state = state * 1664525 + 1013904223;
+		mem[(state >> 8) % size] += 1;
+	}
+}
+
+TEST_F_TIMEOUT(memory, at_memory_max_is_a_limit, 200)
+{
+	cgroup_write(GROUP, "memory.max", LIMIT);
+	self->pid[0] = start(thrash, &self->thrasher);
+	expect_class(_metadata, "memory", BY_LIMIT, 10);
+}
+
+TEST_F_TIMEOUT(memory, at_memory_max_with_swap_is_a_limit, 200)
+{
+	size_t size = 5 << 20;
+
+	swap_on(self->disk.node, DISK_MB);
+	cgroup_write(GROUP, "memory.max", LIMIT);
+	self->pid[0] = start(touch_memory, &size);
+	expect_class(_metadata, "memory", BY_LIMIT, 10);
+}
+
+TEST_F_TIMEOUT(memory, above_memory_high_is_a_limit, 200)
+{
+	size_t size = 32 << 20;
+
+	cgroup_write(GROUP, "memory.high", LIMIT);
+	self->pid[0] = start(touch_memory, &size);
+	expect_class(_metadata, "memory", BY_LIMIT, 10);
+}
+
+/* It sleeps above memory.high of the one, and goes on to sleep in the other. */
+TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
+{
+	struct throttled *task = self->throttled;
+	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = take_memory, .arg = task };
+	struct classes c;
+	__u64 begin;
+
+	cgroup_create(OTHER, "");
+	cgroup_write(GROUP, "memory.high", LIMIT);
+	self->pid[0] = load_start(&load);
+	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC / 3)
+		sleep_for(10 * NSEC_PER_MSEC);
+	cgroup_move(OTHER, self->pid[0]);
+	/* It takes a moment until a cgroup is ready for limits. */
+	sleep_for(50 * NSEC_PER_MSEC);
+	begin = now_ns();
+	classes_read(OTHER, "memory", &c);
+	sleep_for(200 * NSEC_PER_MSEC);
+	classes_since(OTHER, "memory", now_ns() - begin, &c);
+	ASSERT_LE(99, c.plain[0]);
+	EXPECT_LE(99, c.limit[0]);
+	EXPECT_GE(CLASS, c.shortage[0]);
+}
+
+/* What a limit evicted is read back in without a limit, then it stays. */
+TEST_F_TIMEOUT(memory, limit_that_is_lifted_holds_nobody, 200)
+{
+	struct classes c[3];
+
+	cgroup_write(GROUP, "memory.max", LIMIT);
+	self->pid[0] = start(thrash, &self->thrasher);
+	cgroup_write(GROUP, "memory.max", "max");
+	sleep_for(WARM);
+	measure("memory", c);
+	for (int i = 0; i < 3; i++) {
+		EXPECT_GE(0.001, c[i].limit[0]);
+		EXPECT_GE(0.001, c[i].plain[0]);
+	}
+}
+
+static void lock_memory(void *arg)
+{
+	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
+	bool *locked = arg;
+
+	if (available > ROOM && mlock(private_memory(available - ROOM), available - ROOM))
+		psi_die("mlock: %s", strerror(errno));
+	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
+	sleep_forever();
+}
+
+/* Reads pages of a disk in random order, more than the machine has room for. */
+static void read_much(void *arg)
+{
+	__u32 state = 2463534242U;
+	int fd = open_file(arg, O_RDONLY);
+	char byte;
+
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	for (;;) {
+		state = state * 1664525 + 1013904223;
+		if (pread(fd, &byte, 1, (state >> 8) % (WORKING_SET / BLOCK) * BLOCK) != 1)
+			psi_die("%s: %s", (char *)arg, strerror(errno));
+	}
+}
+
+TEST_F_TIMEOUT(memory, of_a_machine_without_room_is_a_shortage, 300)
+{
+	bool *locked = shared_memory(sizeof(*locked));
+	const struct load locker = { .cpu = 0, .fn = lock_memory, .arg = locked };
+
+	self->pid[0] = load_start(&locker);
+	while (!__atomic_load_n(locked, __ATOMIC_ACQUIRE)) {
+		if (waitpid(self->pid[0], NULL, WNOHANG))
+			psi_die("memory cannot be locked");
+		sleep_for(10 * NSEC_PER_MSEC);
+	}
+	self->pid[1] = start(read_much, self->disk.node);
+	/* Until all of it was read, nothing comes back in. */
+	sleep_for(4 * WARM);
+	expect_class(_metadata, "memory", BY_SHORTAGE, 10);
+}
+
+/* ---- Io ---- */
+
+FIXTURE(io) {
+	struct slow_disk disk;
+	char limit[64];
+	pid_t pid;
+};
+
+FIXTURE_SETUP(io)
+{
+	char dev[32];
+
+	cpus_use(1);
+	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
+	if (read_file("/sys/block/psi_class/dev", dev, sizeof(dev)) < 0)
+		psi_die("the disk has no number");
+	dev[strcspn(dev, "\n")] = '\0';
+	snprintf(self->limit, sizeof(self->limit), "%s rbps=%d wbps=%d", dev,
+		 RATE * BLOCK, RATE * BLOCK);
+	cgroup_create(GROUP, "+io +memory");
+	cgroup_create(LEAF, "");
+}
+
+FIXTURE_TEARDOWN(io)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+static void read_direct(void *arg)
+{
+	struct reader reader = { .node = arg, .flags = O_DIRECT, .end = ~0ULL };
+
+	read_blocks(&reader);
+}
+
+/* By io_uring, several at a time. */
+static void read_by_a_ring(void *arg)
+{
+	static char buf[4][BLOCK] __attribute__((aligned(BLOCK)));
+	int fd = open_file(arg, O_RDONLY | O_DIRECT);
+	struct uring uring;
+
+	if (!uring_create(&uring, 0))
+		psi_die("io_uring: %s", strerror(errno));
+	for (__u64 pos = 0;; pos = (pos + 64 * BLOCK) % (DISK_MB << 20)) {
+		for (int i = 0; i < 4; i++)
+			uring_prepare_read(&uring, fd, buf[i], BLOCK, pos + i * BLOCK);
+		uring_submit(&uring);
+		uring_wait(&uring, 4, ~0ULL);
+		uring_reap(&uring);
+	}
+}
+
+/* Writes to the page cache of the disk, and waits until it is on the disk. */
+static void write_and_wait(void *arg)
+{
+	static char buf[16 * BLOCK];
+	int fd = open_file(arg, O_WRONLY);
+
+	for (int i = 0;; i = (i + 1) % 64) {
+		if (pwrite(fd, buf, sizeof(buf), i * sizeof(buf)) != sizeof(buf) || fdatasync(fd))
+			psi_die("%s: %s", (char *)arg, strerror(errno));
+	}
+}
+
+TEST_F_TIMEOUT(io, without_a_limit_is_a_shortage, 100)
+{
+	self->pid = start(read_direct, self->disk.node);
+	expect_class(_metadata, "io", BY_SHORTAGE, 80);
+}
+
+TEST_F_TIMEOUT(io, at_io_max_is_a_limit, 100)
+{
+	cgroup_write(GROUP, "io.max", self->limit);
+	self->pid = start(read_direct, self->disk.node);
+	expect_class(_metadata, "io", BY_LIMIT, 90);
+}
+
+TEST_F_TIMEOUT(io, by_a_ring_at_io_max_is_a_limit, 100)
+{
+	cgroup_write(GROUP, "io.max", self->limit);
+	self->pid = start(read_by_a_ring, self->disk.node);
+	expect_class(_metadata, "io", BY_LIMIT, 90);
+}
+
+TEST_F_TIMEOUT(io, written_back_at_io_max_is_a_limit, 100)
+{
+	cgroup_write(GROUP, "io.max", self->limit);
+	self->pid = start(write_and_wait, self->disk.node);
+	expect_class(_metadata, "io", BY_LIMIT, 90);
+}
+
+TEST_F_TIMEOUT(io, limit_that_is_lifted_holds_nobody, 100)
+{
+	char lifted[64];
+
+	cgroup_write(GROUP, "io.max", self->limit);
+	self->pid = start(read_direct, self->disk.node);
+	snprintf(lifted, sizeof(lifted), "%.*s rbps=max wbps=max",
+		 (int)strcspn(self->limit, " "), self->limit);
+	cgroup_write(GROUP, "io.max", lifted);
+	sleep_for(NSEC_PER_SEC);
+	expect_class(_metadata, "io", BY_SHORTAGE, 80);
+}
+
+/* The disk is said to read 1 MB/s at most, and the time of a cgroup on it is what it may use. */
+TEST_F_TIMEOUT(io, beyond_a_budget_of_iocost_is_a_limit, 100)
+{
+	char text[160], dev[16];
+
+	snprintf(dev, sizeof(dev), "%.*s", (int)strcspn(self->limit, " "), self->limit);
+	snprintf(text, sizeof(text),
+		 "%s ctrl=user model=linear rbps=1000000 rseqiops=%d rrandiops=%d wbps=1000000 wseqiops=%d wrandiops=%d",
+		 dev, RATE, RATE, RATE, RATE);
+	cgroup_write(CGROUP_ROOT, "io.cost.model", text);
+	snprintf(text, sizeof(text), "%s enable=1 ctrl=user min=100.00 max=100.00", dev);
+	cgroup_write(CGROUP_ROOT, "io.cost.qos", text);
+	self->pid = start(read_direct, self->disk.node);
+	expect_class(_metadata, "io", BY_LIMIT, 80);
+	snprintf(text, sizeof(text), "%s enable=0", dev);
+	cgroup_write(CGROUP_ROOT, "io.cost.qos", text);
+}
+
+TEST_HARNESS_MAIN
