@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Owns the tables of docs/ that slow verbs write: each row is kept until it is run again."""
+"""The tables that slow verbs keep below build/: a row stays until it is run again."""
 import subprocess
 
 import codehash
@@ -28,6 +28,7 @@ class Table:
         """Replace these rows; all are written in this order of their names, those that never ran too."""
         known = self.rows() | {self.key(cells): cells for cells in rows}
         missing = ["not run yet", *["-"] * (len(self.header) - self.names - 1)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.introduction + "\n" +
                              self.markdown([known.get(names, [*names, *missing]) for names in order]))
 

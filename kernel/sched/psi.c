@@ -560,7 +560,6 @@ void __psi_exit(void)
 {
 	psi_io_done();
 	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
-	current->in_iowait = 0;
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();

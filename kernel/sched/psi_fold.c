@@ -252,22 +252,6 @@ static void psi_fold_publish_end(struct psi_group *group)
 	preempt_enable();
 }
 
-/* A sampler is at work, or will be as soon as its monitor comes by. */
-static bool psi_sampling(const struct psi_group *group)
-{
-	int prio;
-
-	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
-		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
-
-		/* In this order: psi_watch_answer() writes them the other way round. */
-		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
-			      READ_ONCE(watch->at_work)))
-			return true;
-	}
-	return false;
-}
-
 /* Whether a group is idle on a CPU, and was since it had the time @nonidle. */
 static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
 {

@@ -75,6 +75,56 @@ static u64 psi_slack(u64 threshold)
 }
 
 /**
+ * struct psi_alarm - tells a monitor that a watched state began in a group
+ * @link: in the inbox of the monitor
+ * @queued: the alarm is raised, and was not answered yet
+ * @begun: states that began, a bit mask
+ * @since: time of the state that set @queued, ns of rq_clock()
+ * @states: states that resting samplers wait for, a bit mask
+ *
+ * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The side that
+ * sets @queued writes @since, then adds @link; the monitor reads both before it clears
+ * @queued. @states changes under the lock of the watch.
+ */
+struct psi_alarm {
+	struct llist_node	link;
+	atomic_t		queued;
+	atomic_t		begun;
+	u64			since;
+	u8			states;
+};
+
+/**
+ * struct psi_watch - the samplers of a group that one monitor serves
+ * @group: the group
+ * @prio: which monitor
+ * @lock: protects @samplers, @due, @alarm.states, what the samplers hold and their triggers
+ * @samplers: all of them
+ * @due: those at work, by the time they are due
+ * @at_work: whether there are any
+ * @alarm: wakes those that rest
+ * @queued: in the queue of the monitor, by the time the first sampler is due
+ * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
+ * @alarmed: the monitor took the alarm from its inbox; the monitor's
+ * @wanted: the monitor found @lock taken, and will try again
+ *
+ * Allocated with the first trigger, freed with the group.
+ */
+struct psi_watch {
+	struct psi_group	*group;
+	enum psi_prio		prio;
+	struct mutex		lock;	/* of samplers and triggers */
+	struct list_head	samplers;
+	struct timerqueue_head	due;
+	bool			at_work;
+	struct psi_alarm	alarm;
+	struct timerqueue_node	queued;
+	bool			in_queue;
+	bool			alarmed;
+	bool			wanted;
+};
+
+/**
  * struct psi_sample - what had stalled until when
  * @at: ns of local_clock()
  * @total: per state, ns

@@ -23,6 +23,45 @@
  *   of a cgroup may run others, but no task is outside the system.
  */
 
+/**
+ * struct psi_file - one kind of file
+ * @name: its name below /proc/pressure
+ * @some: the state its first line shows, or %PSI_NR_STATES for no such line
+ * @full: the state its second line shows
+ * @stat: its lines have the kind in front
+ */
+struct psi_file {
+	const char		*name;
+	enum psi_state		some;
+	enum psi_state		full;
+	bool			stat;
+};
+
+static const struct psi_file psi_files[PSI_NR_FILES] = {
+	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
+	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
+	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+	[PSI_CPU_STAT]	= { "cpu.stat",		PSI_CPU_SOME,	PSI_CPU_FULL,	true },
+	[PSI_MEMORY_STAT] = { "memory.stat",	PSI_MEM_SOME,	PSI_MEM_FULL,	true },
+	[PSI_IO_STAT]	= { "io.stat",		PSI_IO_SOME,	PSI_IO_FULL,	true },
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
+#endif
+};
+
+/* What lines of a .stat file begin with. */
+static const char * const psi_kinds[PSI_NR_KINDS] = {
+	[PSI_EXACT]	= "exact ",
+	[PSI_LIMIT]	= "limit ",
+	[PSI_SHORTAGE]	= "shortage ",
+};
+
+/* Whether this machine can tell interrupt time from the rest. */
+static bool psi_file_available(const struct psi_file *kind)
+{
+	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
+}
+
 static void psi_show_line(struct seq_file *m, const char *kind, const char *name,
 			  const struct psi_reading *reading, enum psi_state state)
 {

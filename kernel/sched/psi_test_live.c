@@ -214,6 +214,7 @@ static void psi_test_exit(struct kunit *test)
 		task_rq_unlock(rq, p, &rf);
 	} while (!dead);
 	KUNIT_EXPECT_EQ(test, attrs, 0);
+	KUNIT_EXPECT_FALSE(test, p->in_iowait);
 	if (IS_ENABLED(CONFIG_PSI_CAUSES))
 		KUNIT_EXPECT_EQ(test, psi_test_causes(PSI_CAUSE_THROTTLE), stalls + 1);
 	put_task_struct(p);

@@ -2,8 +2,9 @@
 /*
  * Pressure stall information: the events of tracefs
  *
- * include/trace/events/psi.h says what they are. Nothing here runs in an event of the
- * scheduler: the fold, a monitor, or the end of a memory stall calls it.
+ * include/trace/events/psi.h says what they are. None is in an event of the scheduler: the
+ * fold calls psi_trace_update(), a monitor (psi_trigger.c) and the end of a memory stall
+ * (psi_causes.c) have the others.
  */
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
@@ -53,27 +54,4 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs
 		if (moved)
 			psi_trace_file(group, file, avgs, window);
 	}
-}
-
-/**
- * psi_trace_trigger - poll() is about to report the event of a trigger
- * @t: the trigger
- *
- * Context: A monitor, with the lock of the samplers held.
- */
-void psi_trace_trigger(const struct psi_trigger *t)
-{
-	const struct psi_file *file = &psi_files[t->file];
-	const struct psi_sampler *sampler = t->sampler;
-	char resource[PSI_TRACE_NAME], line[PSI_TRACE_NAME];
-
-	if (!trace_psi_trigger_enabled())
-		return;
-	snprintf(resource, sizeof(resource), "%.*s", (int)strcspn(file->name, "."), file->name);
-	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind] ?: "",
-		 t->state == file->full ? "full" : "some");
-	trace_psi_trigger(sampler->watch->group->id, resource, line,
-			  div_u64(t->threshold, NSEC_PER_USEC),
-			  div_u64(sampler->window, NSEC_PER_USEC),
-			  div_u64(t->stall, NSEC_PER_USEC));
 }

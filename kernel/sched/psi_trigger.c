@@ -56,45 +56,6 @@
 #define PSI_RETRY_NS		NSEC_PER_MSEC
 
 /**
- * struct psi_file - one kind of file
- * @name: its name below /proc/pressure
- * @some: the state its first line shows, or %PSI_NR_STATES for no such line
- * @full: the state its second line shows
- * @stat: its lines have the kind in front
- */
-struct psi_file {
-	const char		*name;
-	enum psi_state		some;
-	enum psi_state		full;
-	bool			stat;
-};
-
-static const struct psi_file psi_files[PSI_NR_FILES] = {
-	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
-	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
-	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
-	[PSI_CPU_STAT]	= { "cpu.stat",		PSI_CPU_SOME,	PSI_CPU_FULL,	true },
-	[PSI_MEMORY_STAT] = { "memory.stat",	PSI_MEM_SOME,	PSI_MEM_FULL,	true },
-	[PSI_IO_STAT]	= { "io.stat",		PSI_IO_SOME,	PSI_IO_FULL,	true },
-#ifdef CONFIG_IRQ_TIME_ACCOUNTING
-	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
-#endif
-};
-
-/* What lines of a .stat file begin with. */
-static const char * const psi_kinds[PSI_NR_KINDS] = {
-	[PSI_EXACT]	= "exact ",
-	[PSI_LIMIT]	= "limit ",
-	[PSI_SHORTAGE]	= "shortage ",
-};
-
-/* Whether this machine can tell interrupt time from the rest. */
-static bool psi_file_available(const struct psi_file *kind)
-{
-	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
-}
-
-/**
  * struct psi_monitor - serves the samplers of one priority
  * @worker: its thread; the inbox has alarms
  * @queue: groups with samplers at work, by the time they are due; the thread's alone
@@ -262,6 +223,24 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	list_splice_init(&sampler->triggers, &sampler->todo);
 }
 
+/* poll() is about to report the event of a trigger. */
+static void psi_trace_trigger(const struct psi_trigger *t)
+{
+	const struct psi_file *file = &psi_files[t->file];
+	const struct psi_sampler *sampler = t->sampler;
+	char resource[PSI_TRACE_NAME], line[PSI_TRACE_NAME];
+
+	if (!trace_psi_trigger_enabled())
+		return;
+	snprintf(resource, sizeof(resource), "%.*s", (int)strcspn(file->name, "."), file->name);
+	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind] ?: "",
+		 t->state == file->full ? "full" : "some");
+	trace_psi_trigger(sampler->watch->group->id, resource, line,
+			  div_u64(t->threshold, NSEC_PER_USEC),
+			  div_u64(sampler->window, NSEC_PER_USEC),
+			  div_u64(t->stall, NSEC_PER_USEC));
+}
+
 /* Have a trigger look at a sample, and report what it owes. */
 static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *t,
 			       struct psi_notices *notices)
@@ -347,6 +326,28 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		llist_add(&watch->alarm.link, &worker->inbox);
 		psi_kick(worker);
 	}
+}
+
+/**
+ * psi_sampling - whether samplers of a group need its CPUs on the list of the fold
+ * @group: the group
+ *
+ * Context: Any.
+ * Return: whether one is at work, or will be as soon as its monitor comes by.
+ */
+bool psi_sampling(const struct psi_group *group)
+{
+	int prio;
+
+	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
+		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
+
+		/* In this order: psi_watch_answer() writes them the other way round. */
+		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
+			      READ_ONCE(watch->at_work)))
+			return true;
+	}
+	return false;
 }
 
 /* Put the samplers to work that the alarm is for. */
