@@ -219,8 +219,8 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->up = d->up;
 	d->up = gc;
 	/*
-	 * Groups that delegate to @gc join the list of the fold through its psi_walk_slow().
-	 * Last: psi_watch() reads ->states after it.
+	 * States may have begun that it was not asked for while it delegated. Last:
+	 * psi_watch() reads ->states after it.
 	 */
 	smp_store_release(&gc->slow, PSI_ALL_STATES);
 }
@@ -266,19 +266,6 @@ static void psi_delegate(struct psi_group_cpu *gc)
 		psi_undelegate(gc);
 }
 
-/* The fold has to visit a group on this CPU, and the groups that delegate to it. */
-static void psi_list(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_group_cpu *child = gc, *p;
-
-	if (!psi_listed(gc, cpu))
-		psi_fold_join(gc, cpu, now);
-	for (p = gc->parent; p && p->delegate == child; child = p, p = p->parent) {
-		if (!psi_listed(p, cpu))
-			psi_fold_join(p, cpu, now);
-	}
-}
-
 /*
  * Return the states that hold and that a trigger waits for. Each is reported once: the
  * sampler that takes the report asks for the next one by psi_watch().
@@ -311,7 +298,8 @@ static noinline void psi_walk_slow(struct psi_group_cpu *gc, int cpu, u64 now)
 
 	if (limited)
 		psi_limit_states(gc, cpu, now);
-	psi_list(gc, cpu, now);
+	if (!psi_listed(gc, cpu))
+		psi_fold_join(gc, cpu, now);
 	begun = psi_take_watched(gc);
 	if (limited)
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
