@@ -165,7 +165,7 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 			psi_exact_skip(group, exact, &skip_at, cpu, states, since);
 			psi_sum_add(mean, since, states);
 		} else {
-			psi_mean_add(mean, since, states);
+			psi_mean_add(mean, since, states & ~BIT(PSI_NONIDLE));
 		}
 		if (limits)
 			psi_class_peek(group, limits, cpu, states, since, &classes);
