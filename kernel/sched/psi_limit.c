@@ -177,8 +177,9 @@ static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu
 		psi_undelegate(gc);
 	if (gc->parent && gc->parent->delegate)
 		psi_undelegate(gc->parent);
-	/* psi_walk_slow() must not look at a child that may be gone. */
-	gc->last = NULL;
+	/* psi_walk_slow() must not look at a child that may be gone: the next change may. */
+	if (gc->streak > PSI_STREAK)
+		gc->streak = 1;
 	per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs = attrs;
 	gc->stall = psi_stall_showing(gc->stall, attrs);
 	gc->attrs &= ~PSI_LIMITED;
