@@ -132,13 +132,14 @@
  *	|\ \		|\ \		|\
  *	C t u		C t u		C u
  *
- *   Its states end on every CPU; its times and totals stay what they are. Then its children
- *   and its tasks become contributors of the next group above that is on, one by one, each
- *   under the lock of its runqueue. A contributor is taken off the one group and added to
- *   the other in the same write section, so A and all above see no change. Until the last
- *   one has left, G counts and passes on what is left in it: a task that dies meanwhile
- *   stays there until its last switch. To switch G on moves contributors back, and its
- *   states begin from what they show then.
+ *   Its states end on the CPUs where it is in use; its times and totals stay what they are.
+ *   Then its children and its tasks become contributors of the next group above that is on,
+ *   one by one, each under the lock of its runqueue. A CPU that a group does not use is not
+ *   visited: it learns of both when it joins the list of the fold (psi_fold.c). A contributor
+ *   is taken off the one group and added to the other in the same write section, so A and
+ *   all above see no change. Until the last one has left, G counts and passes on what is
+ *   left in it: a task that dies meanwhile stays there until its last switch. To switch G on
+ *   moves contributors back, and its states begin from what they show then.
  *
  * Time
  *

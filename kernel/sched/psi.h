@@ -94,10 +94,12 @@ struct psi_counts {
  * @sched: contributors by attribute: what &struct psi_counts has of that name
  * @up: where a change of what the group shows has to be applied, %NULL for nowhere
  * @last: where the last change came from: a child, the end of the chain below a child,
- *	  or %NULL for a task; the group itself while it delegates
+ *	  or %NULL for a task; the group itself while it delegates. What it points to may be
+ *	  gone, unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the group shows
  * @states: pressure states that hold now, a function of @attrs
- * @enabled: the states whose time is measured: all, or none in a group switched off
+ * @enabled: the states whose time is measured: all, or none where a group is in use that is
+ *	     switched off
  * @slow: psi_walk_slow() is called when one of these states holds after a change
  * @streak: changes that still have to come from @last until it may stand for the group
  * @use: %PSI_USE_TELL, %PSI_USE_COUNTED, %PSI_USE_JOINED: see psi_union.c
@@ -108,14 +110,16 @@ struct psi_counts {
  *	   what the group has more than that
  * @stall: as @sched, but the other word
  * @delegate: the child that stands for the group, see "Delegation" in psi.c
- * @parent: the parent group on the same CPU, %NULL for the system
+ * @parent: psi_group.parent on the same CPU, %NULL for the system
  * @group: the group this is a part of
  * @recount: contributors by attribute, counted by psi_debug.c
  * @shows: attributes by that count
  * @checked: times when psi_debug.c last checked them, ns
  * @checked_at: when that was, ns of rq_clock()
  *
- * While there is a @delegate, @sched, @stall, @attrs, @states and @up are out of date.
+ * While there is a @delegate, @sched, @stall, @attrs, @states and @up are out of date. Where
+ * the group is not on the list of the fold, @parent and @up are, see "The list" in
+ * psi_fold.c.
  *
  * Written under the lock of the CPU's runqueue. @times, @states and @delegate change
  * inside a write section of the CPU's psi_seq: readers look at them without the lock.
@@ -304,6 +308,9 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
+ * @off: it is switched off
+ * @parent: where it is counted: the next group above that is on; %NULL for the system, and
+ *	    once the cgroup is gone
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
  * @seen: the times that the fold saw last
@@ -330,6 +337,8 @@ struct psi_group {
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
+	bool			off;
+	struct psi_group	*parent;
 	u64			id;
 #ifdef CONFIG_PSI_CAUSES
 	struct psi_causes	*causes;
@@ -395,8 +404,8 @@ void psi_limits_free(struct psi_limits *limits);
 
 void psi_group_init(struct psi_group *group, struct psi_group *parent, int level);
 void psi_group_put(struct psi_group *group);
-void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now);
-void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now);
+void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now);
+void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now);
 
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now);

@@ -142,15 +142,15 @@ void psi_causes_free(struct psi_group *group)
 	kfree(group->causes);
 }
 
-/* Record a stall in a group and all above. Any CPU will do: they have the same parents. */
-static void psi_cause_record(struct psi_group_cpu *gc, enum psi_cause cause, u64 ns)
+/* Record a stall in a group and all above. */
+static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 ns)
 {
-	for (; gc; gc = READ_ONCE(gc->parent)) {
+	for (; group; group = READ_ONCE(group->parent)) {
 		struct psi_causes *causes;
 
-		if (!(READ_ONCE(gc->enabled) & BIT(PSI_MEM_SOME)))
+		if (READ_ONCE(group->off))
 			continue;
-		causes = psi_causes_get(gc->group);
+		causes = psi_causes_get(group);
 		if (causes)
 			psi_cause_add(&causes->cells[cause], ns);
 	}
@@ -176,7 +176,7 @@ void psi_cause_end(u64 now, bool held)
 	group = READ_ONCE(t->group);
 	/* PSI's own threads have no group. */
 	if (group) {
-		psi_cause_record(raw_cpu_ptr(group->cpus), t->cause, ns);
+		psi_cause_record(group, t->cause, ns);
 		trace_psi_stall(group->id, psi_cause_names[t->cause],
 				held ? "limit" : "shortage", ns);
 	}

@@ -34,9 +34,9 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 /* Where tasks and children of a cgroup are counted: the next group that is on, from @cgrp up. */
 static struct psi_group *psi_home(struct cgroup *cgrp)
 {
-	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
-		cgrp = cgroup_parent(cgrp);
-	return cgroup_psi(cgrp);
+	struct psi_group *group = cgroup_psi(cgrp), *parent = READ_ONCE(group->parent);
+
+	return READ_ONCE(group->off) && parent ? parent : group;
 }
 
 /**
@@ -68,38 +68,20 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	return 0;
 }
 
-/* Whether a group above still points to the empty group of @cgrp on a CPU. */
-static bool psi_remembered(struct cgroup *cgrp, int cpu)
+/* Have a group that is empty leave its parent on a CPU. */
+static void psi_leave(struct psi_group_cpu *gc, int cpu)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
-
-	for (cgrp = cgroup_parent(cgrp); cgrp; cgrp = cgroup_parent(cgrp)) {
-		struct psi_group_cpu *above = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
-
-		if (READ_ONCE(above->last) == gc || READ_ONCE(above->delegate) == gc)
-			return true;
-	}
-	return false;
-}
-
-/* Clear the pointers of the groups above to the group of @cgrp on a CPU. */
-static void psi_forget(struct cgroup *cgrp, int cpu)
-{
-	struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
 	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 	struct rq_flags rf;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	raw_write_seqcount_begin(seq);
-	for (cgrp = cgroup_parent(cgrp); cgrp; cgrp = cgroup_parent(cgrp)) {
-		struct psi_group_cpu *above = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
-
-		if (above->delegate == gc)
-			psi_undelegate(above);
-		if (above->last == gc)
-			above->last = NULL;
+	if (gc->parent && gc->parent->delegate == gc) {
+		raw_write_seqcount_begin(seq);
+		psi_undelegate(gc->parent);
+		raw_write_seqcount_end(seq);
 	}
-	raw_write_seqcount_end(seq);
+	gc->parent = NULL;
+	gc->up = NULL;
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
@@ -108,46 +90,45 @@ static void psi_forget(struct cgroup *cgrp, int cpu)
  * @cgrp: the cgroup; no task is counted in it any more, and it still has its parent
  *
  * The fold or a monitor may hold a reference for a moment longer. They find the group
- * without a parent. The group passes on no change any more, so a group above that does not
- * point to it now never will: only CPUs with such a pointer need their runqueue lock.
+ * without a parent. The group passes on no change any more, so no CPU joins the list of the
+ * fold, and on those that are not on it no group delegates to this one.
  *
  * Context: Process context, may sleep.
  */
 void psi_cgroup_free(struct cgroup *cgrp)
 {
+	struct psi_group *group = cgrp->psi;
 	int cpu;
 
-	if (!cgrp->psi)
+	if (!group)
 		return;
-	for_each_possible_cpu(cpu) {
-		struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
-
-		if (psi_remembered(cgrp, cpu))
-			psi_forget(cgrp, cpu);
-		gc->parent = NULL;
-		gc->up = NULL;
+	psi_for_each_cpu(cpu, group) {
+		psi_leave(per_cpu_ptr(group->cpus, cpu), cpu);
 		cond_resched();
 	}
-	WRITE_ONCE(cgrp->psi->removed, true);
-	psi_group_put(cgrp->psi);
+	WRITE_ONCE(group->parent, NULL);
+	WRITE_ONCE(group->removed, true);
+	psi_group_put(group);
 }
 
 /* Move the group of a cgroup to the parent where it is counted now. */
 static void psi_cgroup_rehome(struct cgroup *cgrp)
 {
-	struct psi_group *to = psi_home(cgroup_parent(cgrp));
+	struct psi_group *group = cgrp->psi, *to = psi_home(cgroup_parent(cgrp));
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
-		struct psi_group_cpu *gc = per_cpu_ptr(cgrp->psi->cpus, cpu);
+	if (group->parent == to)
+		return;
+	WRITE_ONCE(group->parent, to);
+	/* Pairs with psi_fold_join(). */
+	smp_mb();
+	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
 
-		if (gc->parent == per_cpu_ptr(to->cpus, cpu))
-			continue;
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
-		psi_adopt(gc, per_cpu_ptr(to->cpus, cpu), cpu, rq_clock(rq));
+		psi_adopt(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(rq));
 		rq_unlock_irqrestore(rq, &rf);
 	}
 }
@@ -165,32 +146,15 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
 	css_task_iter_end(&it);
 }
 
-/**
- * psi_cgroup_enable - switch the accounting of a cgroup on or off
- * @cgrp: the cgroup; a root stands for the system
- * @on: whether to account; CGRP_NO_PRESSURE is set or clear accordingly
- *
- * While a cgroup is off, its tasks and children are counted in the next cgroup above that
- * is on, so that events cost nothing for it. Contributors that stay behind, such as dying
- * tasks, are counted in the group as before: it takes part as long as it has any.
- *
- * Context: Process context, may sleep. cgroup_mutex held: cgroups and members do not
- *	    change, except that tasks fork and exit. A fork either sees the flag, or its
- *	    child is on the list of tasks that is walked after the flag was set:
- *	    css_set_lock, which both take, orders the two.
- * Return: 0, or -ENOMEM, which cannot happen when it is switched off.
- */
-int psi_cgroup_enable(struct cgroup *cgrp, bool on)
+/* Switch a group on or off, on the CPUs that it is in use on. */
+static void psi_switch_group(struct psi_group *group, bool on)
 {
-	struct cgroup_subsys_state *pos;
 	int cpu;
 
-	/* Limits may hold what it will count. */
-	if (on && cgroup_parent(cgrp) && psi_home(cgroup_parent(cgrp))->limits &&
-	    !psi_limits_alloc(cgroup_psi(cgrp)))
-		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		struct psi_group_cpu *gc = per_cpu_ptr(cgroup_psi(cgrp)->cpus, cpu);
+	WRITE_ONCE(group->off, !on);
+	/* Pairs with psi_fold_join(). */
+	smp_mb();
+	psi_for_each_cpu(cpu, group) {
 		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
@@ -198,17 +162,45 @@ int psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(seq);
-		psi_measure(gc, on, cpu, rq_clock(rq));
+		psi_measure(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}
+}
 
-	if (!cgroup_parent(cgrp))
+/**
+ * psi_cgroup_enable - switch the accounting of a cgroup on or off
+ * @cgrp: the cgroup; a root stands for the system
+ * @on: whether to account
+ *
+ * While a cgroup is off, its tasks and children are counted in the next cgroup above that
+ * is on, so that events cost nothing for it. Contributors that stay behind, such as dying
+ * tasks, are counted in the group as before: it takes part as long as it has any.
+ *
+ * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in use on, or was
+ * up to two windows ago.
+ *
+ * Context: Process context, may sleep. cgroup_mutex held: cgroups and members do not
+ *	    change, except that tasks fork and exit. A fork either sees the new home, or
+ *	    its child is on the list of tasks that is walked after that was set:
+ *	    css_set_lock, which both take, orders the two.
+ * Return: 0, or -ENOMEM, which cannot happen when it is switched off.
+ */
+int psi_cgroup_enable(struct cgroup *cgrp, bool on)
+{
+	struct psi_group *group = cgroup_psi(cgrp);
+	struct cgroup_subsys_state *pos;
+
+	/* Limits may hold what it will count. */
+	if (on && group->parent && group->parent->limits && !psi_limits_alloc(group))
+		return -ENOMEM;
+	psi_switch_group(group, on);
+	if (!group->parent)
 		return 0;
 	css_for_each_descendant_pre(pos, &cgrp->self) {
 		psi_cgroup_rehome(pos->cgroup);
 		/* A cgroup that is on keeps its tasks and children: skip what is below. */
-		if (pos->cgroup != cgrp && !test_bit(CGRP_NO_PRESSURE, &pos->cgroup->flags))
+		if (pos->cgroup != cgrp && !pos->cgroup->psi->off)
 			pos = css_rightmost_descendant(pos);
 		else
 			psi_cgroup_rehome_tasks(pos->cgroup);

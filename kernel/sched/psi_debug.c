@@ -24,7 +24,7 @@
  *			switched on.
  *
  *	list		A group with a state is on the list of the fold. A group that is
- *			not on it calls psi_walk_slow() at its next activity.
+ *			not on it is as new, see "The list" in psi_fold.c.
  *
  *	times		Per CPU: 0 <= full <= some <= nonidle <= time since the last check.
  *			In each state: 0 <= only <= limit <= the state.
@@ -284,6 +284,16 @@ static void psi_debug_limit_counts(struct psi_group_cpu *gc, struct psi_debug *d
 				d->id, lc->nr[0], lc->nr[1], lc->nr[2], lc->limit, lc->only);
 }
 
+static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
+{
+	bool delegated = gc->parent && gc->parent->delegate == gc;
+
+	if (!psi_listed(gc, d->cpu) &&
+	    (gc->attrs || delegated || gc->enabled != PSI_ALL_STATES))
+		psi_debug_found(d, "cgroup %llu is not listed: shows %#x, measures %#x%s", d->id,
+				gc->attrs, gc->enabled, delegated ? ", delegated to" : "");
+}
+
 static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	if (gc->sched != gc->recount.sched || gc->stall != gc->recount.stall)
@@ -298,6 +308,7 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 	if (gc->up != psi_debug_up(gc) || (gc->up && gc->up->level >= gc->level))
 		psi_debug_found(d, "cgroup %llu of level %u goes on to a wrong group, level %d",
 				d->id, gc->level, gc->up ? gc->up->level : -1);
+	psi_debug_unlisted(gc, d);
 	if (gc->slow != PSI_ALL_STATES && !psi_debug_listed(gc, d))
 		psi_debug_found(d, "cgroup %llu, states %#x of %#x: not on the list of the fold",
 				d->id, gc->states, gc->slow);
@@ -418,6 +429,7 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 		memcpy(lc->only_times, lc->checked_only, sizeof(lc->only_times));
 	}
 	gc->slow = PSI_ALL_STATES;
+	gc->enabled = psi_listed(gc, d->cpu) ? psi_measured(gc->group) : PSI_ALL_STATES;
 	if (lc) {
 		memcpy(lc->nr, lc->recount, sizeof(lc->nr));
 		lc->attrs = psi_limit_attrs_of(lc->nr);
@@ -477,20 +489,30 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 }
 
 #ifdef CONFIG_CGROUPS
+/* As psi_home() has it, by a search. */
+static struct psi_group *psi_debug_home(struct cgroup *cgrp)
+{
+	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
+		cgrp = cgroup_parent(cgrp);
+	return cgroup_psi(cgrp);
+}
+
 static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 {
 	struct psi_group_cpu *gc, *home;
+	struct psi_group *group = cgrp->psi;
 
-	if (!cgrp->psi)
+	if (!group)
 		return;
-	gc = per_cpu_ptr(cgrp->psi->cpus, d->cpu);
-	home = per_cpu_ptr(psi_home(cgroup_parent(cgrp))->cpus, d->cpu);
-	if (gc->parent == home)
+	gc = per_cpu_ptr(group->cpus, d->cpu);
+	home = per_cpu_ptr(psi_debug_home(cgroup_parent(cgrp))->cpus, d->cpu);
+	if (group->parent == home->group && (gc->parent == home || !psi_listed(gc, d->cpu)))
 		return;
 	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
 			cgroup_id(cgrp), home->level, gc->parent ? gc->parent->level : -1);
+	WRITE_ONCE(group->parent, home->group);
 	if (gc->parent)
-		psi_adopt(gc, home, d->cpu, d->now);
+		psi_adopt(gc, d->cpu, d->now);
 }
 
 static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
@@ -513,7 +535,7 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	 */
 	if (data_race(p->flags & PF_EXITING))
 		return;
-	home = psi_home(task_dfl_cgroup(p));
+	home = psi_debug_home(task_dfl_cgroup(p));
 	if (p->psi.group == home)
 		return;
 	psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",

@@ -39,6 +39,13 @@
  *   most PSI_CHAIN times that where groups delegate; nothing for CPUs that a group does
  *   not use, nothing for groups that sleep.
  *
+ *   The invariant: where a group is not on the list on a CPU, it is as new. It shows
+ *   nothing, neither delegates nor is delegated to, measures all states, and its next
+ *   activity calls psi_walk_slow(). So what changes for a group as a whole (its parent,
+ *   whether it is switched off) is written to psi_group, and told to the CPUs on the list
+ *   only. The others find it there when they join. Nobody takes the runqueue lock of a CPU
+ *   for a group that does not use it.
+ *
  *   When the system is idle everywhere after a fold, the fold rests: its thread sets no
  *   timer. It takes the CPUs off the list of the system without waiting for an idle window,
  *   so that the next activity wakes the thread. Waiting would keep the machine busy: each
@@ -158,7 +165,7 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 			psi_exact_skip(group, exact, &skip_at, cpu, states, since);
 			psi_sum_add(mean, since, states);
 		} else {
-			psi_mean_add(mean, since, states);
+			psi_mean_add(mean, since, states & ~BIT(PSI_NONIDLE));
 		}
 		if (limits)
 			psi_class_peek(group, limits, cpu, states, since, &classes);
@@ -252,19 +259,29 @@ static void psi_fold_publish_end(struct psi_group *group)
 	preempt_enable();
 }
 
-/* Whether a group is idle on a CPU, and was since it had the time @nonidle. */
+/* Whether a group shows nothing on a CPU, and was idle since it had the time @nonidle. */
 static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
 {
 	u64 times[PSI_NR_STATES];
 
-	if (psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->states)
+	if (psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs)
 		return false;
 	return !psi_since(times[PSI_NONIDLE], nonidle);
 }
 
+/* Make an idle group on a CPU as new, for the invariant in "The list". */
+static void psi_renew(struct psi_group_cpu *gc)
+{
+	if (gc->delegate)
+		psi_undelegate(gc);
+	if (gc->parent && gc->parent->delegate == gc)
+		psi_undelegate(gc->parent);
+	gc->enabled = PSI_ALL_STATES;
+	WRITE_ONCE(gc->slow, PSI_ALL_STATES);
+}
+
 /*
- * The fold does not visit an idle group on a CPU any more. Its next activity there calls
- * psi_walk_slow(). It need not delegate either, so that only CPUs on the list do.
+ * The fold does not visit an idle group on a CPU any more.
  *
  * Return: false if the CPU is at something, or the group was not idle since it had the
  * time @nonidle.
@@ -281,12 +298,9 @@ static bool psi_unlist(struct psi_group *group, int cpu, u64 nonidle)
 		goto out;
 	idle = psi_idle_since(gc, nonidle);
 	if (idle) {
-		if (gc->delegate) {
-			raw_write_seqcount_begin(seq);
-			psi_undelegate(gc);
-			raw_write_seqcount_end(seq);
-		}
-		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
+		raw_write_seqcount_begin(seq);
+		psi_renew(gc);
+		raw_write_seqcount_end(seq);
 		cpumask_clear_cpu(cpu, group->cpumask);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
@@ -497,11 +511,21 @@ static void psi_fold_group(struct psi_group *group)
  */
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_group *group = gc->group;
+	struct psi_group *group = gc->group, *parent;
 
 	cpumask_set_cpu(cpu, group->cpumask);
-	/* Pairs with psi_leaves() and psi_exact_enable(). */
+	/*
+	 * Pairs with psi_leaves(), psi_exact_enable(), psi_switch_group() and
+	 * psi_cgroup_rehome().
+	 */
 	smp_mb__after_atomic();
+	parent = READ_ONCE(group->parent);
+	if (parent) {
+		gc->parent = per_cpu_ptr(parent->cpus, cpu);
+		gc->up = gc->parent;
+	}
+	if (unlikely(READ_ONCE(group->off)))
+		psi_measure(gc, cpu, now);
 	psi_union_join(gc, cpu, now);
 	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))

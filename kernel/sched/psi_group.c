@@ -13,6 +13,7 @@ void psi_group_init(struct psi_group *group, struct psi_group *parent, int level
 	int cpu;
 
 	refcount_set(&group->refs, 1);
+	group->parent = parent;
 	seqcount_init(&group->seq);
 	psi_avgs_init(&group->plain.avgs, local_clock());
 	for_each_possible_cpu(cpu) {
@@ -22,10 +23,6 @@ void psi_group_init(struct psi_group *group, struct psi_group *parent, int level
 		gc->enabled = PSI_ALL_STATES;
 		gc->slow = PSI_ALL_STATES;
 		gc->level = level;
-		if (parent) {
-			gc->parent = per_cpu_ptr(parent->cpus, cpu);
-			gc->up = gc->parent;
-		}
 	}
 }
 
@@ -95,50 +92,63 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	return hold;
 }
 
+/* The states of a group to measure. The fold asks the system whether it is idle. */
+static unsigned int psi_measured(const struct psi_group *group)
+{
+	if (!READ_ONCE(group->off))
+		return PSI_ALL_STATES;
+	return READ_ONCE(group->parent) ? 0 : BIT(PSI_NONIDLE);
+}
+
 /**
- * psi_measure - measure the times of a group on a CPU, or stop
+ * psi_measure - measure the times of a group on a CPU, or stop, by psi_group.off
  * @gc: the group on that CPU
- * @on: whether to
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
- * The fold rests while the system is idle, so of the system that is always measured.
- *
  * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
  */
-void psi_measure(struct psi_group_cpu *gc, bool on, int cpu, u64 now)
+void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
 {
+	/* It learns that when it joins. */
+	if (!psi_listed(gc, cpu))
+		return;
 	if (gc->delegate)
 		psi_undelegate(gc);
 	if (gc->parent && gc->parent->delegate == gc)
 		psi_undelegate(gc->parent);
-	gc->enabled = on ? PSI_ALL_STATES : gc->parent ? 0 : BIT(PSI_NONIDLE);
+	gc->enabled = psi_measured(gc->group);
+	/* psi_walk_slow() must not look at a child that may be gone. */
+	gc->last = NULL;
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
 	if (gc->group->limits)
 		psi_limit_states(gc, cpu, now);
 }
 
 /**
- * psi_adopt - make a group a contributor to another one
+ * psi_adopt - make a group a contributor to psi_group.parent
  * @gc: the group on a CPU
- * @to: its parent from now on; it has an ancestor in common with the old one
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
+ * The new parent has an ancestor in common with the old one.
+ *
  * Context: The runqueue lock of the CPU is held.
  */
-void psi_adopt(struct psi_group_cpu *gc, struct psi_group_cpu *to, int cpu, u64 now)
+void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 {
+	struct psi_group_cpu *to = per_cpu_ptr(gc->group->parent->cpus, cpu);
 	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc);
 	unsigned int attrs = psi_shown(d, cpu);
 
+	/* It learns that when it joins. */
+	if (!psi_listed(gc, cpu) || from == to)
+		return;
 	if (from->delegate == gc) {
 		raw_write_seqcount_begin(per_cpu_ptr(&psi_seq, cpu));
 		psi_undelegate(from);
 		raw_write_seqcount_end(per_cpu_ptr(&psi_seq, cpu));
 	}
-	if (!from->delegate)
-		from->last = NULL;
 	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu, now);
 	gc->parent = to;
 	d->up = to;

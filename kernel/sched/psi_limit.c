@@ -192,6 +192,9 @@ static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu
 		psi_undelegate(gc);
 	if (gc->parent && gc->parent->delegate)
 		psi_undelegate(gc->parent);
+	/* psi_walk_slow() must not look at a child that may be gone: the next change may. */
+	if (gc->streak > PSI_STREAK)
+		gc->streak = 1;
 	per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs = attrs;
 	gc->stall = psi_stall_showing(gc->stall, attrs);
 	gc->attrs &= ~PSI_LIMITED;
@@ -339,13 +342,11 @@ void psi_limits_free(struct psi_limits *limits)
 static struct psi_group *psi_limits_missing(struct psi_group *group)
 {
 	struct psi_group *missing = NULL;
-	struct psi_group_cpu *gc;
 
 	rcu_read_lock();
-	gc = per_cpu_ptr(group->cpus, cpumask_first(cpu_possible_mask));
-	for (; gc; gc = READ_ONCE(gc->parent)) {
-		if (!gc->group->limits)
-			missing = gc->group;
+	for (; group; group = READ_ONCE(group->parent)) {
+		if (!group->limits)
+			missing = group;
 	}
 	/* It is freed when the last one below is, and RCU lets go: not now. */
 	if (missing && !refcount_inc_not_zero(&missing->refs))

@@ -134,10 +134,11 @@ static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumas
 static void psi_window_since(struct psi_group *group, const struct psi_seen_cpu *entry, int cpu,
 			     unsigned int states, u64 *since)
 {
-	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : NULL;
+	static const u64 none[PSI_NR_STATES];
+	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : none;
 	int s;
 
 	psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, states, since);
 	psi_for_each_state(s, states)
-		since[s] = psi_since(since[s], last ? last[s] : 0);
+		since[s] = psi_since(since[s], last[s]);
 }

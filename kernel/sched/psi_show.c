@@ -62,26 +62,59 @@ static bool psi_file_available(const struct psi_file *kind)
 	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
 }
 
+/* "some" or "full", three averages of up to 100.00, a total of up to 20 digits, and the end. */
+#define PSI_LINE_MAX		(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
+
+/* Append a number with two digits after the point. */
+static char *psi_put_hundredths(char *at, unsigned int nr)
+{
+	at += num_to_str(at, 3, nr / 100, 0);
+	*at++ = '.';
+	*at++ = '0' + nr / 10 % 10;
+	*at++ = '0' + nr % 10;
+	return at;
+}
+
+/**
+ * psi_line - write a line of a plain file
+ * @line: room for %PSI_LINE_MAX bytes; no 0 is appended
+ * @name: "some" or "full"
+ * @avg: the averages
+ * @total: in ns
+ *
+ * Monitoring reads thousands of these files a second: seq_printf() would be slow, and so is
+ * a call for each number.
+ *
+ * Return: the length
+ */
+static size_t psi_line(char *line, const char *name, const u32 *avg, u64 total)
+{
+	static const char horizons[PSI_NR_HORIZONS][9] = { " avg10=", " avg60=", " avg300=" };
+	char *at = line;
+	int h;
+
+	memcpy(at, name, 4);
+	at += 4;
+	for (h = 0; h < PSI_NR_HORIZONS; h++) {
+		memcpy(at, horizons[h], 8);
+		at += h == PSI_300S ? 8 : 7;
+		at = psi_put_hundredths(at, psi_avg_basis_points(avg[h]));
+	}
+	memcpy(at, " total=", 7);
+	at += 7;
+	at += num_to_str(at, 20, div_u64(total, NSEC_PER_USEC), 0);
+	*at++ = '\n';
+	return at - line;
+}
+
 static void psi_show_line(struct seq_file *m, const char *kind, const char *name,
 			  const struct psi_reading *reading, enum psi_state state)
 {
-	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
-	int h;
+	char line[PSI_LINE_MAX];
 
-	/* Monitoring reads thousands of these files a second: seq_printf() would be slow. */
 	if (kind)
 		seq_puts(m, kind);
-	seq_puts(m, name);
-	for (h = 0; h < PSI_NR_HORIZONS; h++) {
-		unsigned int bp = psi_avg_basis_points(reading->avgs.avg[state][h]);
-
-		seq_put_decimal_ull(m, horizons[h], bp / 100);
-		seq_putc(m, '.');
-		seq_putc(m, '0' + bp / 10 % 10);
-		seq_putc(m, '0' + bp % 10);
-	}
-	seq_put_decimal_ull(m, " total=", div_u64(reading->total[state], NSEC_PER_USEC));
-	seq_putc(m, '\n');
+	seq_write(m, line, psi_line(line, name, reading->avgs.avg[state], reading->total[state]));
 }
 
 /* The lines of one kind. */

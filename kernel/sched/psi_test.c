@@ -499,6 +499,36 @@ static void psi_test_print(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_avg_basis_points(row->avg), row->want);
 }
 
+/* The lines are what printf() makes of them. */
+static void psi_test_line(struct kunit *test)
+{
+	static const u64 totals[] = { 0, 999, 1000, 9999, 10000, U32_MAX, U64_MAX };
+	char line[PSI_LINE_MAX + 1], want[PSI_LINE_MAX + 1];
+	unsigned int percent, bp, i;
+	u32 avg[PSI_NR_HORIZONS];
+	size_t len;
+
+	for (percent = 0; percent <= 100; percent++) {
+		for (i = 0; i < PSI_NR_HORIZONS; i++) {
+			bp = min(100 * percent + percent * (i + 1) % 100, 10000U);
+			avg[i] = div_u64((u64)PSI_AVG_ONE * bp + 9999, 10000);
+		}
+		for (i = 0; i < ARRAY_SIZE(totals); i++) {
+			u64 total = totals[i] - percent * !!totals[i];
+
+			len = psi_line(line, percent % 2 ? "some" : "full", avg, total);
+			KUNIT_ASSERT_LE(test, len, PSI_LINE_MAX);
+			line[len] = 0;
+			scnprintf(want, sizeof(want),
+				  "%s avg10=%u.%02u avg60=%u.%02u avg300=%u.%02u total=%llu\n",
+				  percent % 2 ? "some" : "full",
+				  percent, percent % 100, percent, 2 * percent % 100,
+				  percent, 3 * percent % 100, div_u64(total, 1000));
+			KUNIT_EXPECT_STREQ(test, line, want);
+		}
+	}
+}
+
 /*
  * Pressure of a window
  */

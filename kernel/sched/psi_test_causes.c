@@ -100,7 +100,7 @@ static u64 psi_test_causes_total(struct psi_group *group, enum psi_cause cause)
 
 static void psi_test_causes_stall(struct psi_group *group, enum psi_cause cause, u64 ns)
 {
-	psi_cause_record(per_cpu_ptr(group->cpus, raw_smp_processor_id()), cause, ns);
+	psi_cause_record(group, cause, ns);
 }
 
 /*
@@ -121,7 +121,7 @@ static void psi_test_causes_tree(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 13);
 
-	per_cpu_ptr(mid->cpus, raw_smp_processor_id())->enabled = 0;
+	mid->off = true;
 	psi_test_causes_stall(leaf, PSI_CAUSE_REFAULT, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(leaf, PSI_CAUSE_REFAULT), 103);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);

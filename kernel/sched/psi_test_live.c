@@ -500,6 +500,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_avgs_clock_behind),
 	KUNIT_CASE(psi_test_avgs_years_of_uptime),
 	KUNIT_CASE_PARAM(psi_test_print, psi_test_print_rows_gen_params),
+	KUNIT_CASE(psi_test_line),
 	KUNIT_CASE_PARAM(psi_test_window, psi_test_window_rows_gen_params),
 	KUNIT_CASE(psi_test_window_many_cpus),
 	KUNIT_CASE_PARAM(psi_test_parse, psi_test_parse_rows_gen_params),

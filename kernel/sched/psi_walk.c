@@ -163,8 +163,10 @@ static bool psi_listed(struct psi_group_cpu *gc, int cpu)
 /* The group at the end of a chain of delegates. */
 static struct psi_group_cpu *psi_delegate_of(struct psi_group_cpu *gc)
 {
-	while (gc->delegate)
-		gc = gc->delegate;
+	struct psi_group_cpu *d;
+
+	while ((d = READ_ONCE(gc->delegate)))
+		gc = d;
 	return gc;
 }
 
@@ -219,8 +221,8 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->up = d->up;
 	d->up = gc;
 	/*
-	 * Groups that delegate to @gc join the list of the fold through its psi_walk_slow().
-	 * Last: psi_watch() reads ->states after it.
+	 * States may have begun that it was not asked for while it delegated. Last:
+	 * psi_watch() reads ->states after it.
 	 */
 	smp_store_release(&gc->slow, PSI_ALL_STATES);
 }
@@ -266,19 +268,6 @@ static void psi_delegate(struct psi_group_cpu *gc)
 		psi_undelegate(gc);
 }
 
-/* The fold has to visit a group on this CPU, and the groups that delegate to it. */
-static void psi_list(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_group_cpu *child = gc, *p;
-
-	if (!psi_listed(gc, cpu))
-		psi_fold_join(gc, cpu, now);
-	for (p = gc->parent; p && p->delegate == child; child = p, p = p->parent) {
-		if (!psi_listed(p, cpu))
-			psi_fold_join(p, cpu, now);
-	}
-}
-
 /*
  * Return the states that hold and that a trigger waits for. Each is reported once: the
  * sampler that takes the report asks for the next one by psi_watch().
@@ -311,7 +300,8 @@ static noinline void psi_walk_slow(struct psi_group_cpu *gc, int cpu, u64 now)
 
 	if (limited)
 		psi_limit_states(gc, cpu, now);
-	psi_list(gc, cpu, now);
+	if (!psi_listed(gc, cpu))
+		psi_fold_join(gc, cpu, now);
 	begun = psi_take_watched(gc);
 	if (limited)
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
@@ -579,17 +569,16 @@ static __always_inline void psi_walk_two(struct psi_group_cpu *a, struct psi_cou
 static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
 				       u64 irq, u64 *times)
 {
-	struct psi_group_cpu *d;
+	struct psi_group_cpu *d = psi_delegate_of(gc);
 	unsigned int s;
 
-	psi_for_each_state(s, states)
-		times[s] = 0;
-	d = psi_add_delegated(gc, states, times);
 	psi_for_each_state(s, states) {
 		u64 t = s == PSI_IRQ_FULL ? irq : now;
 
-		times[s] += d->states & BIT(s) ? t - d->times[s] : d->times[s];
+		times[s] = d->states & BIT(s) ? t - d->times[s] : d->times[s];
 	}
+	if (d != gc)
+		psi_add_delegated(gc, states, times);
 	return d;
 }
 
@@ -609,12 +598,19 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
 static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times)
 {
 	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
-	unsigned int seq;
+	unsigned int seq, hold;
+	u64 now = 0, irq = 0;
 
 	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
-		psi_times(gc, states, sched_clock_cpu(cpu), irq_time_read(cpu), times);
+		/* Where no state holds, the times need no clock. */
+		hold = psi_delegate_of(gc)->states & states;
+		if (hold)
+			now = sched_clock_cpu(cpu);
+		if (hold & BIT(PSI_IRQ_FULL))
+			irq = irq_time_read(cpu);
+		psi_times(gc, states, now, irq, times);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
 }
