@@ -38,47 +38,24 @@
  * whose counter is above zero.
  */
 
-/* Room for as many blocks as there can be: no machine has 2^14 CPUs. */
+/* Room for as many CPUs as there can be: no machine has 2^14. */
 #define PSI_UNION_BITS		14
-#define PSI_UNION_BLOCKS	(BIT_ULL(PSI_UNION_BITS) - 1)
-
-/**
- * struct psi_block - the CPUs that share a cache
- * @cpus: how many of them are in use by the group
- */
-struct psi_block {
-	atomic_t		cpus;
-} ____cacheline_aligned;
-
-/**
- * struct psi_union - the time in which a group is in use on any CPU
- * @word: how many blocks have CPUs in use in the low bits, and the time in ns above them
- * @blocks: per block
- */
-struct psi_union {
-	atomic64_t		word;
-	struct psi_block	blocks[];
-};
-
-/* The union of a group, NULL for none. */
-static struct psi_union *psi_group_union(const struct psi_group *group)
-{
-	/* Pairs with psi_exact_enable(). */
-	const struct psi_exact *exact = smp_load_acquire(&group->exact);
-
-	return exact ? exact->use : NULL;
-}
+#define PSI_UNION_COUNT		(BIT_ULL(PSI_UNION_BITS) - 1)
+/* As many CPUs of one cache may count themselves in the word. */
+#define PSI_UNION_FEW		16
 
 /* The block of each CPU. Without this all CPUs are in one, which is right but slower. */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
-static unsigned int psi_nr_blocks __ro_after_init = 1;
+static unsigned int psi_nr_blocks __ro_after_init;
+/* There are blocks. */
+static DEFINE_STATIC_KEY_FALSE(psi_blocks_used);
 
 /* What @word means at @now: the time in use, modulo what fits. */
 static u64 psi_union_at(u64 word, u64 now)
 {
 	u64 time = word >> PSI_UNION_BITS;
 
-	return word & PSI_UNION_BLOCKS ? now - time : time;
+	return word & PSI_UNION_COUNT ? now - time : time;
 }
 
 /**
@@ -109,41 +86,45 @@ static u64 psi_union_since(u64 now, u64 then)
 	return since > 0 ? since >> PSI_UNION_BITS : 0;
 }
 
-/* A block begins (@blocks 1) or ends (-1) to be in use. */
-static void psi_union_change(struct psi_union *use, int blocks, u64 now)
+/* What becomes of the word when a CPU or a block begins or ends to be in use. */
+static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 {
-	s64 old = atomic64_read(&use->word), new;
-	u64 nr;
+	/* The first or the last: the time changes its sign, the count is 0 or 1. */
+	if ((word & PSI_UNION_COUNT) == !begins)
+		return (now << PSI_UNION_BITS) - word + 1;
+	return begins ? word + 1 : word - 1;
+}
+
+/* A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in blocks. */
+static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
+					    unsigned int block, bool begins, u64 now)
+{
+	s64 word;
+
+	if (blocks && atomic_fetch_add(begins ? 1 : -1, &use->blocks[block].cpus) != !begins)
+		return;
+	word = atomic64_read(&use->word);
+	while (!atomic64_try_cmpxchg(&use->word, &word, psi_union_next(word, begins, now)))
+		;
+}
+
+/* A group, and with it those that delegate to it, begins or ends to be in use on a CPU. */
+static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool blocks, int cpu,
+					    u64 now)
+{
+	bool begins = gc->states & BIT(PSI_NONIDLE);
+	unsigned int before = PSI_USE_JOINED | (begins ? 0 : PSI_USE_COUNTED);
+	unsigned int block = blocks ? per_cpu(psi_block, cpu) : 0;
+	struct psi_group_cpu *child;
 
 	do {
-		nr = (old & PSI_UNION_BLOCKS) + blocks;
-		new = old;
-		/* The first or the last. */
-		if (!nr || nr == blocks)
-			new = (now << PSI_UNION_BITS) - (old & ~PSI_UNION_BLOCKS);
-		new = (new & ~PSI_UNION_BLOCKS) | nr;
-	} while (!atomic64_try_cmpxchg(&use->word, &old, new));
-}
-
-/* A CPU of a block begins or ends to be in use. */
-static void psi_union_count(struct psi_union *use, unsigned int block, bool in_use, u64 now)
-{
-	atomic_t *cpus = &use->blocks[block].cpus;
-
-	if (in_use && atomic_inc_return(cpus) == 1)
-		psi_union_change(use, 1, now);
-	else if (!in_use && atomic_dec_and_test(cpus))
-		psi_union_change(use, -1, now);
-}
-
-/* Have the union of the group of @gc know whether the group is in use on the CPU. */
-static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool in_use, int cpu,
-			  u64 now)
-{
-	if (in_use == !!(gc->use & PSI_USE_COUNTED))
-		return;
-	gc->use ^= PSI_USE_COUNTED;
-	psi_union_count(use, per_cpu(psi_block, cpu), in_use, now);
+		if ((gc->use & (PSI_USE_JOINED | PSI_USE_COUNTED)) == before) {
+			gc->use ^= PSI_USE_COUNTED;
+			psi_union_count(&gc->group->exact->use, blocks, block, begins, now);
+		}
+		child = gc;
+		gc = gc->parent;
+	} while (gc && gc->delegate == child);
 }
 
 /**
@@ -158,17 +139,10 @@ static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool 
  */
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	bool in_use = gc->states & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child;
-
-	do {
-		struct psi_union *use = psi_group_union(gc->group);
-
-		if (use)
-			psi_union_set(gc, use, in_use, cpu, now);
-		child = gc;
-		gc = gc->parent;
-	} while (gc && gc->delegate == child);
+	if (static_branch_unlikely(&psi_blocks_used))
+		psi_union_chain(gc, true, cpu, now);
+	else
+		psi_union_chain(gc, false, cpu, now);
 }
 
 /**
@@ -183,25 +157,25 @@ void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
  */
 void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_union *use = psi_group_union(gc->group);
+	/* Pairs with psi_exact_enable(). */
+	struct psi_exact *exact = smp_load_acquire(&gc->group->exact);
 	struct psi_group_cpu *d = psi_delegate_of(gc);
+	bool in_use = d->states & BIT(PSI_NONIDLE);
 
-	if (!use)
+	if (!exact)
 		return;
 	d->use |= PSI_USE_TELL;
 	gc->use |= PSI_USE_JOINED;
-	psi_union_set(gc, use, d->states & BIT(PSI_NONIDLE), cpu, now);
+	if (in_use == !!(gc->use & PSI_USE_COUNTED))
+		return;
+	gc->use ^= PSI_USE_COUNTED;
+	if (static_branch_unlikely(&psi_blocks_used))
+		psi_union_count(&exact->use, true, per_cpu(psi_block, cpu), in_use, now);
+	else
+		psi_union_count(&exact->use, false, 0, in_use, now);
 }
 
-/* A union for a group, NULL without memory. */
-static struct psi_union *psi_union_alloc(unsigned int blocks)
-{
-	struct psi_union *use;
-
-	return kvzalloc(struct_size(use, blocks, blocks), GFP_KERNEL_ACCOUNT);
-}
-
-/* CPUs that share a cache by now have one block. One that comes later joins the first. */
+/* CPUs that share a cache by now have one block. One that comes later joins the first block. */
 static int __init psi_union_init(void)
 {
 	unsigned int block, nr = 0;
@@ -215,7 +189,10 @@ static int __init psi_union_init(void)
 		block = first == cpu ? nr++ : per_cpu(psi_block, first);
 		per_cpu(psi_block, cpu) = block;
 	}
-	psi_nr_blocks = nr;
+	if (nr > 1 || num_online_cpus() > PSI_UNION_FEW) {
+		psi_nr_blocks = nr;
+		static_branch_enable(&psi_blocks_used);
+	}
 	return 0;
 }
 core_initcall(psi_union_init);
