@@ -6,10 +6,15 @@
  *   the union of the times in use on its CPUs. These times themselves do not tell: two
  *   CPUs in use for a second each may have been so together, or one after the other.
  *
- *   A counter of the CPUs in use would tell, but all CPUs would write its cache line
- *   whenever they begin or end to be in use. So there are two levels. CPUs that share a
- *   cache count themselves in a block. The first of a block to begin and the last to end
- *   go on to the word of the group, which counts blocks, and has the time:
+ *   So a word per group counts the CPUs in use, and has the time. The time is stored as
+ *   those of states are, see "Time" in psi.c: x while no CPU is in use, t - x while one is.
+ *   It shares 64 bits with the count, so that one cmpxchg changes both; what is left for the
+ *   time wraps after 13 days. Readers take differences, of less than half of that.
+ *
+ *   All CPUs write that line whenever they begin or end to be in use. Where they do not share
+ *   a cache, or are many, there are two levels. CPUs that share a cache count themselves in a
+ *   block. The first of a block to begin and the last to end go on to the word, which then
+ *   counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
@@ -18,10 +23,9 @@
  *		   \		/
  *		      the word		blocks in use, time
  *
- *   The time is stored as those of states are, see "Time" in psi.c: x while no block is in
- *   use, t - x while one is. It shares 64 bits with the count, so that one cmpxchg changes
- *   both; what is left for the time wraps after 13 days. Readers take differences, of
- *   less than half of that.
+ *   A task that is alone on the machine then changes two lines when it wakes up, not one. A
+ *   CPU beside another one of its cache changes one, and does not have to try again when
+ *   other CPUs change it at the same time.
  *
  *   No CPU waits for another one. A CPU that counts itself first may be held up before it
  *   gets to the word. Until then the block is in use, so no other CPU of the block takes it
@@ -32,16 +36,16 @@
  *   Only groups that somebody asked exact pressure of have a union. Where a group has none,
  *   nor any that delegates to it, an event finds no PSI_USE_TELL and does nothing more.
  *
- * The invariant: with the runqueue locked, after an event, a group with a union has
- * PSI_USE_COUNTED on the CPU exactly if what it shows there is nonidle; the counter of a
- * block is the number of its CPUs with PSI_USE_COUNTED, and the word counts the blocks
- * whose counter is above zero.
+ * The invariant: with the runqueue locked, after an event, a group with PSI_USE_JOINED on the
+ * CPU has PSI_USE_COUNTED there exactly if what it shows there is nonidle. The counter of a
+ * block is the number of its CPUs with PSI_USE_COUNTED, and the word counts the blocks whose
+ * counter is above zero; without blocks, it counts the CPUs.
  */
 
 /* Room for as many CPUs as there can be: no machine has 2^14. */
 #define PSI_UNION_BITS		14
 #define PSI_UNION_COUNT		(BIT_ULL(PSI_UNION_BITS) - 1)
-/* As many CPUs of one cache may count themselves in the word. */
+/* No more CPUs than that count themselves in the word. */
 #define PSI_UNION_FEW		16
 
 /* The block of each CPU. Without this all CPUs are in one, which is right but slower. */
@@ -108,13 +112,14 @@ static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
 		;
 }
 
-/* A group, and with it those that delegate to it, begins or ends to be in use on a CPU. */
-static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool blocks, int cpu,
-					    u64 now)
+/*
+ * A group, and with it those that delegate to it, begins or ends to be in use on a CPU.
+ * @blocks and @begins are constants.
+ */
+static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool blocks,
+					    unsigned int block, bool begins, u64 now)
 {
-	bool begins = gc->states & BIT(PSI_NONIDLE);
-	unsigned int before = PSI_USE_JOINED | (begins ? 0 : PSI_USE_COUNTED);
-	unsigned int block = blocks ? per_cpu(psi_block, cpu) : 0;
+	const u8 before = PSI_USE_JOINED | (begins ? 0 : PSI_USE_COUNTED);
 	struct psi_group_cpu *child;
 
 	do {
@@ -139,10 +144,20 @@ static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool block
  */
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	if (static_branch_unlikely(&psi_blocks_used))
-		psi_union_chain(gc, true, cpu, now);
-	else
-		psi_union_chain(gc, false, cpu, now);
+	bool begins = gc->states & BIT(PSI_NONIDLE);
+
+	if (static_branch_unlikely(&psi_blocks_used)) {
+		unsigned int block = per_cpu(psi_block, cpu);
+
+		if (begins)
+			psi_union_chain(gc, true, block, true, now);
+		else
+			psi_union_chain(gc, true, block, false, now);
+	} else if (begins) {
+		psi_union_chain(gc, false, 0, true, now);
+	} else {
+		psi_union_chain(gc, false, 0, false, now);
+	}
 }
 
 /**
