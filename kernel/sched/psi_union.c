@@ -11,9 +11,9 @@
  *   It shares 64 bits with the count, so that one cmpxchg changes both; what is left for the
  *   time wraps after 13 days. Readers take differences, of less than half of that.
  *
- *   All CPUs write that line whenever they begin or end to be in use. Where they do not share
- *   a cache, or are many, there are two levels. CPUs that share a cache count themselves in a
- *   block. The first of a block to begin and the last to end go on to the word, which then
+ *   All CPUs write that line whenever they begin or end to be in use. Where several CPUs
+ *   share a cache, and others another one, or where they are many, there are two levels. CPUs
+ *   that share a cache count themselves in a block. The first of a block to begin and the last to end go on to the word, which then
  *   counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
@@ -204,7 +204,8 @@ static int __init psi_union_init(void)
 		block = first == cpu ? nr++ : per_cpu(psi_block, first);
 		per_cpu(psi_block, cpu) = block;
 	}
-	if (nr > 1 || num_online_cpus() > PSI_UNION_FEW) {
+	/* A block of one CPU would be a line more, to no end. */
+	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
 		psi_nr_blocks = nr;
 		static_branch_enable(&psi_blocks_used);
 	}
