@@ -42,7 +42,7 @@ class Boot:
 # A disk whose requests take most of a second, so a task that reads it stalls and leaves the CPU idle.
 STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 null_blk.nr_devices=1"
 
-TOGETHER = ((2, 2), (16, 16), (64, 8))      # CPUs that wake at once, and how many share a cache
+TOGETHER = (2, 16)          # CPUs that wake at once, and share a cache
 
 
 def sharing(cpus, threads):
@@ -58,7 +58,7 @@ BOOTS = (
     Boot("idle"),
     Boot("remote", options=("--smp", "2")),
     Boot("remote", prefix="cache/", options=sharing(2, 2)),
-    *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, threads))) for cpus, threads in TOGETHER),
+    *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus))) for cpus in TOGETHER),
     Boot("fork"),
     Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
     Boot("read"),
@@ -73,7 +73,6 @@ BOOTS = (
     Boot("pingpong", ("leaf/0", "leaf/1", "leaf/8", "siblings/1"), "lines/", plugin="lines"),
     Boot("remote", prefix="lines/", options=("--smp", "2"), plugin="lines"),
     Boot("remote", prefix="lines/cache/", options=sharing(2, 2), plugin="lines"),
-    Boot("together", prefix="lines/cpus=16/", options=sharing(16, 8), plugin="lines"),
     Boot("lines", options=("--smp", f"{ONLINE}"), plugin="lines"),
     Boot("lines", ("readers",), f"cpus={READERS + 1}/", options=("--smp", f"{READERS + 1}"), plugin="lines"),
     *(Boot("latency", prefix=f"cpus={cpus}/", append=STALLING, options=("--smp", f"{cpus}", "--mem", "1024"), config="latency")
@@ -215,7 +214,7 @@ def others():
             yield over(f"ping-pong of two CPUs that idle in between{words}, depth {depth}", f"remote/{prefix}leaf/{depth}")
         for depth in (0, 8):
             yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"remote/{prefix}exact/{depth}")
-    for cpus, _ in TOGETHER:
+    for cpus in TOGETHER:
         for depth in (0, 8):
             yield over(f"{cpus} CPUs that wake together: a task, depth {depth}", f"together/cpus={cpus}/leaf/{depth}")
         for depth in (0, 8):
@@ -285,9 +284,8 @@ MOVES = (*EVENTS,
 
 
 # Where exact pressure of each group was asked for, or not.
-ASKED = (*((f"remote/lines/{prefix}{{}}", f"ping-pong of two CPUs{words}")
-           for prefix, words in (("", ""), ("cache/", " that share a cache"))),
-         ("together/lines/cpus=16/{}", "16 CPUs that wake together, 8 share a cache: a task"))
+ASKED = tuple((f"remote/lines/{prefix}{{}}", f"ping-pong of two CPUs{words}")
+           for prefix, words in (("", ""), ("cache/", " that share a cache")))
 
 
 def lines():

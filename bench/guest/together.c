@@ -16,7 +16,7 @@
 enum {
 	WARM_UP = 200,		/* rounds: until groups delegate */
 	BATCH = 5,
-	BATCHES = 51,
+	BATCHES = 25,
 	MOST = 64,		/* CPUs */
 };
 
