@@ -42,12 +42,23 @@ class Boot:
 # A disk whose requests take most of a second, so a task that reads it stalls and leaves the CPU idle.
 STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 null_blk.nr_devices=1"
 
+TOGETHER = (2, 16)          # CPUs that wake at once, and share a cache
+
+
+def sharing(cpus, threads):
+    """Options of vm/run: so many CPUs share a cache. For these kernels siblings do, which QEMU gives Intel's CPUs."""
+    return ("--smp", f"{cpus}", "--qemu=-smp", f"--qemu={cpus},threads={threads}",
+            "--qemu=-cpu", "--qemu=max,cx16=off,vendor=GenuineIntel")
+
+
 BOOTS = (
     Boot("pingpong"),
     Boot("pingpong", ("leaf/0", "batch/leaf/0", "leaf/8", "batch/leaf/8"), "psi=0/", "psi=0"),
     Boot("many"),
     Boot("idle"),
     Boot("remote", options=("--smp", "2")),
+    Boot("remote", prefix="cache/", options=sharing(2, 2)),
+    *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus))) for cpus in TOGETHER),
     Boot("fork"),
     Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
     Boot("read"),
@@ -61,6 +72,7 @@ BOOTS = (
     Boot("threads"),
     Boot("pingpong", ("leaf/0", "leaf/1", "leaf/8", "siblings/1"), "lines/", plugin="lines"),
     Boot("remote", prefix="lines/", options=("--smp", "2"), plugin="lines"),
+    Boot("remote", prefix="lines/cache/", options=sharing(2, 2), plugin="lines"),
     Boot("lines", options=("--smp", f"{ONLINE}"), plugin="lines"),
     Boot("lines", ("readers",), f"cpus={READERS + 1}/", options=("--smp", f"{READERS + 1}"), plugin="lines"),
     *(Boot("latency", prefix=f"cpus={cpus}/", append=STALLING, options=("--smp", f"{cpus}", "--mem", "1024"), config="latency")
@@ -197,10 +209,17 @@ def others():
         yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
     for depth in (0, 8):
         yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"idle/exact/{depth}")
-    for depth in (0, 1, 8):
-        yield over(f"ping-pong of two CPUs that idle in between, depth {depth}", f"remote/leaf/{depth}")
-    for depth in (0, 8):
-        yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"remote/exact/{depth}")
+    for prefix, words in (("", ""), ("cache/", " and share a cache")):
+        for depth in (0, 1, 8):
+            yield over(f"ping-pong of two CPUs that idle in between{words}, depth {depth}", f"remote/{prefix}leaf/{depth}")
+        for depth in (0, 8):
+            yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"remote/{prefix}exact/{depth}")
+    for cpus in TOGETHER:
+        for depth in (0, 8):
+            yield over(f"{cpus} CPUs that wake together: a task, depth {depth}", f"together/cpus={cpus}/leaf/{depth}")
+        for depth in (0, 8):
+            yield over(f"the same where exact pressure of each group was asked for, depth {depth}",
+                       f"together/cpus={cpus}/exact/{depth}")
     for depth in (0, 1, 8):
         yield over(f"fork, exit and wait, depth {depth}", f"fork/leaf/{depth}")
     for depth in (1, 4, 8):
@@ -264,6 +283,11 @@ MOVES = (*EVENTS,
          ("lines/trigger", f"arming and closing a trigger, of a group in use on {ONLINE} CPUs"))
 
 
+# Where exact pressure of each group was asked for, or not.
+ASKED = tuple((f"remote/lines/{prefix}{{}}", f"ping-pong of two CPUs{words}")
+           for prefix, words in (("", ""), ("cache/", " that share a cache")))
+
+
 def lines():
     """What the plugin lines.c counts."""
     def more(words, figure, **limits):
@@ -275,6 +299,12 @@ def lines():
                "{:+,.1f}", of_stock=0.5)
     for figure, words in MOVES:
         yield more(f"shared lines taken away, {words}", f"{figure}/taken")
+    for figure, words in ASKED:
+        for depth in (0, 8):
+            for name, asked in ((f"leaf/{depth}", "nobody"), (f"exact/{depth}", "somebody")):
+                for count, what in (("moved", "dirty lines that move"), ("dirtied", "different lines dirtied")):
+                    yield more(f"{what}, {words}, depth {depth}, {asked} asked for exact pressure",
+                               f"{figure.format(name)}/{count}")
     for prefix, nr in (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)):
         yield more(f"waits for another CPU, a read, while {nr} CPUs read", f"lines/{prefix}readers/spun", most=0.05, target="0")
     # Two switches, to which a second leaf and the group above it are new.

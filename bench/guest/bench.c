@@ -39,6 +39,7 @@ static const struct workload {
 	{ "read", reads },
 	{ "remote", remote },
 	{ "threads", threads },
+	{ "together", together },
 	{ "trigger", triggers },
 	{ "upkeep", upkeep },
 };

@@ -120,6 +120,7 @@ void pingpong(void);
 void reads(void);
 void remote(void);
 void threads(void);
+void together(void);
 void triggers(void);
 void upkeep(void);
 

@@ -154,7 +154,7 @@ struct psi_group_cpu {
 
 /* psi_union_update() is to be told when the group begins or ends to be in use on the CPU. */
 #define PSI_USE_TELL		BIT(0)
-/* The CPU is counted in the union of the group. */
+/* The CPU is counted in the union of the group: after an event, if the group is in use there. */
 #define PSI_USE_COUNTED		BIT(1)
 /* psi_union_join() was here, for the group itself. */
 #define PSI_USE_JOINED		BIT(2)
@@ -228,21 +228,40 @@ struct psi_account {
 };
 
 /**
+ * struct psi_block - CPUs that share a cache
+ * @cpus: how many of them are in use by the group
+ */
+struct psi_block {
+	atomic_t		cpus;
+} ____cacheline_aligned;
+
+/**
+ * struct psi_union - the time in which a group is in use on any CPU
+ * @word: how many blocks (CPUs, where there are no blocks) are in use in the low bits, and
+ *	  the time in ns above them
+ * @blocks: per block
+ */
+struct psi_union {
+	atomic64_t		word;
+	struct psi_block	blocks[];
+} ____cacheline_aligned;
+
+/**
  * struct psi_exact - what exact pressure of a group needs
  * @account: the pressure
- * @use: the time in which the group is in use on any CPU
- * @used: that time when the last window ended
+ * @used: the time in use on any CPU when the last window ended
  * @born: the window in which this began, a number as in psi_group.folds
  * @before: for CPUs that the group used in that window, the time up to then. %NULL later
+ * @use: the time in which the group is in use on any CPU
  *
  * Readers write in @account, the fold @used and @before.
  */
 struct psi_exact {
 	struct psi_account	account;
-	struct psi_union	*use;
 	u64			used;
 	unsigned int		born;
 	struct psi_seen __rcu	*before;
+	struct psi_union	use;
 };
 
 /**
@@ -305,6 +324,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  *	     that CPU's runqueue
  * @limits: what limits did, %NULL before a limit holds a task of the group. Each group
  *	    above that is switched on has it too
+ * @exact: what exact pressure needs, %NULL before somebody asks for it
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
@@ -327,13 +347,13 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @folds: how many windows ended; the slot of @seen that has the end of the last one is
  *	   psi_last_slot()
  * @plain: what the plain files show
- * @exact: what exact pressure needs, %NULL before somebody asks for it
  */
 struct psi_group {
 	/* read often, written hardly ever */
 	struct psi_group_cpu __percpu *cpus;
 	cpumask_var_t		cpumask;
 	struct psi_limits	*limits;
+	struct psi_exact	*exact;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
@@ -359,7 +379,6 @@ struct psi_group {
 	seqcount_t		seq;
 	unsigned int		folds;
 	struct psi_account	plain;
-	struct psi_exact	*exact;
 };
 
 /* The states that triggers of a group wait for, of whatever priority. */

@@ -93,8 +93,7 @@ void psi_exact_free(struct psi_exact *exact)
 	if (!exact)
 		return;
 	kvfree(rcu_access_pointer(exact->before));
-	kvfree(exact->use);
-	kfree(exact);
+	kvfree(exact);
 }
 
 /* Note what the CPUs of @before have in the running window so far. */
@@ -117,17 +116,16 @@ static void psi_exact_note(struct psi_group *group, struct psi_seen *before)
 /* Exact pressure that begins now, NULL without memory. */
 static struct psi_exact *psi_exact_alloc(struct psi_group *group)
 {
-	struct psi_exact *exact = kzalloc(sizeof(*exact), GFP_KERNEL_ACCOUNT);
 	struct psi_seen *empty = psi_seen_alloc(1, 0), *before = NULL;
+	struct psi_exact *exact;
 	unsigned int seq;
 
-	if (exact)
-		exact->use = psi_union_alloc(psi_nr_blocks);
+	exact = kvzalloc(struct_size(exact, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (empty)
 		before = psi_seen_grow(empty, group->cpumask);
 	if (before != empty)
 		kvfree(empty);
-	if (!exact || !exact->use || !before) {
+	if (!exact || !before) {
 		kvfree(before);
 		psi_exact_free(exact);
 		return NULL;

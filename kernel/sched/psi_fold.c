@@ -154,7 +154,7 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 	memset(mean, 0, sizeof(*mean));
 	/* First: psi_peek_cpu() ends what KCSAN takes for the reader's section. */
 	if (exact)
-		used = psi_union_since(psi_union_read(exact->use, now), exact->used);
+		used = psi_union_since(psi_union_read(&exact->use, now), exact->used);
 	if (limits)
 		memset(&classes, 0, sizeof(classes));
 	rcu_read_lock();
@@ -412,7 +412,7 @@ static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
 	memset(window, 0, sizeof(*window));
 	window->now = local_clock();
 	if (exact)
-		window->used = psi_union_read(exact->use, window->now);
+		window->used = psi_union_read(&exact->use, window->now);
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 

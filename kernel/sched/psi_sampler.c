@@ -488,7 +488,7 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 {
 	struct psi_group *group = sampler->watch->group;
 	u64 times[PSI_NR_STATES], part[PSI_NR_STATES], *seen, ahead;
-	u64 total = psi_union_read(group->exact->use, now);
+	u64 total = psi_union_read(&group->exact->use, now);
 	u64 used = psi_union_since(total, sampler->used);
 	struct psi_seen_cpu *entry;
 	unsigned int at = 0;
@@ -520,7 +520,7 @@ static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 {
 	struct psi_group *group = sampler->watch->group;
 	u64 now = local_clock(), ago = psi_since(now, since), times[PSI_NR_STATES];
-	u64 total = psi_union_read(group->exact->use, now);
+	u64 total = psi_union_read(&group->exact->use, now);
 	unsigned int i;
 
 	for (i = 0; i < sampler->seen->nr; i++) {

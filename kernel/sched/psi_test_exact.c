@@ -7,7 +7,7 @@
 #define PSI_TEST_TICK		(100 * NSEC_PER_USEC)
 #define PSI_TEST_TICKS		20000
 #define PSI_TEST_MOST_CPUS	64
-#define PSI_TEST_PER_BLOCK	8
+#define PSI_TEST_BLOCKS		8
 
 /* What a CPU does in a tick. */
 enum psi_test_doing { PSI_DOES_NOTHING, PSI_DOES_WORK, PSI_DOES_STALL };
@@ -78,7 +78,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_exact_rows, psi_test_exact_rows, desc);
 
 /**
  * struct psi_test_exact - a machine, tick by tick
- * @use: its union
+ * @use: its union, kept without blocks of CPUs and with them
  * @times: per CPU
  * @does: per CPU, in the last tick
  * @now: ns
@@ -86,7 +86,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_exact_rows, psi_test_exact_rows, desc);
  * @used: time in which a CPU was in use, in ns
  */
 struct psi_test_exact {
-	struct psi_union *use;
+	struct psi_union *use[2];
 	u64 times[PSI_TEST_MOST_CPUS][PSI_NR_STATES];
 	enum psi_test_doing does[PSI_TEST_MOST_CPUS];
 	u64 now, integral, used;
@@ -100,14 +100,26 @@ static void psi_test_exact_exit(void *use)
 static struct psi_test_exact *psi_test_exact_init(struct kunit *test)
 {
 	struct psi_test_exact *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
+	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
-	e->use = psi_union_alloc(PSI_TEST_MOST_CPUS / PSI_TEST_PER_BLOCK);
-	KUNIT_ASSERT_NOT_NULL(test, e->use);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_exact_exit, e->use), 0);
+	for (i = 0; i < 2; i++) {
+		e->use[i] = kvzalloc(struct_size(e->use[i], blocks, i * PSI_TEST_BLOCKS),
+				     GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, e->use[i]);
+		KUNIT_ASSERT_EQ(test, 0,
+				kunit_add_action_or_reset(test, psi_test_exact_exit, e->use[i]));
+	}
 	/* Where what is kept of the clock wraps soon. */
 	e->now = (1ULL << (64 - PSI_UNION_BITS)) - 5000 * PSI_TEST_TICK;
 	return e;
+}
+
+/* With blocks of CPUs, and without. */
+static void psi_test_exact_count(struct psi_test_exact *e, int cpu, bool begins)
+{
+	psi_union_count(e->use[true], true, cpu % PSI_TEST_BLOCKS, begins, e->now);
+	psi_union_count(e->use[false], false, 0, begins, e->now);
 }
 
 static void psi_test_exact_tick(struct psi_test_exact *e, int cpus)
@@ -148,13 +160,15 @@ static void psi_test_exact(struct kunit *test)
 			enum psi_test_doing does = row->does(&rnd, row->cpus, cpu, tick, row->arg);
 
 			if (!does != !e->does[cpu])
-				psi_union_count(e->use, cpu / PSI_TEST_PER_BLOCK, does, e->now);
+				psi_test_exact_count(e, cpu, does);
 			e->does[cpu] = does;
 		}
 		psi_test_exact_tick(e, row->cpus);
 	}
 
-	used = psi_union_since(psi_union_read(e->use, e->now), 0);
+	used = psi_union_since(psi_union_read(e->use[true], e->now), 0);
+	KUNIT_EXPECT_EQ(test, used, e->used);
+	used = psi_union_since(psi_union_read(e->use[false], e->now), 0);
 	KUNIT_EXPECT_EQ(test, used, e->used);
 	for (cpu = 0; cpu < row->cpus; cpu++)
 		psi_sum_add(&sum, e->times[cpu], BIT(PSI_IO_SOME));
@@ -238,7 +252,7 @@ static void psi_test_exact_rest(struct kunit *test)
 			KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
 		begin = local_clock();
 		psi_step_begin(sampler, begin);
-		psi_union_count(group->exact->use, 0, true, begin);
+		psi_union_count(&group->exact->use, false, 0, true, begin);
 		/* One works, then the other stalls: half of the time is stall. */
 		psi_test_use(group, one, second, 0);
 		psi_test_use(group, two, second, second);

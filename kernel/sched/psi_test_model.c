@@ -264,11 +264,9 @@ static void psi_test_model_exact(struct psi_test_model *m, int g)
 
 	if (group->exact)
 		return;
-	exact = kzalloc(sizeof(*exact), GFP_KERNEL);
+	exact = kvzalloc(struct_size(exact, use.blocks, psi_nr_blocks), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(m->test, exact);
 	group->exact = exact;
-	exact->use = psi_union_alloc(psi_nr_blocks);
-	KUNIT_ASSERT_NOT_NULL(m->test, exact->use);
 	psi_for_each_cpu(cpu, group) {
 		struct rq_flags rf;
 
@@ -538,7 +536,7 @@ static bool psi_test_model_union(struct psi_test_model *m, int event, int g)
 	if (!exact)
 		return true;
 	m->counted++;
-	used = psi_union_since(psi_union_read(exact->use, m->now), 0);
+	used = psi_union_since(psi_union_read(&exact->use, m->now), 0);
 	if (used != m->used[g])
 		KUNIT_FAIL(m->test, "event %d, group %d: in use for %llu ns, recounted %llu",
 			   event, g, used, m->used[g]);

@@ -6,10 +6,15 @@
  *   the union of the times in use on its CPUs. These times themselves do not tell: two
  *   CPUs in use for a second each may have been so together, or one after the other.
  *
- *   A counter of the CPUs in use would tell, but all CPUs would write its cache line
- *   whenever they begin or end to be in use. So there are two levels. CPUs that share a
- *   cache count themselves in a block. The first of a block to begin and the last to end
- *   go on to the word of the group, which counts blocks, and has the time:
+ *   So a word per group counts the CPUs in use, and has the time. The time is stored as
+ *   those of states are, see "Time" in psi.c: x while no CPU is in use, t - x while one is.
+ *   It shares 64 bits with the count, so that one cmpxchg changes both; what is left for the
+ *   time wraps after 13 days. Readers take differences, of less than half of that.
+ *
+ *   All CPUs write that line whenever they begin or end to be in use. Where several CPUs
+ *   share a cache, and others another one, or where they are many, there are two levels. CPUs
+ *   that share a cache count themselves in a block. The first of a block to begin and the last to end go on to the word, which then
+ *   counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
@@ -18,10 +23,9 @@
  *		   \		/
  *		      the word		blocks in use, time
  *
- *   The time is stored as those of states are, see "Time" in psi.c: x while no block is in
- *   use, t - x while one is. It shares 64 bits with the count, so that one cmpxchg changes
- *   both; what is left for the time wraps after 13 days. Readers take differences, of
- *   less than half of that.
+ *   A task that is alone on the machine then changes two lines when it wakes up, not one. A
+ *   CPU beside another one of its cache changes one, and does not have to try again when
+ *   other CPUs change it at the same time.
  *
  *   No CPU waits for another one. A CPU that counts itself first may be held up before it
  *   gets to the word. Until then the block is in use, so no other CPU of the block takes it
@@ -32,53 +36,30 @@
  *   Only groups that somebody asked exact pressure of have a union. Where a group has none,
  *   nor any that delegates to it, an event finds no PSI_USE_TELL and does nothing more.
  *
- * The invariant: with the runqueue locked, after an event, a group with a union has
- * PSI_USE_COUNTED on the CPU exactly if what it shows there is nonidle; the counter of a
- * block is the number of its CPUs with PSI_USE_COUNTED, and the word counts the blocks
- * whose counter is above zero.
+ * The invariant: with the runqueue locked, after an event, a group with PSI_USE_JOINED on the
+ * CPU has PSI_USE_COUNTED there exactly if what it shows there is nonidle. The counter of a
+ * block is the number of its CPUs with PSI_USE_COUNTED, and the word counts the blocks whose
+ * counter is above zero; without blocks, it counts the CPUs.
  */
 
-/* Room for as many blocks as there can be: no machine has 2^14 CPUs. */
+/* Room for as many CPUs as there can be: no machine has 2^14. */
 #define PSI_UNION_BITS		14
-#define PSI_UNION_BLOCKS	(BIT_ULL(PSI_UNION_BITS) - 1)
-
-/**
- * struct psi_block - the CPUs that share a cache
- * @cpus: how many of them are in use by the group
- */
-struct psi_block {
-	atomic_t		cpus;
-} ____cacheline_aligned;
-
-/**
- * struct psi_union - the time in which a group is in use on any CPU
- * @word: how many blocks have CPUs in use in the low bits, and the time in ns above them
- * @blocks: per block
- */
-struct psi_union {
-	atomic64_t		word;
-	struct psi_block	blocks[];
-};
-
-/* The union of a group, NULL for none. */
-static struct psi_union *psi_group_union(const struct psi_group *group)
-{
-	/* Pairs with psi_exact_enable(). */
-	const struct psi_exact *exact = smp_load_acquire(&group->exact);
-
-	return exact ? exact->use : NULL;
-}
+#define PSI_UNION_COUNT		(BIT_ULL(PSI_UNION_BITS) - 1)
+/* No more CPUs than that count themselves in the word. */
+#define PSI_UNION_FEW		16
 
 /* The block of each CPU. Without this all CPUs are in one, which is right but slower. */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
-static unsigned int psi_nr_blocks __ro_after_init = 1;
+static unsigned int psi_nr_blocks __ro_after_init;
+/* There are blocks. */
+static DEFINE_STATIC_KEY_FALSE(psi_blocks_used);
 
 /* What @word means at @now: the time in use, modulo what fits. */
 static u64 psi_union_at(u64 word, u64 now)
 {
 	u64 time = word >> PSI_UNION_BITS;
 
-	return word & PSI_UNION_BLOCKS ? now - time : time;
+	return word & PSI_UNION_COUNT ? now - time : time;
 }
 
 /**
@@ -109,41 +90,46 @@ static u64 psi_union_since(u64 now, u64 then)
 	return since > 0 ? since >> PSI_UNION_BITS : 0;
 }
 
-/* A block begins (@blocks 1) or ends (-1) to be in use. */
-static void psi_union_change(struct psi_union *use, int blocks, u64 now)
+/* What becomes of the word when a CPU or a block begins or ends to be in use. */
+static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 {
-	s64 old = atomic64_read(&use->word), new;
-	u64 nr;
+	/* The first or the last: the time changes its sign, the count is 0 or 1. */
+	if ((word & PSI_UNION_COUNT) == !begins)
+		return (now << PSI_UNION_BITS) - word + 1;
+	return begins ? word + 1 : word - 1;
+}
+
+/* A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in blocks. */
+static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
+					    unsigned int block, bool begins, u64 now)
+{
+	s64 word;
+
+	if (blocks && atomic_fetch_add(begins ? 1 : -1, &use->blocks[block].cpus) != !begins)
+		return;
+	word = atomic64_read(&use->word);
+	while (!atomic64_try_cmpxchg(&use->word, &word, psi_union_next(word, begins, now)))
+		;
+}
+
+/*
+ * A group, and with it those that delegate to it, begins or ends to be in use on a CPU.
+ * @blocks and @begins are constants.
+ */
+static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool blocks,
+					    unsigned int block, bool begins, u64 now)
+{
+	const u8 before = PSI_USE_JOINED | (begins ? 0 : PSI_USE_COUNTED);
+	struct psi_group_cpu *child;
 
 	do {
-		nr = (old & PSI_UNION_BLOCKS) + blocks;
-		new = old;
-		/* The first or the last. */
-		if (!nr || nr == blocks)
-			new = (now << PSI_UNION_BITS) - (old & ~PSI_UNION_BLOCKS);
-		new = (new & ~PSI_UNION_BLOCKS) | nr;
-	} while (!atomic64_try_cmpxchg(&use->word, &old, new));
-}
-
-/* A CPU of a block begins or ends to be in use. */
-static void psi_union_count(struct psi_union *use, unsigned int block, bool in_use, u64 now)
-{
-	atomic_t *cpus = &use->blocks[block].cpus;
-
-	if (in_use && atomic_inc_return(cpus) == 1)
-		psi_union_change(use, 1, now);
-	else if (!in_use && atomic_dec_and_test(cpus))
-		psi_union_change(use, -1, now);
-}
-
-/* Have the union of the group of @gc know whether the group is in use on the CPU. */
-static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool in_use, int cpu,
-			  u64 now)
-{
-	if (in_use == !!(gc->use & PSI_USE_COUNTED))
-		return;
-	gc->use ^= PSI_USE_COUNTED;
-	psi_union_count(use, per_cpu(psi_block, cpu), in_use, now);
+		if ((gc->use & (PSI_USE_JOINED | PSI_USE_COUNTED)) == before) {
+			gc->use ^= PSI_USE_COUNTED;
+			psi_union_count(&gc->group->exact->use, blocks, block, begins, now);
+		}
+		child = gc;
+		gc = gc->parent;
+	} while (gc && gc->delegate == child);
 }
 
 /**
@@ -158,17 +144,20 @@ static void psi_union_set(struct psi_group_cpu *gc, struct psi_union *use, bool 
  */
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	bool in_use = gc->states & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child;
+	bool begins = gc->states & BIT(PSI_NONIDLE);
 
-	do {
-		struct psi_union *use = psi_group_union(gc->group);
+	if (static_branch_unlikely(&psi_blocks_used)) {
+		unsigned int block = per_cpu(psi_block, cpu);
 
-		if (use)
-			psi_union_set(gc, use, in_use, cpu, now);
-		child = gc;
-		gc = gc->parent;
-	} while (gc && gc->delegate == child);
+		if (begins)
+			psi_union_chain(gc, true, block, true, now);
+		else
+			psi_union_chain(gc, true, block, false, now);
+	} else if (begins) {
+		psi_union_chain(gc, false, 0, true, now);
+	} else {
+		psi_union_chain(gc, false, 0, false, now);
+	}
 }
 
 /**
@@ -183,25 +172,25 @@ void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
  */
 void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_union *use = psi_group_union(gc->group);
+	/* Pairs with psi_exact_enable(). */
+	struct psi_exact *exact = smp_load_acquire(&gc->group->exact);
 	struct psi_group_cpu *d = psi_delegate_of(gc);
+	bool in_use = d->states & BIT(PSI_NONIDLE);
 
-	if (!use)
+	if (!exact)
 		return;
 	d->use |= PSI_USE_TELL;
 	gc->use |= PSI_USE_JOINED;
-	psi_union_set(gc, use, d->states & BIT(PSI_NONIDLE), cpu, now);
+	if (in_use == !!(gc->use & PSI_USE_COUNTED))
+		return;
+	gc->use ^= PSI_USE_COUNTED;
+	if (static_branch_unlikely(&psi_blocks_used))
+		psi_union_count(&exact->use, true, per_cpu(psi_block, cpu), in_use, now);
+	else
+		psi_union_count(&exact->use, false, 0, in_use, now);
 }
 
-/* A union for a group, NULL without memory. */
-static struct psi_union *psi_union_alloc(unsigned int blocks)
-{
-	struct psi_union *use;
-
-	return kvzalloc(struct_size(use, blocks, blocks), GFP_KERNEL_ACCOUNT);
-}
-
-/* CPUs that share a cache by now have one block. One that comes later joins the first. */
+/* CPUs that share a cache by now have one block. One that comes later joins the first block. */
 static int __init psi_union_init(void)
 {
 	unsigned int block, nr = 0;
@@ -215,7 +204,11 @@ static int __init psi_union_init(void)
 		block = first == cpu ? nr++ : per_cpu(psi_block, first);
 		per_cpu(psi_block, cpu) = block;
 	}
-	psi_nr_blocks = nr;
+	/* A block of one CPU would be a line more, to no end. */
+	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
+		psi_nr_blocks = nr;
+		static_branch_enable(&psi_blocks_used);
+	}
 	return 0;
 }
 core_initcall(psi_union_init);

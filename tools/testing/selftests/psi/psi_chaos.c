@@ -68,6 +68,31 @@ void storm_read_file(const char *path)
 	close(fd);
 }
 
+/* Lines of exact pressure, too: the first reader of a group has it begin to be measured. */
+static void read_stat_file(const char *path)
+{
+	const char *error;
+	char buf[4096];
+	ssize_t len;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && storm_is_gone(errno))
+		return;
+	if (fd < 0)
+		psi_die("%s: %s", path, strerror(errno));
+	for (int i = 0; i < READS; i++) {
+		len = pread(fd, buf, sizeof(buf), 0);
+		if (len < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
+			break;
+		error = len < 0 ? strerror(errno) :
+			psi_stat_parse(buf, len, strstr(path, "memory"));
+		if (error)
+			psi_die("%s: %s", path, error);
+	}
+	close(fd);
+}
+
 void storm_readers(struct storm *storm)
 {
 	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ };
@@ -80,6 +105,11 @@ void storm_readers(struct storm *storm)
 		find_files("[cim][pero]*.pressure", &found);
 		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
 			storm_read_file(found.gl_pathv[i]);
+		globfree(&found);
+		read_stat_file(PSI_DIR "/io.stat");
+		find_files("[cim][peo]*.pressure.stat", &found);
+		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
+			read_stat_file(found.gl_pathv[i]);
 		globfree(&found);
 	}
 }
@@ -121,21 +151,22 @@ void storm_toggles(struct storm *storm)
 /* Opens a random file and arms it; -1 if the file is gone. */
 static int arm_random_file(void)
 {
-	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO };
+	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_DIR "/io.stat" };
 	int windows = 500 + storm_chance(1500), fd, error;
 	const char *path = system[storm_chance(ARRAY_SIZE(system))];
 	char text[64];
 	glob_t found;
 
-	find_files("[cim][peo]*.pressure", &found);
+	find_files(storm_chance(2) ? "[cim][peo]*.pressure" : "[cim][peo]*.pressure.stat", &found);
 	if (found.gl_pathc && storm_chance(4))
 		path = found.gl_pathv[storm_chance(found.gl_pathc)];
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !storm_is_gone(errno))
 		psi_die("%s: %s", path, strerror(errno));
 	if (fd >= 0) {
-		snprintf(text, sizeof(text), "%s %u %u", storm_chance(2) ? "some" : "full",
-			 1 + storm_chance(windows * 1000), windows * 1000);
+		snprintf(text, sizeof(text), "%s%s %u %u", strstr(path, ".stat") ? "exact " : "",
+			 storm_chance(2) ? "some" : "full", 1 + storm_chance(windows * 1000),
+			 windows * 1000);
 		error = trigger_set(fd, text);
 		if (error && error != ENODEV)
 			psi_die("%s: \"%s\": %s", path, text, strerror(error));
