@@ -13,8 +13,8 @@
  *
  *   All CPUs write that line whenever they begin or end to be in use. Where several CPUs
  *   share a cache, and others another one, or where they are many, there are two levels. CPUs
- *   that share a cache count themselves in a block. The first of a block to begin and the last to end go on to the word, which then
- *   counts blocks:
+ *   that share a cache count themselves in a block. The first of a block to begin and the
+ *   last to end go on to the word, which then counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/

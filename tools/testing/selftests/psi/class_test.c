@@ -296,10 +296,12 @@ static void read_direct(void *arg)
 /* By io_uring, several at a time. */
 static void read_by_a_ring(void *arg)
 {
-	static char buf[4][BLOCK] __attribute__((aligned(BLOCK)));
-	int fd = open_file(arg, O_RDONLY | O_DIRECT);
 	struct uring uring;
+	void *buf[4];
+	int fd;
 
+	for (int i = 0; i < 4; i++)
+		fd = open_blocks(arg, O_DIRECT, &buf[i]);
 	if (!uring_create(&uring, 0))
 		psi_die("io_uring: %s", strerror(errno));
 	for (__u64 pos = 0;; pos = (pos + 64 * BLOCK) % (DISK_MB << 20)) {
