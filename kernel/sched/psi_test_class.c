@@ -225,6 +225,59 @@ static void psi_test_class_unlisted(struct kunit *test)
 	}
 }
 
+/*
+ * A task that a limit holds gets in beside one that runs. Nothing else that the group shows
+ * changes, but a state begins that a sampler waits for.
+ */
+static void psi_test_class_alarm(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_watch *watch = psi_test_watch(test, group);
+	struct psi_task runs = { .group = group }, held = { .group = group, .mode = PSI_HELD };
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct rq_flags rf;
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	group->watch[PSI_NORMAL] = watch;
+	group->watched[PSI_NORMAL] = BIT(PSI_CPU_SOME);
+	watch->alarm.states = BIT(PSI_CPU_SOME);
+	/* The monitor is not to come by. */
+	atomic_set(&watch->alarm.queued, 1);
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&runs, psi_attrs_for(PSI_RUNS, 0, 0), cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), 0);
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), BIT(PSI_CPU_SOME));
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&held, 0, cpu, PSI_TEST_START);
+	psi_change(&runs, 0, cpu, PSI_TEST_START);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	group->watch[PSI_NORMAL] = NULL;
+}
+
+/* A CPU joins while the fold is at work, so nothing was prepared for its limits. */
+static void psi_test_class_joins(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	u64 since[PSI_NR_STATES] = { [PSI_NONIDLE] = 1000, [PSI_IO_SOME] = 300 };
+	struct psi_class_window window = { };
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	psi_test_limit(group, cpu, 200, 200);
+	psi_class_fold(group, group->limits, cpu, since, &window);
+	/* It weighs what it does in the plain mean, and has no limit yet. */
+	KUNIT_EXPECT_EQ(test, window.limit.weight, 1000);
+	KUNIT_EXPECT_EQ(test, window.only.weight, 1000);
+	KUNIT_EXPECT_EQ(test, window.only.stall[PSI_IO_SOME], 0);
+}
+
 /* Samplers of each class see their own, before and after a fold. */
 static void psi_test_class_samplers(struct kunit *test)
 {

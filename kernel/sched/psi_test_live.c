@@ -180,6 +180,38 @@ static void psi_test_memstall_nests(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, current->psi.mode & PSI_IN_STALL);
 }
 
+/* A stall has the class of its outermost cause, and takes it along when it ends. */
+static void psi_test_memstall_class(struct kunit *test)
+{
+	unsigned long outer, inner;
+	unsigned int during, asleep, mode;
+	bool ready;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	psi_limits_lock();
+	ready = psi_limits_alloc(current->psi.group);
+	psi_limits_unlock();
+	KUNIT_ASSERT_TRUE(test, ready);
+
+	psi_memstall_enter(&outer, PSI_CAUSE_REFAULT | PSI_BY_LIMIT);
+	psi_memstall_enter(&inner, PSI_CAUSE_RECLAIM);
+	during = current->psi.attrs;
+	psi_memstall_leave(&inner);
+	psi_memstall_leave(&outer);
+	asleep = atomic_read(&current->psi.asleep);
+	mode = current->psi.mode;
+	KUNIT_EXPECT_EQ(test, during, PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL);
+	KUNIT_EXPECT_EQ(test, asleep, 0);
+	KUNIT_EXPECT_EQ(test, mode, 0);
+	KUNIT_EXPECT_EQ(test, current->psi.limits, 0);
+
+	psi_memstall_enter(&outer, PSI_CAUSE_RECLAIM);
+	during = current->psi.attrs;
+	psi_memstall_leave(&outer);
+	KUNIT_EXPECT_EQ(test, during, PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL);
+}
+
 /* A task that dies in a stall leaves no count behind. */
 static int psi_test_die(void *arg)
 {
@@ -536,6 +568,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_identity),
 	KUNIT_CASE(psi_test_class_clocks),
 	KUNIT_CASE(psi_test_class_unlisted),
+	KUNIT_CASE(psi_test_class_alarm),
+	KUNIT_CASE(psi_test_class_joins),
 	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_exact_begins),
 	KUNIT_CASE(psi_test_exact_bounds),
@@ -544,6 +578,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
+	KUNIT_CASE(psi_test_memstall_class),
 	KUNIT_CASE(psi_test_exit),
 #ifdef CONFIG_PSI_CAUSES
 	KUNIT_CASE_PARAM(psi_test_cause_length, psi_test_cause_lengths_gen_params),
