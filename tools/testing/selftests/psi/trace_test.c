@@ -31,7 +31,7 @@
 #define EVENTS		TRACING "/events/psi"
 #define STALL_TRIGGER	EVENTS "/psi_stall/trigger"
 /* As in Documentation/accounting/psi.rst. */
-#define HIST		"hist:keys=common_pid.execname,cause:vals=ns"
+#define HIST		"hist:keys=common_pid.execname,cause,class:vals=ns"
 #define GROUP		"/sys/fs/cgroup/psi_trace"
 #define LIMIT		"4194304"
 
@@ -110,6 +110,9 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 	snprintf(key, sizeof(key), "[%10d], cause: high ", pid);
 	at = next_with(&at, key);
 	ASSERT_NE(NULL, at);
+	/* memory.high is a limit. */
+	at = next_with(&at, "class: limit ");
+	ASSERT_NE(NULL, at);
 	at = strchr(at, '}');
 	ASSERT_NE(NULL, at);
 	if (sscanf(at, "} hitcount: %llu ns: %llu", &hits, &ns) != 2)
@@ -123,16 +126,16 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 
 TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
 {
-	static const char * const lines[] = { "some", "exact some" };
-	static const char * const files[] = { "/memory.pressure", "/memory.pressure.stat" };
+	enum { NR = 3 };
+	static const char * const lines[NR] = { "some", "exact some", "limit some" };
 	unsigned long long threshold, window, stall;
-	int fds[2], events[2] = {}, traced[2] = {};
+	int fds[NR], events[NR] = {}, traced[NR] = {};
 	const char *at = self->text;
 	char want[128];
 	pid_t pid;
 
-	for (int i = 0; i < 2; i++) {
-		snprintf(want, sizeof(want), GROUP "%s", files[i]);
+	for (int i = 0; i < NR; i++) {
+		snprintf(want, sizeof(want), GROUP "/memory.pressure%s", i ? ".stat" : "");
 		fds[i] = trigger_arm(want, "%s 150000 1000000", lines[i]);
 	}
 	write_file(EVENTS "/psi_trigger/enable", "1");
@@ -140,14 +143,14 @@ TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
 	/* An event that is owed comes after one window. */
 	sleep_for(3 * NSEC_PER_SEC);
 	write_file(EVENTS "/psi_trigger/enable", "0");
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < NR; i++) {
 		events[i] = trigger_fired(fds[i], 0);
 		close(fds[i]);
 	}
 	load_stop(pid);
 
 	read_text(TRACING "/trace", self->text, sizeof(self->text));
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < NR; i++) {
 		at = self->text;
 		snprintf(want, sizeof(want), "psi_trigger: cgroup=%llu resource=memory line='%s' ",
 			 self->id, lines[i]);
