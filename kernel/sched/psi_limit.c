@@ -483,7 +483,7 @@ static void psi_limits_work(struct work_struct *work)
 		psi_limits_lock();
 		psi_limits_give(group);
 		psi_limits_unlock();
-		/* A task that joins finds the limits, or is found here. Pairs with psi_regroup(). */
+		/* A task that joins finds limits, or is found here. Pairs with psi_regroup(). */
 		smp_mb();
 		if (group->limits)
 			psi_limits_look(group);
