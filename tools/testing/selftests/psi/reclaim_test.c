@@ -433,7 +433,8 @@ TEST_F_TIMEOUT(machine, task_that_compacts_is_stalled, 200)
 	run_worker(self, ask_for_blocks);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.compact);
 	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
-	EXPECT_GE(w->most * (1 + TOLERANCE), w->some);
+	/* It reclaims as well, and so sometimes sleeps for kswapd. */
+	EXPECT_GE(w->most * (1 + TOLERANCE) + w->asleep, w->some);
 	expect_no_more(_metadata, &self->made);
 	expect_told(_metadata, &self->told, &self->made);
 }
