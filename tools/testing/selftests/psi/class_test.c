@@ -54,7 +54,7 @@
 #define ROOM		(32UL << 20)
 #define WORKING_SET	(64UL << 20)
 
-enum class { NONE, BY_LIMIT, BY_SHORTAGE };
+enum class { BY_LIMIT, BY_SHORTAGE };
 
 static const char * const groups[] = { NULL, GROUP, LEAF };
 

@@ -36,6 +36,26 @@ static void find_files(const char *names, glob_t *found)
 
 #define READS	20
 
+/* Opens a pressure file; returns -1 if its cgroup is gone. */
+static int open_pressure(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 && !storm_is_gone(errno))
+		psi_die("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+/* Reads it from the beginning; returns -1 if its cgroup is gone, or switched off. */
+static ssize_t read_pressure(const char *path, int fd, char *buf, size_t size)
+{
+	ssize_t len = pread(fd, buf, size, 0);
+
+	if (len < 0 && errno != ENODEV && errno != EOPNOTSUPP)
+		psi_die("%s: %s", path, strerror(errno));
+	return len;
+}
+
 void storm_read_file(const char *path)
 {
 	struct psi psi, last = {};
@@ -44,16 +64,14 @@ void storm_read_file(const char *path)
 	ssize_t len;
 	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && storm_is_gone(errno))
-		return;
+	fd = open_pressure(path);
 	if (fd < 0)
-		psi_die("%s: %s", path, strerror(errno));
+		return;
 	for (int i = 0; i < READS; i++) {
-		len = pread(fd, buf, sizeof(buf), 0);
-		if (len < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
+		len = read_pressure(path, fd, buf, sizeof(buf));
+		if (len < 0)
 			break;
-		error = len < 0 ? strerror(errno) : psi_parse(buf, len, &psi);
+		error = psi_parse(buf, len, &psi);
 		if (error)
 			psi_die("%s: %s", path, error);
 		error = find_excess_in(path, &psi);
@@ -76,17 +94,14 @@ static void read_stat_file(const char *path)
 	ssize_t len;
 	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && storm_is_gone(errno))
-		return;
+	fd = open_pressure(path);
 	if (fd < 0)
-		psi_die("%s: %s", path, strerror(errno));
+		return;
 	for (int i = 0; i < READS; i++) {
-		len = pread(fd, buf, sizeof(buf), 0);
-		if (len < 0 && (errno == ENODEV || errno == EOPNOTSUPP))
+		len = read_pressure(path, fd, buf, sizeof(buf));
+		if (len < 0)
 			break;
-		error = len < 0 ? strerror(errno) :
-			psi_stat_parse(buf, len, strstr(path, "memory"));
+		error = psi_stat_parse(buf, len, strstr(path, "memory"));
 		if (error)
 			psi_die("%s: %s", path, error);
 	}
