@@ -309,29 +309,50 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 }
 
 /* Count a task as @attrs. */
-static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, int cpu, u64 now)
+static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, struct rq *rq,
+				       u64 now)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(t->group->cpus, cpu);
+	struct psi_group_cpu *gc = per_cpu_ptr(t->group->cpus, cpu_of(rq));
 
-	psi_walk(gc, psi_task_change(t, attrs), cpu, now);
+	psi_walk(gc, psi_task_change(t, attrs), rq, now);
 }
 
-/* The same for two tasks at once. */
+/* psi_change_two() with changes that are about stalls too. */
+static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
+					struct psi_task *next, unsigned int next_attrs,
+					struct rq *rq, u64 now)
+{
+	struct psi_group_cpu *from = per_cpu_ptr(prev->group->cpus, cpu_of(rq));
+	struct psi_group_cpu *to = per_cpu_ptr(next->group->cpus, cpu_of(rq));
+	struct psi_counts change = psi_task_change(prev, prev_attrs);
+	struct psi_counts more = psi_task_change(next, next_attrs);
+
+	if (from == to)
+		psi_walk(from, psi_counts_add(change, more), rq, now);
+	else
+		psi_walk_two(from, change, to, more, rq, now);
+}
+
+/* The same as psi_change() for two tasks at once. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
-					   int cpu, u64 now)
+					   struct rq *rq, u64 now)
 {
-	struct psi_counts change, more;
-	struct psi_group_cpu *from, *to;
+	unsigned int changes = (prev->attrs ^ prev_attrs) | (next->attrs ^ next_attrs);
+	struct psi_group_cpu *gc;
+	u64 change, more;
 
-	from = per_cpu_ptr(prev->group->cpus, cpu);
-	to = per_cpu_ptr(next->group->cpus, cpu);
-	change = psi_task_change(prev, prev_attrs);
-	more = psi_task_change(next, next_attrs);
-	if (from == to)
-		psi_walk(from, psi_counts_add(change, more), cpu, now);
+	if (unlikely(changes & (PSI_STALL_ATTRS | PSI_LIMIT_ATTRS)))
+		return psi_change_two_all(prev, prev_attrs, next, next_attrs, rq, now);
+
+	change = psi_task_change(prev, prev_attrs).sched;
+	more = psi_task_change(next, next_attrs).sched;
+	gc = per_cpu_ptr(prev->group->cpus, cpu_of(rq));
+	if (prev->group == next->group)
+		psi_walk_sched(gc, change + more, rq, now);
 	else
-		psi_walk_two(from, change, to, more, cpu, now);
+		psi_walk_two_sched(gc, change, per_cpu_ptr(next->group->cpus, cpu_of(rq)), more,
+				   rq, now);
 }
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
@@ -343,22 +364,30 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 	 */
 	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
 
-	/* While the task is awake, it may change this without the lock: then it is not used. */
-	return psi_attrs_for(where, iowait ^ atomic_read(&p->psi.asleep), p->psi.mode);
+	/* While the task is awake, it may change psi.asleep without the lock. */
+	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ atomic_read(&p->psi.asleep) : 0,
+			     p->psi.mode);
 }
 
-static void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
+/* rq_clock(); without a checker, what the caller has asserted already is not asserted again. */
+static __always_inline u64 psi_clock(struct rq *rq)
+{
+	return IS_ENABLED(CONFIG_PSI_DEBUG) ? rq_clock(rq) : rq->clock;
+}
+
+static __always_inline void psi_task_set(struct rq *rq, struct task_struct *p, unsigned int attrs)
 {
 	lockdep_assert_rq_held(rq);
 	if (p->psi.attrs != attrs && p->psi.group) {
-		psi_change(&p->psi, attrs, cpu_of(rq), rq_clock(rq));
+		psi_change(&p->psi, attrs, rq, psi_clock(rq));
 		psi_debug_note(p, cpu_of(rq));
 	}
 }
 
-void __psi_enqueue(struct rq *rq, struct task_struct *p)
+void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
-	bool runs = task_current(rq, p) || unlikely(per_cpu(psi_preempted, cpu_of(rq)) == p);
+	bool restored = flags & ENQUEUE_RESTORE && per_cpu(psi_preempted, cpu_of(rq)) == p;
+	bool runs = task_current(rq, p) || unlikely(restored);
 	enum psi_where where = runs ? PSI_RUNS : p->se.sched_delayed ? PSI_ASLEEP : PSI_QUEUED;
 
 	psi_task_set(rq, p, psi_task_attrs(p, where));
@@ -386,24 +415,24 @@ static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 
 /* A switch with a task that is not counted: the idle task, or one of PSI's own. */
 static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_struct *next,
-					  int cpu, u64 now)
+					  struct rq *rq, u64 now)
 {
 	unsigned int attrs;
 
 	/* As far as counting goes, who stops now is the task held so far. */
 	if (prev->psi.worker)
-		prev = xchg(per_cpu_ptr(&psi_preempted, cpu), NULL);
+		prev = xchg(per_cpu_ptr(&psi_preempted, cpu_of(rq)), NULL);
 	if (prev && prev != next && prev->psi.group) {
 		attrs = psi_switched_attrs(prev);
 		if (next->psi.worker && attrs & PSI_WAITING)
-			per_cpu(psi_preempted, cpu) = prev;
+			per_cpu(psi_preempted, cpu_of(rq)) = prev;
 		else if (next->psi.group)
 			psi_change_two(&prev->psi, attrs, &next->psi,
-				       psi_task_attrs(next, PSI_RUNS), cpu, now);
+				       psi_task_attrs(next, PSI_RUNS), rq, now);
 		else
-			psi_change(&prev->psi, attrs, cpu, now);
+			psi_change(&prev->psi, attrs, rq, now);
 	} else if (next->psi.group) {
-		psi_change(&next->psi, psi_task_attrs(next, PSI_RUNS), cpu, now);
+		psi_change(&next->psi, psi_task_attrs(next, PSI_RUNS), rq, now);
 	}
 }
 
@@ -415,39 +444,39 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 
 	if (likely(prev->psi.group && next->psi.group))
 		psi_change_two(&prev->psi, psi_switched_attrs(prev),
-			       &next->psi, psi_task_attrs(next, PSI_RUNS), cpu, rq_clock(rq));
+			       &next->psi, psi_task_attrs(next, PSI_RUNS), rq, psi_clock(rq));
 	else
-		psi_switch_uncounted(prev, next, cpu, rq_clock(rq));
+		psi_switch_uncounted(prev, next, rq, psi_clock(rq));
 	psi_debug_note(prev, cpu);
 	psi_debug_note(next, cpu);
 }
 
 /* What a limit held is a shortage from now on. */
-static void psi_release(struct psi_task *t, int cpu, u64 now)
+static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
 {
 	unsigned int asleep = atomic_read(&t->asleep);
 
 	t->mode &= ~(PSI_HELD | PSI_STALL_HELD);
 	atomic_xor(asleep ^ psi_shortage_attrs(asleep), &t->asleep);
 	if (t->attrs & PSI_LIMIT_ATTRS)
-		psi_change(t, psi_shortage_attrs(t->attrs), cpu, now);
+		psi_change(t, psi_shortage_attrs(t->attrs), rq, now);
 }
 
 /*
  * Count a task in another group from now on, as what it is counted as. Where no limit held
  * anybody yet, it is a shortage until the group is ready for limits: psi_limits_apply().
  */
-void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now)
+void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
 	struct psi_counts all;
 
 	/* Pairs with psi_limits_alloc(). */
 	if (!smp_load_acquire(&to->limits))
-		psi_release(t, cpu, now);
+		psi_release(t, rq, now);
 	all = psi_counts_of(t->attrs);
 	if (t->attrs)
-		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu), psi_counts_diff(t->attrs, 0),
-			     per_cpu_ptr(to->cpus, cpu), all, cpu, now);
+		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu_of(rq)), psi_counts_diff(t->attrs, 0),
+			     per_cpu_ptr(to->cpus, cpu_of(rq)), all, rq, now);
 	t->group = to;
 	/* Before psi_limits_apply() looks at to->limits. Pairs with psi_limits_work(). */
 	smp_mb();

@@ -411,7 +411,7 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 
 void psi_ignore_current(void);
 void psi_count_preempted(void);
-void psi_regroup(struct psi_task *t, struct psi_group *to, int cpu, u64 now);
+void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now);
 
 u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now);
 void psi_limits_show(struct psi_task *t, unsigned int limits);
@@ -465,7 +465,7 @@ static inline void psi_debug_note(struct task_struct *p, int cpu) { }
 static inline void psi_debug_check(void) { }
 #endif
 
-void __psi_enqueue(struct rq *rq, struct task_struct *p);
+void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
@@ -533,14 +533,15 @@ static inline void psi_io_done(void)
  * psi_enqueue - a task has been put on a runqueue
  * @rq: the runqueue, locked, its clock up to date
  * @p: the task, as its class left it
+ * @flags: ENQUEUE_* flags
  *
  * A wake-up, a new task, a migration or the second half of a change to a
  * queued task: which one does not matter, the task's state is looked up anew.
  */
-static inline void psi_enqueue(struct rq *rq, struct task_struct *p)
+static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
 	if (!static_branch_likely(&psi_disabled))
-		__psi_enqueue(rq, p);
+		__psi_enqueue(rq, p, flags);
 }
 
 /**
@@ -618,7 +619,7 @@ static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) {
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
 static inline void psi_io_wait(void) { }
 static inline void psi_io_done(void) { }
-static inline void psi_enqueue(struct rq *rq, struct task_struct *p) { }
+static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
 				    struct task_struct *next) { }

@@ -25,7 +25,7 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
 	if (p->psi.group && p->psi.group != to) {
-		psi_regroup(&p->psi, to, cpu_of(rq), rq_clock(rq));
+		psi_regroup(&p->psi, to, rq, rq_clock(rq));
 		psi_limits_apply(rq, p);
 	}
 	task_rq_unlock(rq, p, &rf);
@@ -71,7 +71,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 /* Have a group that is empty leave its parent on a CPU. */
 static void psi_leave(struct psi_group_cpu *gc, int cpu)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	struct rq_flags rf;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
@@ -155,7 +155,7 @@ static void psi_switch_group(struct psi_group *group, bool on)
 	/* Pairs with psi_fold_join(). */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
-		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
 

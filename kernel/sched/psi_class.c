@@ -49,7 +49,7 @@ static struct psi_slot *psi_class_slots(struct psi_seen_cpu *entry, unsigned int
 static void psi_peek_classes(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times,
 			     struct psi_limit_times *limits)
 {
-	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
+	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	unsigned int seq;
 	u64 now;
 

@@ -466,7 +466,7 @@ static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
 static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *says)
 {
 	int cpu = cpu_of(rq);
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	struct psi_debug d = {
 		.cpu = cpu,
 		.now = rq_clock(rq),
@@ -541,7 +541,7 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
 			p->comm, task_pid_nr(p), per_cpu_ptr(home->cpus, d->cpu)->level,
 			per_cpu_ptr(p->psi.group->cpus, d->cpu)->level);
-	psi_regroup(&p->psi, home, d->cpu, d->now);
+	psi_regroup(&p->psi, home, cpu_rq(d->cpu), d->now);
 }
 
 /**

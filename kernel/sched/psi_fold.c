@@ -289,7 +289,7 @@ static void psi_renew(struct psi_group_cpu *gc)
 static bool psi_unlist(struct psi_group *group, int cpu, u64 nonidle)
 {
 	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	unsigned long flags;
 	bool idle = false;
 

@@ -72,7 +72,7 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
-		seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 
 		/* Before ->states. Pairs with psi_undelegate(). */
 		if (!READ_ONCE(gc->delegate) && !(states & ~smp_load_acquire(&gc->slow))) {
@@ -145,11 +145,12 @@ void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 	if (!psi_listed(gc, cpu) || from == to)
 		return;
 	if (from->delegate == gc) {
-		raw_write_seqcount_begin(per_cpu_ptr(&psi_seq, cpu));
+		raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
 		psi_undelegate(from);
-		raw_write_seqcount_end(per_cpu_ptr(&psi_seq, cpu));
+		raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
 	}
-	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu, now);
+	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu),
+		     now);
 	gc->parent = to;
 	d->up = to;
 }
@@ -164,6 +165,7 @@ __setup("psi=", psi_setup);
 void __init psi_init(void)
 {
 	unsigned int attrs;
+	int cpu;
 
 	/* A switch stays within the first line of a group on a CPU. */
 	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) != 64);
@@ -177,6 +179,9 @@ void __init psi_init(void)
 		psi_states[attrs] = psi_states_of(attrs);
 		psi_states[attrs | PSI_LIMITED] = psi_states_of(attrs) | BIT(PSI_NONIDLE);
 	}
+
+	for_each_possible_cpu(cpu)
+		seqcount_init(&cpu_rq(cpu)->psi_seq);
 
 	if (!psi_enable) {
 		static_branch_enable(&psi_disabled);

@@ -83,13 +83,13 @@ static void psi_test_class_regroup(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(from));
 	lc = per_cpu_ptr(from->limits->cpus, cpu);
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu, PSI_TEST_START);
+	psi_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, lc->nr[PSI_LIMIT_CPU], 1);
 	KUNIT_EXPECT_EQ(test, lc->only, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL));
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_regroup(&task, to, cpu, PSI_TEST_START);
+	psi_regroup(&task, to, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, task.attrs, PSI_WAITING | PSI_PRODUCTIVE);
 	KUNIT_EXPECT_EQ(test, task.mode, 0);
@@ -99,7 +99,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, per_cpu_ptr(to->cpus, cpu)->attrs, task.attrs);
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&task, 0, cpu, PSI_TEST_START);
+	psi_change(&task, 0, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
@@ -245,18 +245,18 @@ static void psi_test_class_alarm(struct kunit *test)
 	atomic_set(&watch->alarm.queued, 1);
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&runs, psi_attrs_for(PSI_RUNS, 0, 0), cpu, PSI_TEST_START);
+	psi_change(&runs, psi_attrs_for(PSI_RUNS, 0, 0), cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), 0);
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, PSI_TEST_START);
+	psi_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), BIT(PSI_CPU_SOME));
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&held, 0, cpu, PSI_TEST_START);
-	psi_change(&runs, 0, cpu, PSI_TEST_START);
+	psi_change(&held, 0, cpu_rq(cpu), PSI_TEST_START);
+	psi_change(&runs, 0, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	group->watch[PSI_NORMAL] = NULL;
 }

@@ -496,11 +496,11 @@ static void psi_test_debug_home(struct kunit *test)
 	update_rq_clock(rq);
 	home = current->psi.group;
 	before = psi_debug_homes(rq, &says);
-	psi_regroup(&current->psi, cgroup_psi(stray), cpu_of(rq), rq_clock(rq));
+	psi_regroup(&current->psi, cgroup_psi(stray), rq, rq_clock(rq));
 	found = psi_debug_homes(rq, &says);
 	left = psi_debug_homes(rq, &says) + psi_debug_cpu(rq, true, &says);
 	after = current->psi.group;
-	psi_regroup(&current->psi, home, cpu_of(rq), rq_clock(rq));
+	psi_regroup(&current->psi, home, rq, rq_clock(rq));
 	task_rq_unlock(rq, current, &rf);
 	spin_unlock_irq(&css_set_lock);
 	rcu_read_unlock();

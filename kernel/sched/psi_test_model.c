@@ -138,7 +138,7 @@ static void psi_test_model_change(struct psi_test_model *m, struct psi_test_mode
 	struct rq_flags rf;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&t->psi, attrs, cpu, m->now);
+	psi_change(&t->psi, attrs, cpu_rq(cpu), m->now);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
@@ -154,7 +154,7 @@ static void psi_test_model_regroup(struct psi_test_model *m, struct psi_test_mod
 	struct rq_flags rf;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_regroup(&t->psi, &m->groups[to], cpu, m->now);
+	psi_regroup(&t->psi, &m->groups[to], cpu_rq(cpu), m->now);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
@@ -177,7 +177,7 @@ static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 	}
 	rq_lock_irqsave(rq, &rf);
 	psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
-		       &next->psi, psi_test_attrs(&next->is), m->cpus[cpu], m->now);
+		       &next->psi, psi_test_attrs(&next->is), rq, m->now);
 	rq_unlock_irqrestore(rq, &rf);
 }
 
@@ -640,7 +640,7 @@ static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *tas
 		is->where = i % 2 ? PSI_ASLEEP : PSI_RUNS;
 		*now += 1000;
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		psi_change(task, psi_test_attrs(is), cpu, *now);
+		psi_change(task, psi_test_attrs(is), cpu_rq(cpu), *now);
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 }

@@ -318,17 +318,19 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 }
 
 /* End the states that no longer hold and begin those that do from now on. */
-static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned int states,
-					     int cpu, u64 now)
+static __always_inline void psi_flip_states(struct psi_group_cpu *gc, unsigned int states,
+					    int cpu, u64 now)
 {
 	unsigned int flips = gc->states ^ states;
 
 	gc->states = states;
-	if (flips & BIT(PSI_NONIDLE)) {
-		psi_flip(gc, PSI_NONIDLE, now);
-		if (unlikely(gc->use))
-			psi_union_update(gc, cpu, now);
+	/* Most often, a task comes to wait beside one that runs, or goes on while that sleeps. */
+	if (likely(flips == BIT(PSI_CPU_SOME))) {
+		psi_flip(gc, PSI_CPU_SOME, now);
+		return;
 	}
+	if (flips & BIT(PSI_NONIDLE))
+		psi_flip(gc, PSI_NONIDLE, now);
 	if (flips & BIT(PSI_CPU_SOME))
 		psi_flip(gc, PSI_CPU_SOME, now);
 	if (flips & BIT(PSI_CPU_FULL))
@@ -338,6 +340,23 @@ static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned 
 	/* The others follow. */
 	for (flips >>= PSI_IO_SOME; unlikely(flips); flips &= flips - 1)
 		psi_flip(gc, PSI_IO_SOME + __ffs(flips), now);
+}
+
+/* Whether psi_union_update() has to be called where a group gets into @states. */
+static __always_inline bool psi_tells_use(const struct psi_group_cpu *gc, unsigned int states)
+{
+	return unlikely(gc->use) && (gc->states ^ states) & BIT(PSI_NONIDLE);
+}
+
+/* Change the states, and do all that follows from that. */
+static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned int states,
+					     int cpu, u64 now)
+{
+	bool tells_use = psi_tells_use(gc, states);
+
+	psi_flip_states(gc, states, cpu, now);
+	if (tells_use)
+		psi_union_update(gc, cpu, now);
 	if (unlikely(states & gc->slow))
 		psi_walk_slow(gc, cpu, now);
 }
@@ -437,16 +456,39 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), stall, cpu, now);
 }
 
-/* Bumped around every change of times, states or delegates of any group on that CPU. */
-static DEFINE_PER_CPU(seqcount_t, psi_seq) = SEQCNT_ZERO(psi_seq);
-
-static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, int cpu, u64 now)
+/* Go on with a walk from @gc on, and end the write section. */
+static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+				 u64 sched, struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
+	psi_walk_up(gc, from, (struct psi_counts){ sched }, false, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
+}
 
-	raw_write_seqcount_begin(seq);
-	psi_walk_up(gc, NULL, (struct psi_counts){ sched }, false, cpu, now);
-	raw_write_seqcount_end(seq);
+/*
+ * What most walks are: a task changes a group as it did before, and that changes nothing for
+ * the next group. This does what psi_step() does then. It calls nothing, so it needs no stack
+ * frame, which would be a quarter of its instructions.
+ */
+static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
+{
+	unsigned int old = gc->attrs, new, states;
+
+	raw_write_seqcount_begin(&rq->psi_seq);
+	if (unlikely(gc->last))
+		return psi_walk_on(gc, NULL, sched, rq, now);
+	new = psi_sched_attrs_of(gc->sched + sched) | (old & PSI_STALL_ATTRS);
+	states = psi_states[new] & gc->enabled;
+	if (unlikely(states & gc->slow) || psi_tells_use(gc, states))
+		return psi_walk_on(gc, NULL, sched, rq, now);
+	gc->sched += sched;
+	if (new != old) {
+		gc->attrs = new;
+		sched = psi_sched_counts[new] - psi_sched_counts[old];
+		psi_flip_states(gc, states, cpu_of(rq), now);
+		if (gc->up && sched)
+			return psi_walk_on(gc->up, gc, sched, rq, now);
+	}
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 /* A limit held a task of some group at some time since boot. */
@@ -454,93 +496,84 @@ static DEFINE_STATIC_KEY_FALSE(psi_limits_used);
 
 /* psi_walk_all() with changes that may be about limits. */
 static noinline void psi_walk_classes(struct psi_group_cpu *gc, struct psi_counts change,
-				      int cpu, u64 now)
+				      struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
-	raw_write_seqcount_begin(seq);
-	change.stall = psi_walk_limits(gc, change.stall, cpu, now);
-	psi_walk_up(gc, NULL, change, true, cpu, now);
-	raw_write_seqcount_end(seq);
+	raw_write_seqcount_begin(&rq->psi_seq);
+	change.stall = psi_walk_limits(gc, change.stall, cpu_of(rq), now);
+	psi_walk_up(gc, NULL, change, true, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts change,
-				  int cpu, u64 now)
+				  struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
 	if (static_branch_unlikely(&psi_limits_used)) {
-		psi_walk_classes(gc, change, cpu, now);
+		psi_walk_classes(gc, change, rq, now);
 		return;
 	}
-	raw_write_seqcount_begin(seq);
-	psi_walk_up(gc, NULL, change, true, cpu, now);
-	raw_write_seqcount_end(seq);
+	raw_write_seqcount_begin(&rq->psi_seq);
+	psi_walk_up(gc, NULL, change, true, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 /**
  * psi_walk - apply the change of one task
- * @gc: its group on @cpu
+ * @gc: its group on the CPU
  * @change: what the task adds to the counts from now on
- * @cpu: the CPU
+ * @rq: the runqueue of the CPU
  * @now: time of the event in ns
  */
 static __always_inline void psi_walk(struct psi_group_cpu *gc, struct psi_counts change,
-				     int cpu, u64 now)
+				     struct rq *rq, u64 now)
 {
 	if (unlikely(change.stall))
-		psi_walk_all(gc, change, cpu, now);
+		psi_walk_all(gc, change, rq, now);
 	else
-		psi_walk_sched(gc, change.sched, cpu, now);
+		psi_walk_sched(gc, change.sched, rq, now);
 }
 
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
-					struct psi_group_cpu *b, u64 sched_b, int cpu, u64 now)
+					struct psi_group_cpu *b, u64 sched_b,
+					struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
-	raw_write_seqcount_begin(seq);
+	raw_write_seqcount_begin(&rq->psi_seq);
 	psi_walk_up_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
-			false, cpu, now);
-	raw_write_seqcount_end(seq);
+			false, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 /* psi_walk_two_all() with changes that may be about limits. */
 static noinline void psi_walk_two_classes(struct psi_group_cpu *a, struct psi_counts change_a,
 					  struct psi_group_cpu *b, struct psi_counts change_b,
-					  int cpu, u64 now)
+					  struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
-	raw_write_seqcount_begin(seq);
-	change_a.stall = psi_walk_limits(a, change_a.stall, cpu, now);
-	change_b.stall = psi_walk_limits(b, change_b.stall, cpu, now);
-	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
-	raw_write_seqcount_end(seq);
+	raw_write_seqcount_begin(&rq->psi_seq);
+	change_a.stall = psi_walk_limits(a, change_a.stall, cpu_of(rq), now);
+	change_b.stall = psi_walk_limits(b, change_b.stall, cpu_of(rq), now);
+	psi_walk_up_two(a, change_a, b, change_b, true, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts change_a,
 				      struct psi_group_cpu *b, struct psi_counts change_b,
-				      int cpu, u64 now)
+				      struct rq *rq, u64 now)
 {
-	seqcount_t *seq = per_cpu_ptr(&psi_seq, cpu);
-
 	if (static_branch_unlikely(&psi_limits_used)) {
-		psi_walk_two_classes(a, change_a, b, change_b, cpu, now);
+		psi_walk_two_classes(a, change_a, b, change_b, rq, now);
 		return;
 	}
-	raw_write_seqcount_begin(seq);
-	psi_walk_up_two(a, change_a, b, change_b, true, cpu, now);
-	raw_write_seqcount_end(seq);
+	raw_write_seqcount_begin(&rq->psi_seq);
+	psi_walk_up_two(a, change_a, b, change_b, true, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
 }
 
 /**
  * psi_walk_two - apply the changes of two tasks at once
- * @a: group of the first on @cpu
+ * @a: group of the first on the CPU
  * @change_a: what the first adds to the counts from now on
  * @b: group of the second, in the same tree
  * @change_b: what the second adds
- * @cpu: the CPU
+ * @rq: the runqueue of the CPU
  * @now: time of the event in ns
  *
  * Each walks up to the first group they share; from there they are one. Where one of
@@ -550,12 +583,12 @@ static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts
  */
 static __always_inline void psi_walk_two(struct psi_group_cpu *a, struct psi_counts change_a,
 					 struct psi_group_cpu *b, struct psi_counts change_b,
-					 int cpu, u64 now)
+					 struct rq *rq, u64 now)
 {
 	if (unlikely(change_a.stall | change_b.stall))
-		psi_walk_two_all(a, change_a, b, change_b, cpu, now);
+		psi_walk_two_all(a, change_a, b, change_b, rq, now);
 	else
-		psi_walk_two_sched(a, change_a.sched, b, change_b.sched, cpu, now);
+		psi_walk_two_sched(a, change_a.sched, b, change_b.sched, rq, now);
 }
 
 /*
@@ -597,7 +630,7 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
  */
 static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times)
 {
-	seqcount_t *seqcount = per_cpu_ptr(&psi_seq, cpu);
+	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	unsigned int seq, hold;
 	u64 now = 0, irq = 0;
 
