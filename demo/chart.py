@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Owns the demo's picture: the pressure of the three resources over time.
+"""Owns the demo's picture: the pressure of the three resources over time, and its predecessors.
 
 usage: chart.py LOG DIRECTORY      writes DIRECTORY/demo.svg and DIRECTORY/demo.png
 
@@ -20,11 +20,19 @@ PANELS = (("cpu", "CPU"), ("io", "I/O"), ("memory", "Memory"))
 
 # Okabe and Ito's colours, which colour-blind eyes tell apart; some is light and
 # full is dark, so that they differ in grey as well.
-SOME, FULL, AVG10 = "#9ecbec", "#0072b2", "#d55e00"
-INK, FAINT, BAND = "#222222", "#8a8a8a", "#f1efe9"
+CLASSES = {"shortage": ("#9ecbec", "#0072b2"), "limit": ("#f6d488", "#e08f00")}
+UNKNOWN = ("#c9c9c9", "#8f8f8f")    # of a kernel without classes
+AVG10, INK, FAINT, BAND = "#a3195b", "#222222", "#8a8a8a", "#f3f1ec"
+CLOCK = {"color": INK, "linewidth": 1.3, "linestyle": (0, (4, 2.5))}
 
-TITLES = {"cpu": "cpu load", "io": "reads", "io+work": "reads + work",
-          "fill": "warm-up", "memory": "memory load"}
+LEVELS = ("low", "medium", "critical")
+LEVEL_COLOURS = ("#e3a6c2", AVG10, "#000000")
+
+TITLES = {"cpu": "4 spinners,\n2 CPUs", "cpu-limit": "2 spinners,\ncpu.max 20 %", "io": "reads,\nio.max",
+          "io+work": "reads\n+ work", "fill": "warm-\nup", "memory": "working set,\nmemory limit"}
+
+# Processes for each CPU that want to go on.
+WANTED = {"cpu": 2, "cpu-limit": 1, "io": 1, "io+work": 2, "memory": 1}
 
 STYLE = {
     "svg.hashsalt": "psi demo",
@@ -47,22 +55,49 @@ def steps(intervals):
 
 
 def draw_panel(axes, record, resource):
-    for name, colour in ((f"{resource}.some", SOME), (f"{resource}.full", FULL)):
-        edges, heights = steps(record.intervals(name))
-        axes.stairs(heights, edges, fill=True, color=colour, linewidth=0)
+    colours = {f".{name}": both for name, both in CLASSES.items()
+               if f"{resource}.{name}.some" in record.samples[0].values} or {"": UNKNOWN}
+    for line in (0, 1):
+        for name, both in colours.items():
+            edges, heights = steps(record.intervals(f"{resource}{name}.{('some', 'full')[line]}"))
+            axes.stairs(heights, edges, fill=True, color=both[line], linewidth=0)
     axes.step([s.t for s in record.samples],
               [s.values[f"{resource}.some"][0] for s in record.samples],
-              where="post", color=AVG10, linewidth=1.8)
+              where="post", color=AVG10, linewidth=1.6)
+    axes.set_ylim(0, 107)
+    axes.set_yticks((0, 50, 100))
+    axes.set_yticklabels(("0", "50", "100 %"))
 
 
-def draw_answer(axes, record, resource):
-    """What the load knows: a line across its phase."""
-    if resource not in record.own:
-        return
-    begin, end, _ = record.load_span(resource)
-    low, high = record.own[resource][f"{resource}.some"]
-    axes.hlines(100 * (low + high) / 2 / (end - begin), begin, end, color=INK, linewidth=1.3,
-                linestyle=(0, (4, 2.5)))
+def draw_answers(axes, record, resource):
+    """What each load knows: a line across its phase."""
+    for load, own in record.own.items():
+        if load.split("-")[0] == resource:
+            begin, end, _ = record.load_span(load)
+            axes.hlines(50 * sum(own[f"{resource}.some"]) / (end - begin), begin, end, **CLOCK)
+
+
+def draw_load(axes, record):
+    """The load average, which the kernel moves every five seconds."""
+    times, loads = [s.t for s in record.samples], [s.load for s in record.samples]
+    axes.step(times, loads, where="post", color=INK, linewidth=1.6)
+    for phase in record.phases:
+        if phase.name in WANTED:
+            axes.hlines(WANTED[phase.name] * record.cpus, phase.begin, phase.end, **CLOCK)
+    axes.set_ylim(0, 4.4)
+    axes.set_yticks((0, 2, 4))
+
+
+def draw_events(axes, record):
+    """A mark for each event since the sample before; an event of a level is one of the lower ones, too."""
+    for level, colour in enumerate(LEVEL_COLOURS):
+        for last, sample in zip(record.samples, record.samples[1:]):
+            more = sample.events[level] - last.events[level]
+            axes.eventplot([last.t + (sample.t - last.t) * (i + 0.5) / more for i in range(more)],
+                           lineoffsets=level, linelengths=0.7, linewidths=1.6, colors=colour)
+    axes.set_ylim(-0.6, 2.6)
+    axes.set_yticks(range(3))
+    axes.set_yticklabels(LEVELS)
 
 
 def draw_phases(figure_axes, record):
@@ -75,41 +110,47 @@ def draw_phases(figure_axes, record):
     top = figure_axes[0]
     for phase in record.phases:
         if phase.name != "quiet":
-            top.annotate(TITLES[phase.name], ((phase.begin + phase.end) / 2, 1.03),
+            top.annotate(TITLES[phase.name], ((phase.begin + phase.end) / 2, 1.04),
                          xycoords=("data", "axes fraction"), ha="center", va="bottom",
-                         fontsize=9.5, annotation_clip=False)
+                         fontsize=9, annotation_clip=False)
 
 
-def draw(record, plt):
+def draw_legend(figure):
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    figure, figure_axes = plt.subplots(3, 1, sharex=True, figsize=(10, 6.4))
-    figure.subplots_adjust(left=0.085, right=0.985, top=0.85, bottom=0.085, hspace=0.16)
+    entries = [(Patch(color=both[line]), f"{name}, {('some', 'full')[line]}")
+               for name, both in CLASSES.items() for line in (0, 1)]
+    entries += [(Line2D([], [], color=AVG10, linewidth=1.6), "some avg10"),
+                (Line2D([], [], **CLOCK), "what the load itself knows")]
+    figure.legend(*zip(*entries), loc="upper left", bbox_to_anchor=(0.099, 0.962), ncol=6, frameon=False,
+                  fontsize=9.5, handlelength=1.6, columnspacing=1.5, borderaxespad=0.3)
+
+
+def draw(record, plt):
+    figure, figure_axes = plt.subplots(5, 1, sharex=True, figsize=(10.5, 8.4),
+                                       height_ratios=(1, 1, 1, 0.8, 0.55))
+    figure.subplots_adjust(left=0.105, right=0.985, top=0.868, bottom=0.062, hspace=0.17)
     draw_phases(figure_axes, record)
     for axes, (resource, title) in zip(figure_axes, PANELS):
         draw_panel(axes, record, resource)
-        draw_answer(axes, record, resource)
-        axes.set_ylim(0, 105)
-        axes.set_yticks((0, 50, 100))
-        axes.set_yticklabels(("0", "50", "100 %"))
+        draw_answers(axes, record, resource)
+        axes.set_ylabel(title, fontsize=11, fontweight="bold")
+    load, events = figure_axes[len(PANELS):]
+    draw_load(load, record)
+    draw_events(events, record)
+    for axes, title in ((load, "Load average\nof a minute"), (events, "Events of\nvmpressure")):
+        axes.set_ylabel(title, fontsize=9, color="#555555")
+    for axes in figure_axes:
         axes.grid(axis="y", color="#d9d9d9", linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.set_ylabel(title, fontsize=11, fontweight="bold")
         axes.tick_params(length=3)
-    figure_axes[-1].set_xlim(0, record.phases[-1].end)
-    figure_axes[-1].set_xlabel("guest time [s]")
-
-    figure.text(0.085, 0.952, "Pressure while three loads run, one after the other",
+    figure.align_ylabels()
+    events.set_xlim(0, record.phases[-1].end)
+    events.set_xlabel("guest time [s]")
+    figure.text(0.105, 0.967, "A shortage, three limits, and what came before PSI",
                 fontsize=14, fontweight="bold")
-    figure.legend(
-        handles=[Patch(color=SOME), Patch(color=FULL), Line2D([], [], color=AVG10, linewidth=1.8),
-                 Line2D([], [], color=INK, linewidth=1.3, linestyle=(0, (4, 2.5)))],
-        labels=["some: stalled share of the time, from total", "full, likewise",
-                "some avg10",
-                "some, by the load's own clock"],
-        loc="upper left", bbox_to_anchor=(0.079, 0.945), ncol=4, frameon=False, fontsize=9.5,
-        handlelength=1.6, columnspacing=1.5, borderaxespad=0.3)
+    draw_legend(figure)
     return figure
 
 

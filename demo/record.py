@@ -27,10 +27,11 @@ class Phase:
 
 
 class Sample:
-    """All pressure files at guest time t: values["cpu.some"] = (avg10 in percent, total in s)."""
+    """All at guest time t: values["cpu.some"] = (avg10 in percent, total in s), likewise
+    values["cpu.limit.some"]; the load average; events of vmpressure so far, by level."""
 
-    def __init__(self, t, values):
-        self.t, self.values = t, values
+    def __init__(self, t, load, events, values):
+        self.t, self.load, self.events, self.values = t, load, events, values
 
 
 class Record:
@@ -47,7 +48,7 @@ class Record:
     def add(self, line):
         """Takes one line; returns the word for what it was, None for anything else."""
         line = line.rstrip("\r\n")
-        match = re.match(r"(not ok|ok) \d+ - the (\w+) load ran to its end", line)
+        match = re.match(r"(not ok|ok) \d+ - the ([\w-]+) load ran to its end", line)
         if match:
             self.results[match[2]] = match[1] == "ok"
             return "result"
@@ -76,13 +77,14 @@ class Record:
             self.phases.append(Phase(fields["name"], text, begin))
 
     def _sample(self, rest):
-        t, *words = rest.split()
+        fields = dict(word.split("=") for word in rest.split())
+        t, load = float(fields.pop("t")), float(fields.pop("load"))
+        events = tuple(map(int, fields.pop("vmpressure").split(",")))
         values = {}
-        for word in words:
-            name, numbers = word.split("=")
+        for name, numbers in fields.items():
             avg10, total = numbers.split(",")
             values[name] = (float(avg10), int(total) / 1e6)
-        self.samples.append(Sample(float(t.removeprefix("t=")), values))
+        self.samples.append(Sample(t, load, events, values))
 
     def _own(self, rest):
         load, *words = rest.split()

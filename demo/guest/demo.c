@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The guest's half of the demo: directs the phases, starts the loads, samples
- * the pressure files. It states facts and judges nothing; the host does.
+ * the pressure files, the load average and vmpressure. It states facts and
+ * judges nothing; the host does.
  *
- * usage: demo READ_DEVICE READ_CGROUP SWAP_DEVICE MEMORY_CGROUP
+ * usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY
+ *
+ * CGROUPS is cgroup2 without the memory controller; that is of cgroup v1 and
+ * mounted on MEMORY, because only there is vmpressure.
  *
  * What it prints, one line each; t is guest time in seconds since the start:
  *
  *	# phase t=T name=NAME text=TEXT		a phase begins; "end" is the last
- *	# sample t=T R.L=AVG10,TOTAL ...	resource R, line L; total in us
+ *	# sample t=T load=L vmpressure=A,B,C R.L=AVG10,TOTAL ...
+ *		the load average of a minute; events so far of the level low, medium
+ *		and critical; resource R, line L (as in limit.some); total in us
  *	# own load=NAME R.L=LOW,HIGH		the load's account, in us
  *	ok N - / not ok N -			a load ran to its end or did not
  *
@@ -25,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -40,13 +47,15 @@
 #define SAMPLE_EVERY (500 * MS)
 #define QUIET (5 * SEC)		/* more than the 2 s after which averages are due */
 #define CPU_LOAD (16 * SEC)
+#define CPU_PERIOD 70000		/* us; samples come now in its busy part, now in the other */
+#define CPU_QUOTA 14000		/* of it for each CPU */
 #define IO_LOAD (20 * SEC)	/* the second half with work in the background */
 #define MEMORY_LOAD (18 * SEC)
 #define FILL_AT_MOST (60 * SEC)
 
 #define READS_PER_SECOND 20		/* of all processes */
 #define SWAP_INS_PER_SECOND 40	/* of each process */
-#define FIT "8M"		/* memory.max of each process, 2048 pages */
+#define FIT "8M"		/* the limit of each process, 2048 pages */
 #define CACHE 1280		/* pages of which are file cache */
 #define WORKING_SET 1088
 #define WORK 10000		/* between two pages, in rounds of calculation */
@@ -71,10 +80,15 @@ static int cpus;
 
 static const char * const resources[] = { "cpu", "memory", "io", "irq" };
 
+/* vmpressure: an event of a level is one for the lower ones, too. */
+static const char * const levels[] = { "low", "medium", "critical" };
+static int level_fd[3];
+static uint64_t level_events[3];
+
 /* One write per line: lines of different processes never mix. */
 static void say(const char *format, ...)
 {
-	char line[1024];
+	char line[2048];
 	va_list args;
 	int length;
 
@@ -98,35 +112,53 @@ static double seconds(uint64_t ns)
 	return (double)ns / SEC;
 }
 
-/* Appends " R.L=AVG10,TOTAL" for each line of one pressure file. */
-static int sample_resource(char *out, size_t size, const char *resource)
+/* Appends " R.L=AVG10,TOTAL" for each line of a plain file, or of one by class. */
+static int sample_resource(char *out, size_t size, const char *resource, int by_class)
 {
-	char path[64], kind[8];
+	char path[64], class[16] = "", kind[8];
 	unsigned long long total;
 	size_t used = 0;
 	double avg10;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/pressure/%s", resource);
+	snprintf(path, sizeof(path), "/proc/pressure/%s%s", resource, by_class ? ".stat" : "");
 	file = fopen(path, "r");
 	if (!file)
 		return 0;
-	while (fscanf(file, "%7s avg10=%lf avg60=%*f avg300=%*f total=%llu",
+	while ((!by_class || fscanf(file, " %15s", class) == 1) &&
+	       fscanf(file, "%7s avg10=%lf avg60=%*f avg300=%*f total=%llu",
 		      kind, &avg10, &total) == 3)
-		used += snprintf(out + used, size - used, " %s.%s=%.2f,%llu",
-				 resource, kind, avg10, total);
+		if (strcmp(class, "exact"))
+			used += snprintf(out + used, size - used, " %s.%s%s%s=%.2f,%llu", resource,
+					 class, by_class ? "." : "", kind, avg10, total);
 	fclose(file);
 	return used;
 }
 
+/* The events since the last sample are added up: they are read once. */
+static int sample_predecessors(char *out, size_t size)
+{
+	double load[3];
+	uint64_t more;
+
+	for (int i = 0; i < 3; i++)
+		if (read(level_fd[i], &more, sizeof(more)) == sizeof(more))
+			level_events[i] += more;
+	if (getloadavg(load, 3) != 3)
+		give_up("no load average");
+	return snprintf(out, size, " load=%.2f vmpressure=%lu,%lu,%lu", load[0],
+			level_events[0], level_events[1], level_events[2]);
+}
+
 static void sample(uint64_t t)
 {
-	char line[768];
-	int used = 0;
+	char line[1536];
+	int used = sample_predecessors(line, sizeof(line)), before = used;
 
 	for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++)
-		used += sample_resource(line + used, sizeof(line) - used, resources[i]);
-	if (!used)
+		for (int by_class = 0; by_class < 2; by_class++)
+			used += sample_resource(line + used, sizeof(line) - used, resources[i], by_class);
+	if (used == before)
 		give_up("this kernel has no /proc/pressure");
 	say("# sample t=%.6f%s", seconds(t - zero), line);
 }
@@ -168,6 +200,24 @@ static void write_to(const char *directory, const char *file, const char *text)
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		give_up("write %s to %s: %m", text, path);
 	close(fd);
+}
+
+/* vmpressure of the whole machine: what no cgroup listens to goes up to the root. */
+static void listen_to_vmpressure(const char *memory)
+{
+	char text[64], path[128];
+	int pressure_fd;
+
+	snprintf(path, sizeof(path), "%s/memory.pressure_level", memory);
+	pressure_fd = open(path, O_RDONLY);
+	for (int i = 0; i < 3; i++) {
+		level_fd[i] = eventfd(0, EFD_NONBLOCK);
+		if (pressure_fd < 0 || level_fd[i] < 0)
+			give_up("%s: %m", path);
+		snprintf(text, sizeof(text), "%d %d %s", level_fd[i], pressure_fd, levels[i]);
+		write_to(memory, "cgroup.event_control", text);
+	}
+	close(pressure_fd);
 }
 
 /* Throttled in the guest, by its clock, so that virtual time changes nothing. */
@@ -265,7 +315,42 @@ static void cpu_load(int number)
 		sum += (a->end < b->end ? a->end : b->end) -
 		       (a->runnable > b->runnable ? a->runnable : b->runnable);
 	}
-	say("# own load=cpu cpu.some=%lu,%lu cpu.full=0,0", mean_us(sum), mean_us(sum));
+	say("# own load=cpu cpu.some=%lu,%lu cpu.full=0,0 cpu.shortage.some=%lu,%lu cpu.limit.some=0,0",
+	    mean_us(sum), mean_us(sum), mean_us(sum), mean_us(sum));
+	report(number, &load, good);
+}
+
+/* One spinner on each CPU, which nobody else wants: it has what cpu.max allows. */
+static void cpu_limit_load(int number, const char *cgroup)
+{
+	struct load load = { .name = "cpu-limit" };
+	uint64_t until, sum = 0;
+	char quota[32];
+	int good;
+
+	snprintf(quota, sizeof(quota), "%d %d", cpus * CPU_QUOTA, CPU_PERIOD);
+	write_to(cgroup, "cpu.max", quota);
+	phase("cpu-limit", "a spinner on each CPU, with a limit");
+	until = now() + CPU_LOAD;
+	for (int i = 0; i < cpus; i++) {
+		struct account *own = start(&load, i, cgroup);
+
+		if (own) {
+			spin(own, until);
+			own->inside_run = cpu_time();
+			_exit(0);
+		}
+	}
+	sample_until(until);
+	good = finish(&load);
+
+	for (int i = 0; i < cpus; i++) {
+		struct account *own = &board->account[i];
+
+		sum += own->end - own->runnable - own->inside_run;
+	}
+	say("# own load=cpu-limit cpu.some=%lu,%lu cpu.full=0,0 cpu.limit.some=%lu,%lu cpu.shortage.some=0,0",
+	    mean_us(sum), mean_us(sum), mean_us(sum), mean_us(sum));
 	report(number, &load, good);
 }
 
@@ -316,8 +401,9 @@ static void io_load(int number, const char *device, const char *cgroup)
 		alone += board->account[i].alone;
 		alone_run += board->account[i].alone_run;
 	}
-	say("# own load=io io.some=%lu,%lu io.full=%lu,%lu",
-	    mean_us(wall - run), mean_us(wall), mean_us(alone - alone_run), mean_us(alone));
+	say("# own load=io io.some=%lu,%lu io.full=%lu,%lu io.limit.some=%lu,%lu io.shortage.some=0,0",
+	    mean_us(wall - run), mean_us(wall), mean_us(alone - alone_run), mean_us(alone),
+	    mean_us(wall - run), mean_us(wall));
 	report(number, &load, good);
 }
 
@@ -331,12 +417,13 @@ static void process_cgroup(char *path, size_t size, const char *cgroup, int proc
  * there is a phase before the load in which the kernel gets to know it.
  */
 static void memory_load(int number, const char *cached, const char *device,
-			const char *cgroup)
+			const char *cgroup, const char *memory)
 {
 	struct load load = { .name = "memory" };
 	uint64_t low = 0, high = 0, until;
 	int good, gate[2];
-	char path[128];
+	struct pages before, after;
+	char path[128], of_io[128];
 
 	if (pipe(gate))
 		give_up("pipe: %m");
@@ -348,19 +435,21 @@ static void memory_load(int number, const char *cached, const char *device,
 		char byte;
 
 		/* One each: in one for all, the first to lose a page loses them all. */
-		process_cgroup(path, sizeof(path), cgroup, i);
+		process_cgroup(path, sizeof(path), memory, i);
+		process_cgroup(of_io, sizeof(of_io), cgroup, i);
 		own = start(&load, i, path);
 
 		if (!own)
 			continue;
 		close(gate[1]);
+		write_to(of_io, "cgroup.procs", "0");
 		set_fill(&set, cached, path);
-		write_to(path, "memory.max", FIT);
+		write_to(path, "memory.limit_in_bytes", FIT);
 		set_sweep(&set, SWEEPS, path);
 		atomic_fetch_add(&board->ready, 1);
 		if (read(gate[0], &byte, 1) != 1)
 			_exit(1);
-		set_use(own, &set, board->until, path);
+		set_use(own, &set, board->until);
 		_exit(0);
 	}
 	until = now() + FILL_AT_MOST;
@@ -374,9 +463,10 @@ static void memory_load(int number, const char *cached, const char *device,
 	quiet();
 
 	for (int i = 0; i < cpus; i++) {
-		process_cgroup(path, sizeof(path), cgroup, i);
-		limit_reads(path, device, SWAP_INS_PER_SECOND);
+		process_cgroup(of_io, sizeof(of_io), cgroup, i);
+		limit_reads(of_io, device, SWAP_INS_PER_SECOND);
 	}
+	count_pages(&before);
 	phase("memory", "a working set larger than its limit");
 	board->until = now() + MEMORY_LOAD;
 	if (write(gate[1], load.pid, cpus) != cpus)
@@ -384,6 +474,11 @@ static void memory_load(int number, const char *cached, const char *device,
 	sample_until(board->until);
 	good = finish(&load);
 
+	count_pages(&after);
+	after.returned -= before.returned;
+	after.known -= before.known;
+	if (good && (!after.returned || after.known > after.returned))
+		give_up("%lu pages came back, %lu of them known", after.returned, after.known);
 	for (int i = 0; i < cpus; i++) {
 		struct account *own = &board->account[i];
 		uint64_t asleep = own->inside - own->inside_run;
@@ -391,14 +486,13 @@ static void memory_load(int number, const char *cached, const char *device,
 		/* Who failed kept no account; report() says that he did. */
 		if (!good)
 			continue;
-		if (!own->returned || own->known > own->returned)
-			give_up("%lu pages came back, %lu of them known", own->returned, own->known);
-		asleep = asleep * own->known / own->returned;
+		asleep = asleep * after.known / after.returned;
 		low += asleep;
 		high += asleep + own->inside_run;
 	}
-	say("# own load=memory memory.some=%lu,%lu memory.full=%lu,%lu",
-	    mean_us(low), mean_us(high), mean_us(low), mean_us(high));
+	say("# own load=memory memory.some=%lu,%lu memory.full=%lu,%lu "
+	    "memory.limit.some=%lu,%lu memory.shortage.some=0,0",
+	    mean_us(low), mean_us(high), mean_us(low), mean_us(high), mean_us(low), mean_us(high));
 	report(number, &load, good);
 }
 
@@ -407,7 +501,9 @@ int main(int argc, char **argv)
 	struct sched_param priority = { .sched_priority = 50 };
 
 	if (argc != 5)
-		errx(64, "usage: demo READ_DEVICE READ_CGROUP SWAP_DEVICE MEMORY_CGROUP");
+		errx(64, "usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY");
+	if (chdir(argv[3]))
+		err(1, "%s", argv[3]);
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (cpus < 1 || 2 * cpus > MAX_PROCESSES)
 		give_up("made for 1 to %d CPUs, this machine has %d", MAX_PROCESSES / 2, cpus);
@@ -418,16 +514,20 @@ int main(int argc, char **argv)
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
 		give_up("real-time priority: %m");
 
+	listen_to_vmpressure(argv[4]);
+
 	zero = now();
 	say("TAP version 13");
-	say("1..3");
+	say("1..4");
 	say("# setup cpus=%d", cpus);
 	quiet();
 	cpu_load(1);
 	quiet();
-	io_load(2, argv[1], argv[2]);
+	cpu_limit_load(2, "cpu");
 	quiet();
-	memory_load(3, argv[1], argv[3], argv[4]);
+	io_load(3, argv[1], "io");
+	quiet();
+	memory_load(4, argv[1], argv[2], "memory", argv[4]);
 	quiet();
 	phase("end", "-");
 	return 0;

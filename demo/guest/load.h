@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The three loads of the demo. Each runs as one process per CPU (two for the
- * spinners), pinned there, and keeps its own account of how long it was kept
+ * The four loads of the demo. Each runs as one process per CPU (two for the
+ * spinners without a limit), pinned there, and keeps its own account of how long it was kept
  * from its work: the known answer that the pressure files are held against.
  */
 #ifndef DEMO_LOAD_H
@@ -25,8 +25,6 @@ struct account {
 	uint64_t inside_run;	/* of which on the CPU */
 	uint64_t alone;		/* part of inside before company arrived */
 	uint64_t alone_run;
-	unsigned long returned;	/* pages read back from swap */
-	unsigned long known;	/* of which the kernel knew as part of a working set */
 };
 
 uint64_t now(void);
@@ -48,8 +46,15 @@ struct set {
 	unsigned char *pages;
 };
 
+/* What the kernel counted since the boot. */
+struct pages {
+	unsigned long returned;	/* read back from swap */
+	unsigned long known;	/* of which it knew as part of a working set */
+};
+
+void count_pages(struct pages *pages);
 void set_fill(struct set *set, const char *cached, const char *cgroup);
 void set_sweep(struct set *set, int sweeps, const char *cgroup);
-void set_use(struct account *own, struct set *set, uint64_t until, const char *cgroup);
+void set_use(struct account *own, struct set *set, uint64_t until);
 
 #endif

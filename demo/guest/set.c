@@ -42,21 +42,21 @@ static void fill_cache(const struct set *set, const char *device)
 	/* The file stays open: the cache of a device goes with its last user. */
 }
 
-/* One line of the cgroup's memory.stat. */
-static unsigned long statistic(const char *cgroup, const char *wanted)
+/* One line of memory.stat of a cgroup, or of /proc/vmstat. */
+static unsigned long statistic(const char *directory, const char *file, const char *wanted)
 {
 	unsigned long value, found = 0;
 	char path[128], name[64];
-	FILE *file;
+	FILE *stream;
 
-	snprintf(path, sizeof(path), "%s/memory.stat", cgroup);
-	file = fopen(path, "r");
-	if (!file)
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	stream = fopen(path, "r");
+	if (!stream)
 		err(1, "%s", path);
-	while (fscanf(file, "%63s %lu", name, &value) == 2)
+	while (fscanf(stream, "%63s %lu", name, &value) == 2)
 		if (!strcmp(name, wanted))
 			found = value;
-	fclose(file);
+	fclose(stream);
 	return found;
 }
 
@@ -72,7 +72,7 @@ void set_fill(struct set *set, const char *cached, const char *cgroup)
 		set->pages[i * PAGE] = 1;
 	if (madvise(set->pages, set->number * PAGE, MADV_PAGEOUT))
 		err(1, "swap out");
-	while (statistic(cgroup, "file_writeback"))
+	while (statistic(cgroup, "memory.stat", "writeback"))
 		sleep_until(now() + 10 * MS);
 }
 
@@ -93,20 +93,31 @@ void set_sweep(struct set *set, int sweeps, const char *cgroup)
 	for (unsigned long i = 0; i < sweeps * set->number; i++) {
 		touch(set);
 		if (i % 16 == 0)
-			statistic(cgroup, "anon");
+			statistic(cgroup, "memory.stat", "rss");
 	}
 }
 
 /*
  * A page that stayed away too long after all is waited for, but not as one of
  * the working set. Which of them did is not known here, how many did is.
+ * memory.stat of cgroup v1 has no such line: this is of all processes, and only
+ * right while none of them uses its set.
  */
-void set_use(struct account *own, struct set *set, uint64_t until, const char *cgroup)
+void count_pages(struct pages *pages)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY);
+
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		err(1, "stat_refresh");
+	close(fd);
+	pages->returned = statistic("/proc", "vmstat", "workingset_refault_anon");
+	pages->known = statistic("/proc", "vmstat", "workingset_restore_anon");
+}
+
+void set_use(struct account *own, struct set *set, uint64_t until)
 {
 	uint64_t begun, run;
 
-	own->returned = -statistic(cgroup, "workingset_refault_anon");
-	own->known = -statistic(cgroup, "workingset_restore_anon");
 	do {
 		begun = now();
 		run = cpu_time();
@@ -118,6 +129,4 @@ void set_use(struct account *own, struct set *set, uint64_t until, const char *c
 		own->inside_run += run;
 		calculate(set->work);
 	} while (own->end < until);
-	own->returned += statistic(cgroup, "workingset_refault_anon");
-	own->known += statistic(cgroup, "workingset_restore_anon");
 }
