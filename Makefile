@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
+	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
@@ -93,6 +94,9 @@ refresh: deps
 
 exactness: deps
 	@ci/exactness
+
+fio: deps
+	@ci/fio
 
 mutations: deps
 	@ci/mutations $(MUTANT)
