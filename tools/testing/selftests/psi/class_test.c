@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_trigger.h"
 #include "psi_uring.h"
 #include "psi_util.h"
 
@@ -58,18 +59,6 @@ enum class { BY_LIMIT, BY_SHORTAGE };
 
 static const char * const groups[] = { NULL, GROUP, LEAF };
 
-/* Growth of all groups from now on, for a while. */
-static void measure(const char *resource, struct classes *c)
-{
-	__u64 begin = now_ns();
-
-	for (int i = 0; i < 3; i++)
-		classes_read(groups[i], resource, &c[i]);
-	sleep_for(TIME);
-	for (int i = 0; i < 3; i++)
-		classes_since(groups[i], resource, now_ns() - begin, &c[i]);
-}
-
 /* All groups show at least @least percent, of this class alone. */
 static void expect_class(struct __test_metadata *_metadata, const char *resource,
 			 enum class class, double least)
@@ -77,13 +66,15 @@ static void expect_class(struct __test_metadata *_metadata, const char *resource
 	double most = CLASS + (!strcmp(resource, "io") && class == BY_LIMIT ? DISK : 0);
 	struct classes c[3];
 
-	measure(resource, c);
+	classes_measure(groups, resource, TIME, c);
 	for (int i = 0; i < 3; i++) {
 		const char *group = groups[i] ?: "the system";
 		double limit = c[i].limit[0], shortage = c[i].shortage[0];
 
 		ksft_print_msg("%s: %s some %.3f %%: limit %.3f, shortage %.3f\n", group, resource,
 			       c[i].plain[0], limit, shortage);
+		EXPECT_EQ(NULL, classes_contradiction(&c[i], TIME))
+			TH_LOG("%s: %s", group, classes_contradiction(&c[i], TIME));
 		EXPECT_LE(least, c[i].plain[0]);
 		EXPECT_GE(most, class == BY_LIMIT ? shortage : limit)
 			TH_LOG("%s: limit %.3f %%, shortage %.3f %%", group, limit, shortage);
@@ -205,7 +196,7 @@ TEST_F_TIMEOUT(memory, limit_that_is_lifted_holds_nobody, 200)
 	self->pid[0] = start(thrash, &self->thrasher);
 	cgroup_write(GROUP, "memory.max", "max");
 	sleep_for(WARM);
-	measure("memory", c);
+	classes_measure(groups, "memory", TIME, c);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_GE(0.001, c[i].limit[0]);
 		EXPECT_GE(0.001, c[i].plain[0]);

@@ -18,7 +18,9 @@
  * Bugs it would find: a throttled task that counts as shortage, in its cgroup or
  * only above it; a class that is left over when the limit is lifted; a task that
  * waits for a neighbour and counts as limited; cgroups between the limit and the
- * task, without the cpu controller, that are forgotten.
+ * task, without the cpu controller, that are forgotten; a class that stays behind when
+ * its task moves, or is forgotten where its cgroup is switched on again; a trigger or an
+ * average of one class that has what belongs to the other.
  *
  * Tolerance: a throttle that is under way is missing in throttled_usec, at the
  * begin and at the end: one of the 100 periods, TOLERANCE. Kernel threads that
@@ -43,6 +45,8 @@
 #define GROUP		CGROUP_ROOT "/psi_limit"
 #define CHILD		GROUP "/child"
 #define LEAF		CHILD "/leaf"
+#define OTHER		GROUP "/other"
+#define STAT		GROUP "/cpu.pressure.stat"
 #define TIME		(10 * NSEC_PER_SEC)
 #define SHORTAGE	0.1
 #define TOLERANCE	1.0
@@ -180,18 +184,6 @@ FIXTURE_TEARDOWN(cpu_max)
 	cpus_use(cpus_possible());
 }
 
-/* The three are not read at the same moment. */
-static void check_identity(struct __test_metadata *_metadata, const char *group,
-			   const struct classes *c)
-{
-	for (int i = 0; i < 2; i++) {
-		EXPECT_LE(fmax(c->limit[i], c->shortage[i]), c->plain[i] + 0.1)
-			TH_LOG("%s: %f %f %f", group, c->limit[i], c->shortage[i], c->plain[i]);
-		EXPECT_LE(c->plain[i], c->limit[i] + c->shortage[i] + 0.1)
-			TH_LOG("%s: %f %f %f", group, c->limit[i], c->shortage[i], c->plain[i]);
-	}
-}
-
 /* @others: what kernel threads waited for a CPU, in percent */
 static void check_shortage(struct __test_metadata *_metadata, const char *group, double shortage,
 			   double want, double others)
@@ -232,17 +224,12 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 
 		self->pid[i] = load_start(&load);
 	}
-	/* Windows in which the CPUs were not in use all the time. */
-	if (variant->cpus > 1)
-		sleep_for(4 * NSEC_PER_SEC);
+	/* Windows in which these CPUs were not in use all the time, or another one was. */
+	sleep_for(4 * NSEC_PER_SEC);
 	held = throttled_ns(limited);
 	wait = others_wait(self->pid);
-	for (int i = 0; i < 3; i++)
-		classes_read(groups[i], "cpu", &c[i]);
 	begin = now_ns();
-	sleep_for(TIME);
-	for (int i = 0; i < 3; i++)
-		classes_since(groups[i], "cpu", now_ns() - begin, &c[i]);
+	classes_measure(groups, "cpu", TIME, c);
 	throttled = 100.0 * (throttled_ns(limited) - held) / (now_ns() - begin);
 	/* Threads of the kernel are in the system only. */
 	others = 100.0 * (others_wait(self->pid) - wait) / (now_ns() - begin);
@@ -252,7 +239,8 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 
 		ksft_print_msg("%s: limit %.3f, shortage %.3f, plain %.3f, throttled %.3f\n",
 			       group, c[i].limit[0], c[i].shortage[0], c[i].plain[0], throttled);
-		check_identity(_metadata, group, &c[i]);
+		EXPECT_EQ(NULL, classes_contradiction(&c[i], TIME))
+			TH_LOG("%s: %s", group, classes_contradiction(&c[i], TIME));
 		limit = i ? throttled : variant->limit;
 		if (limit >= 0)
 			EXPECT_GE(TOLERANCE, fabs(c[i].limit[0] - limit))
@@ -272,32 +260,333 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 			   "limit some %.2f, shortage some %.3f", c[0].limit[0], c[0].shortage[0]);
 }
 
-/* ---- A limit that changes ---- */
+/* ---- What holds a task changes while it is held ---- */
 
-/* One millisecond a second; then the limit is lifted in the middle of the second. */
-TEST_F_TIMEOUT(cpu_max, holds_nobody_when_it_is_lifted, 60)
+#define STEP		(500 * NSEC_PER_MSEC)
+/* Until the tick ends what a task may run, and a cgroup has memory for limits. */
+#define STEP_DOUBT	(10 * NSEC_PER_MSEC)
+#define STEPS		8
+#define HARD		"1000 1000000"
+#define LIFTED		"max 1000000"
+
+/**
+ * struct step - a change, and whether a limit holds the task after it
+ * @cgroup: where; NULL: there is no further step
+ * @file: which file is written; NULL: the task moves there
+ * @text: what is written
+ * @held: whether a limit holds the task then
+ */
+struct step {
+	const char *cgroup, *file, *text;
+	bool held;
+};
+
+FIXTURE(held_task) {
+	pid_t pid;
+};
+
+FIXTURE_VARIANT(held_task) {
+	struct step step[STEPS];
+};
+
+FIXTURE_VARIANT_ADD(held_task, whose_limit_is_lifted) {
+	.step = {
+		{ GROUP, "cpu.max", HARD, true },
+		{ GROUP, "cpu.max", LIFTED, false },
+		{ GROUP, "cpu.max", HARD, true },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, whose_outer_limit_is_lifted_first) {
+	.step = {
+		{ GROUP, "cpu.max", HARD, true },
+		{ CHILD, "cpu.max", HARD, true },
+		{ GROUP, "cpu.max", LIFTED, true },
+		{ CHILD, "cpu.max", LIFTED, false },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, whose_inner_limit_is_lifted_first) {
+	.step = {
+		{ GROUP, "cpu.max", HARD, true },
+		{ CHILD, "cpu.max", HARD, true },
+		{ CHILD, "cpu.max", LIFTED, true },
+		{ GROUP, "cpu.max", LIFTED, false },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, that_moves_out_of_its_limit_and_back) {
+	.step = {
+		{ CHILD, "cpu.max", HARD, true },
+		{ OTHER, NULL, NULL, false },
+		{ LEAF, NULL, NULL, true },
+		{ CGROUP_ROOT, NULL, NULL, false },
+		{ LEAF, NULL, NULL, true },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, that_moves_to_another_limit_and_back) {
+	.step = {
+		{ CHILD, "cpu.max", HARD, true },
+		{ OTHER, "cpu.max", HARD, true },
+		{ OTHER, NULL, NULL, true },
+		{ LEAF, NULL, NULL, true },
+		{ CHILD, "cpu.max", LIFTED, false },
+		{ OTHER, NULL, NULL, true },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, whose_cgroups_are_switched_off_and_on) {
+	.step = {
+		{ CHILD, "cpu.max", HARD, true },
+		{ LEAF, "cgroup.pressure", "0", true },
+		{ LEAF, "cgroup.pressure", "1", true },
+		{ GROUP, "cgroup.pressure", "0", true },
+		{ GROUP, "cgroup.pressure", "1", true },
+		{ CHILD, "cpu.max", LIFTED, false },
+	},
+};
+
+FIXTURE_VARIANT_ADD(held_task, whose_limit_changes_while_its_cgroup_is_off) {
+	.step = {
+		{ CHILD, "cpu.max", HARD, true },
+		{ CHILD, "cgroup.pressure", "0", true },
+		{ CHILD, "cpu.max", LIFTED, false },
+		{ CHILD, "cgroup.pressure", "1", false },
+		{ CHILD, "cgroup.pressure", "0", false },
+		{ CHILD, "cpu.max", HARD, true },
+		{ CHILD, "cgroup.pressure", "1", true },
+	},
+};
+
+FIXTURE_SETUP(held_task)
 {
-	struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
-	struct classes before, after;
-	__u64 begin;
+	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = spin };
 
-	cgroup_write(GROUP, "cpu.max", "1000 1000000");
-	self->pid[0] = load_start(&load);
-	sleep_for(1500 * NSEC_PER_MSEC);
-	classes_read(GROUP, "cpu", &before);
-	after = before;
-	begin = now_ns();
-	sleep_for(200 * NSEC_PER_MSEC);
-	classes_since(GROUP, "cpu", now_ns() - begin, &before);
-	EXPECT_LE(99, before.limit[0]);
-	cgroup_write(GROUP, "cpu.max", "max 1000000");
-	classes_read(GROUP, "cpu", &after);
-	begin = now_ns();
-	sleep_for(3 * NSEC_PER_SEC);
-	classes_since(GROUP, "cpu", now_ns() - begin, &after);
-	EXPECT_GE(0.01, after.limit[0])
-		TH_LOG("limit %.3f %% after it was lifted", after.limit[0]);
-	EXPECT_GE(SHORTAGE, after.shortage[0]);
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_moves_are_fast();
+	cgroup_create(GROUP, "+cpu");
+	cgroup_create(CHILD, "");
+	cgroup_create(OTHER, "");
+	cgroup_write(GROUP, "cgroup.subtree_control", "+cpu");
+	cgroup_create(LEAF, "");
+	/* Windows of the system in which other CPUs were in use. */
+	sleep_for(4 * NSEC_PER_SEC);
+	self->pid = load_start(&load);
+}
+
+FIXTURE_TEARDOWN(held_task)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/**
+ * struct shown - what a group has to show
+ * @cgroup: the group; NULL: the system
+ * @off: its files are gone
+ * @start: its totals at the begin
+ * @held: for so long a limit held the task in this group, in ns
+ */
+struct shown {
+	const char *cgroup;
+	bool off;
+	struct classes start;
+	__u64 held;
+};
+
+/* Where the task is after a step, which was at @cgroup before. */
+static const char *take_step(const struct step *step, const char *cgroup, pid_t pid)
+{
+	if (step->file) {
+		cgroup_write(step->cgroup, step->file, step->text);
+		return cgroup;
+	}
+	cgroup_move(step->cgroup, pid);
+	return step->cgroup;
+}
+
+/* Totals grew by what the steps so far say, and by nothing else. */
+static void check_step(struct __test_metadata *_metadata, struct shown *shown, int step)
+{
+	struct classes grown = shown->start;
+	double doubt = 100.0 * STEP_DOUBT / STEP * (step + 1);
+	const char *group = shown->cgroup ?: "the system";
+	double want = 100.0 * shown->held / STEP;
+
+	classes_since(shown->cgroup, "cpu", STEP, &grown);
+	ksft_print_msg("step %d: %s: limit %.2f of %.0f, shortage %.2f\n", step, group,
+		       grown.limit[0], want, grown.shortage[0]);
+	EXPECT_GE(doubt, fabs(grown.limit[0] - want))
+		TH_LOG("step %d: %s: limit %.2f, must be %.0f", step, group, grown.limit[0], want);
+	EXPECT_GE(doubt, grown.shortage[0])
+		TH_LOG("step %d: %s: shortage %.2f", step, group, grown.shortage[0]);
+}
+
+/* A task that is alone is held, or does not wait. */
+TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
+{
+	struct shown shown[] = { { NULL }, { GROUP }, { CHILD }, { LEAF }, { OTHER } };
+	const char *at = LEAF;
+
+	for (int i = 0; i < (int)ARRAY_SIZE(shown); i++)
+		classes_read(shown[i].cgroup, "cpu", &shown[i].start);
+	for (int s = 0; s < STEPS && variant->step[s].cgroup; s++) {
+		const struct step *step = &variant->step[s];
+
+		at = take_step(step, at, self->pid);
+		sleep_for(STEP);
+		for (int i = 0; i < (int)ARRAY_SIZE(shown); i++) {
+			const char *cgroup = shown[i].cgroup ?: CGROUP_ROOT;
+
+			shown[i].off = !cgroup_has(cgroup, "cpu.pressure");
+			if (shown[i].off)
+				continue;
+			if (step->held && !strncmp(at, cgroup, strlen(cgroup)))
+				shown[i].held += STEP;
+			check_step(_metadata, &shown[i], s);
+		}
+	}
+}
+
+/* ---- Averages ---- */
+
+#define PERIOD		(2 * NSEC_PER_SEC)
+/* This far into a period, the last one has been collected. */
+#define SETTLED		(100 * NSEC_PER_MSEC)
+/*
+ * Of an average, in points. The kernel collects a period some ticks late, and takes what stalled
+ * since as spread evenly. So a period has up to one cycle of the bandwidth too much or too little,
+ * 10 ms of 2 s. An average of 10 s takes 18 % of it.
+ */
+#define AVERAGE		0.1
+
+static const char * const lines[] = {
+	"limit some", "limit full", "shortage some", "shortage full"
+};
+
+#define NR_LINES	((int)ARRAY_SIZE(lines))
+
+/**
+ * struct response - what the averages of a line have to be
+ * @total: of the line when the latest period ended, in us
+ * @carry: what that period had above 100 %
+ * @avg: in percent
+ */
+struct response {
+	__u64 total;
+	double carry, avg[NR_AVGS];
+};
+
+FIXTURE(averages) {
+	pid_t pid[2];
+	struct response response[NR_LINES];
+};
+
+FIXTURE_SETUP(averages)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+}
+
+FIXTURE_TEARDOWN(averages)
+{
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+static void lines_read(struct psi_line *line)
+{
+	for (int i = 0; i < NR_LINES; i++)
+		psi_stat_read(STAT, lines[i], &line[i]);
+}
+
+/* The totals when a period ends, and then the averages. Averages change there and nowhere else. */
+static void period_end(struct psi_line *line)
+{
+	struct psi_line before[NR_LINES], settled[NR_LINES];
+	bool changed = false;
+
+	lines_read(before);
+	while (!changed) {
+		sleep_for(NSEC_PER_MSEC / 2);
+		lines_read(line);
+		for (int i = 0; i < NR_LINES; i++)
+			changed |= !!memcmp(before[i].avg, line[i].avg, sizeof(line->avg));
+	}
+	sleep_for(SETTLED);
+	lines_read(settled);
+	for (int i = 0; i < NR_LINES; i++)
+		memcpy(line[i].avg, settled[i].avg, sizeof(line->avg));
+}
+
+/* One sample more: avg' = avg * e + sample * (1 - e), as averages_test says. */
+static void respond(struct response *r, __u64 total)
+{
+	static const double tau[NR_AVGS] = { 10, 60, 300 };
+	double sample = 1e5 * (total - r->total) / PERIOD + r->carry;
+
+	r->carry = fmax(sample - 100, 0);
+	r->total = total;
+	for (int i = 0; i < NR_AVGS; i++) {
+		double e = exp(-2 / tau[i]);
+
+		r->avg[i] = r->avg[i] * e + (sample - r->carry) * (1 - e);
+	}
+}
+
+/* Periods in which something stalls, each with a sample of its own. */
+static void follow(struct __test_metadata *_metadata, FIXTURE_DATA(averages) * self, int periods)
+{
+	struct psi_line line[NR_LINES];
+
+	for (int p = 0; p < periods; p++) {
+		period_end(line);
+		for (int i = 0; i < NR_LINES; i++) {
+			struct response *r = &self->response[i];
+
+			respond(r, line[i].total);
+			for (int a = 0; a < NR_AVGS; a++) {
+				double avg = line[i].avg[a] / 100.0;
+
+				EXPECT_GE(AVERAGE, fabs(r->avg[a] - avg))
+					TH_LOG("period %d: \"%s\" has %.2f, must be %.4f", p,
+					       lines[i], avg, r->avg[a]);
+			}
+		}
+	}
+	for (int i = 0; i < NR_LINES; i++)
+		ksft_print_msg("%s: avg10 %.4f\n", lines[i], self->response[i].avg[AVG10]);
+}
+
+/*
+ * The lines of a group answer to their own totals: two tasks that are limited to 40 %, then the
+ * same without a limit, then none.
+ */
+TEST_F_TIMEOUT(averages, of_classes_follow_their_totals, 200)
+{
+	struct psi_line line[NR_LINES];
+
+	cgroup_write(GROUP, "cpu.max", "4000 10000");
+	spin_pair_start(self->pid, GROUP);
+	/* The period in which the load began, and the one that has what that was late by. */
+	period_end(line);
+	period_end(line);
+	for (int i = 0; i < NR_LINES; i++) {
+		self->response[i].total = line[i].total;
+		for (int a = 0; a < NR_AVGS; a++)
+			self->response[i].avg[a] = line[i].avg[a] / 100.0;
+	}
+	follow(_metadata, self, 10);
+	EXPECT_LE(30, self->response[0].avg[AVG10]);
+	cgroup_write(GROUP, "cpu.max", "max 10000");
+	follow(_metadata, self, 10);
+	EXPECT_LE(80, self->response[2].avg[AVG10]);
+	spin_pair_stop(self->pid);
+	follow(_metadata, self, 5);
 }
 
 /* ---- A limit that is reached in the moment in which a task goes to sleep ---- */

@@ -72,9 +72,11 @@ bool psi_irq_accounted(void);
  * @plain: of the plain file: some and full
  * @limit: held by a limit
  * @shortage: not
+ * @fired: a trigger on "limit some", on "shortage some" had an event: see classes_measure()
  */
 struct classes {
 	double plain[2], limit[2], shortage[2];
+	bool fired[2];
 };
 
 /* The totals so far; of the system if there is no @cgroup. */

@@ -90,3 +90,70 @@ int trigger_count(int fd, __u64 end)
 		events += trigger_fired(fd, (end - now) / NSEC_PER_MSEC + 1);
 	return events;
 }
+
+/* ---- Limit or shortage ---- */
+
+#define CLASS_WINDOW	(2 * NSEC_PER_SEC)
+#define CLASS_THRESHOLD	(CLASS_WINDOW / 20)
+
+static void class_triggers_arm(const char *cgroup, const char *resource, int fd[2])
+{
+	static const char * const lines[] = { "limit some", "shortage some" };
+	char path[128];
+
+	snprintf(path, sizeof(path), cgroup ? "%s/%s.pressure.stat" : "%s/%s.stat",
+		 cgroup ?: PSI_DIR, resource);
+	for (int i = 0; i < 2; i++)
+		fd[i] = trigger_arm(path, "%s %llu %llu", lines[i],
+				    CLASS_THRESHOLD / NSEC_PER_USEC, CLASS_WINDOW / NSEC_PER_USEC);
+}
+
+void classes_measure(const char * const groups[NR_CLASS_GROUPS], const char *resource, __u64 ns,
+		     struct classes c[NR_CLASS_GROUPS])
+{
+	int fd[NR_CLASS_GROUPS][2];
+	__u64 begin;
+
+	for (int i = 0; i < NR_CLASS_GROUPS; i++) {
+		classes_read(groups[i], resource, &c[i]);
+		class_triggers_arm(groups[i], resource, fd[i]);
+	}
+	begin = now_ns();
+	sleep_for(ns);
+	for (int i = 0; i < NR_CLASS_GROUPS; i++) {
+		classes_since(groups[i], resource, now_ns() - begin, &c[i]);
+		for (int j = 0; j < 2; j++) {
+			c[i].fired[j] = trigger_fired(fd[i][j], 0);
+			close(fd[i][j]);
+		}
+	}
+}
+
+/* Plain pressure and classes are not read at the same moment. */
+#define CLASS_MOMENT	0.1
+
+const char *classes_contradiction(const struct classes *c, __u64 ns)
+{
+	static const char * const silent[] = {
+		"a trigger on limits is silent", "a trigger on shortages is silent"
+	};
+	static const char * const fired[] = {
+		"a trigger on limits fired", "a trigger on shortages fired"
+	};
+	const double least = 100.0 * CLASS_THRESHOLD / ns, enough = 10;
+	const double grown[2] = { c->limit[0], c->shortage[0] };
+
+	for (int i = 0; i < 2; i++) {
+		double more = c->limit[i] > c->shortage[i] ? c->limit[i] : c->shortage[i];
+
+		if (more > c->plain[i] + CLASS_MOMENT)
+			return "a class has more than the plain pressure";
+		if (c->plain[i] > c->limit[i] + c->shortage[i] + CLASS_MOMENT)
+			return "the classes have less than the plain pressure";
+		if (!c->fired[i] && grown[i] >= enough)
+			return silent[i];
+		if (c->fired[i] && grown[i] < least)
+			return fired[i];
+	}
+	return NULL;
+}
