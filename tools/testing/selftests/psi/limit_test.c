@@ -263,8 +263,8 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 /* ---- What holds a task changes while it is held ---- */
 
 #define STEP		(500 * NSEC_PER_MSEC)
-/* Until the tick ends what a task may run, and a cgroup has memory for limits. */
-#define STEP_DOUBT	(10 * NSEC_PER_MSEC)
+/* A task waits for its neighbour and runs, until a tick says that it has run enough. */
+#define STEP_DOUBT	(20 * NSEC_PER_MSEC)
 #define STEPS		8
 #define HARD		"1000 1000000"
 #define LIFTED		"max 1000000"
@@ -282,7 +282,7 @@ struct step {
 };
 
 FIXTURE(held_task) {
-	pid_t pid;
+	pid_t pid[2];
 };
 
 FIXTURE_VARIANT(held_task) {
@@ -373,12 +373,14 @@ FIXTURE_SETUP(held_task)
 	cgroup_create(LEAF, "");
 	/* Windows of the system in which other CPUs were in use. */
 	sleep_for(4 * NSEC_PER_SEC);
-	self->pid = load_start(&load);
+	self->pid[0] = load_start(&load);
+	self->pid[1] = spin_on(0);
 }
 
 FIXTURE_TEARDOWN(held_task)
 {
-	load_stop(self->pid);
+	for (int i = 0; i < 2; i++)
+		load_stop(self->pid[i]);
 	cgroup_remove(GROUP);
 	cpus_use(cpus_possible());
 }
@@ -386,15 +388,13 @@ FIXTURE_TEARDOWN(held_task)
 /**
  * struct shown - what a group has to show
  * @cgroup: the group; NULL: the system
- * @off: its files are gone
  * @start: its totals at the begin
- * @held: for so long a limit held the task in this group, in ns
+ * @steps: while it had the task: those in which a limit held it not, and in which it did
  */
 struct shown {
 	const char *cgroup;
-	bool off;
 	struct classes start;
-	__u64 held;
+	int steps[2];
 };
 
 /* Where the task is after a step, which was at @cgroup before. */
@@ -408,24 +408,30 @@ static const char *take_step(const struct step *step, const char *cgroup, pid_t 
 	return step->cgroup;
 }
 
-/* Totals grew by what the steps so far say, and by nothing else. */
-static void check_step(struct __test_metadata *_metadata, struct shown *shown, int step)
+/*
+ * Totals grew by what the steps so far say, and by nothing else. If no limit holds the task, it
+ * shares the CPU.
+ */
+static void check_step(struct __test_metadata *_metadata, const struct shown *shown, int step)
 {
 	struct classes grown = shown->start;
-	double doubt = 100.0 * STEP_DOUBT / STEP * (step + 1);
+	double doubt = 1.0 * STEP_DOUBT / STEP * (step + 1), limit, shortage;
 	const char *group = shown->cgroup ?: "the system";
-	double want = 100.0 * shown->held / STEP;
 
 	classes_since(shown->cgroup, "cpu", STEP, &grown);
-	ksft_print_msg("step %d: %s: limit %.2f of %.0f, shortage %.2f\n", step, group,
-		       grown.limit[0], want, grown.shortage[0]);
-	EXPECT_GE(doubt, fabs(grown.limit[0] - want))
-		TH_LOG("step %d: %s: limit %.2f, must be %.0f", step, group, grown.limit[0], want);
-	EXPECT_GE(doubt, grown.shortage[0])
-		TH_LOG("step %d: %s: shortage %.2f", step, group, grown.shortage[0]);
+	limit = grown.limit[0] / 100;
+	shortage = grown.shortage[0] / 100;
+	ksft_print_msg("step %d: %s: limit %.3f of %d, shortage %.3f of %d\n", step, group,
+		       limit, shown->steps[1], shortage, shown->steps[0]);
+	EXPECT_GE(doubt, fabs(limit - shown->steps[1]))
+		TH_LOG("step %d: %s: limit %.3f, must be %d", step, group, limit, shown->steps[1]);
+	EXPECT_GE(doubt + shown->steps[0], shortage)
+		TH_LOG("step %d: %s: shortage %.3f", step, group, shortage);
+	EXPECT_LE(0.4 * shown->steps[0] - doubt, shortage)
+		TH_LOG("step %d: %s: shortage %.3f", step, group, shortage);
 }
 
-/* A task that is alone is held, or does not wait. */
+/* The task is held, or it shares the CPU with a neighbour. */
 TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 {
 	struct shown shown[] = { { NULL }, { GROUP }, { CHILD }, { LEAF }, { OTHER } };
@@ -436,16 +442,15 @@ TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 	for (int s = 0; s < STEPS && variant->step[s].cgroup; s++) {
 		const struct step *step = &variant->step[s];
 
-		at = take_step(step, at, self->pid);
+		at = take_step(step, at, self->pid[0]);
 		sleep_for(STEP);
 		for (int i = 0; i < (int)ARRAY_SIZE(shown); i++) {
 			const char *cgroup = shown[i].cgroup ?: CGROUP_ROOT;
 
-			shown[i].off = !cgroup_has(cgroup, "cpu.pressure");
-			if (shown[i].off)
+			if (!cgroup_has(cgroup, "cpu.pressure"))
 				continue;
-			if (step->held && !strncmp(at, cgroup, strlen(cgroup)))
-				shown[i].held += STEP;
+			shown[i].steps[step->held] += !shown[i].cgroup ||
+						      !strncmp(at, cgroup, strlen(cgroup));
 			check_step(_metadata, &shown[i], s);
 		}
 	}
