@@ -140,9 +140,15 @@ static bool end_open(const char *path, int fd, bool done)
 	return true;
 }
 
+/* A trigger for a plain file, and one for a .stat file. */
+static const char *text_for(const char *path)
+{
+	return strstr(path, ".stat") ? "exact " TEXT : TEXT;
+}
+
 static int run_arm(const char *path, int fd)
 {
-	return trigger_set(fd, TEXT);
+	return trigger_set(fd, text_for(path));
 }
 
 static bool end_arm(const char *path, int fd, bool done)
@@ -151,7 +157,7 @@ static bool end_arm(const char *path, int fd, bool done)
 
 	if (!done)
 		return poll_fd(fd, POLLPRI, 0) == BROKEN && !close(fd);
-	right = !poll_fd(fd, POLLPRI, 0) && trigger_set(fd, TEXT) == EBUSY;
+	right = !poll_fd(fd, POLLPRI, 0) && trigger_set(fd, text_for(path)) == EBUSY;
 	return !close(fd) && right;
 }
 
@@ -194,6 +200,23 @@ static int run_read(const char *path, int fd)
 	if (len < 0)
 		return errno;
 	return psi_parse(buf, len, &psi) ? EINVAL : 0;
+}
+
+static int run_read_stat(const char *path, int fd)
+{
+	char buf[2048];
+	ssize_t len = pread(fd, buf, sizeof(buf), 0);
+
+	if (len < 0)
+		return errno;
+	return psi_stat_parse(buf, len, strstr(path, "memory")) ? EINVAL : 0;
+}
+
+/* Exact pressure of the cgroup begins with the first reader: each attempt has a new cgroup. */
+static int begin_stat(const char *path)
+{
+	cgroup_create(GROUP, "+io");
+	return open_file(path, O_RDWR);
 }
 
 static bool end_close(const char *path, int fd, bool done)
@@ -250,6 +273,13 @@ static int begin_switched_off(const char *path)
 	if (write_switch('0'))
 		psi_die("cannot switch it off");
 	return -1;
+}
+
+/* The system has been limited, and this cgroup has not: it needs memory for that now. */
+static int begin_never_limited(const char *path)
+{
+	cgroup_create(GROUP, "+io");
+	return begin_switched_off(path);
 }
 
 static int run_switch_on(const char *path, int fd)
@@ -321,6 +351,10 @@ OPERATION(of_arming_io_of_the_root, CGROUP_ROOT "/io.pressure", begin_open, run_
 OPERATION(of_arming_beside_another, PSI_IO, begin_open_beside, run_arm, end_arm_beside, 1);
 OPERATION(of_arming_beside_another_of_a_cgroup, GROUP "/io.pressure", begin_open_beside,
 	  run_arm, end_arm_beside, 1);
+OPERATION(of_reading_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_read_stat,
+	  end_close, 1);
+OPERATION(of_reading_causes, GROUP "/memory.pressure.stat", begin_stat, run_read_stat, end_close, 0);
+OPERATION(of_arming_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_arm, end_arm, 3);
 OPERATION(of_arming_twice, PSI_IO, begin_armed, run_arm_again, end_arm_again, 0);
 OPERATION(of_arming_twice_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_arm_again,
 	  end_arm_again, 0);
@@ -328,10 +362,27 @@ OPERATION(of_epoll, PSI_IO, begin_armed, run_epoll, end_close, 1);
 OPERATION(of_epoll_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_epoll, end_close, 1);
 OPERATION(of_switching_off, GROUP "/io.pressure", begin_armed, run_switch_off, end_switch_off, 0);
 OPERATION(of_switching_on, GROUP, begin_switched_off, run_switch_on, end_switch_on, 0);
+OPERATION(of_switching_on_below_a_limit, GROUP, begin_never_limited, run_switch_on, end_switch_on, 1);
+
+/* A limit holds a task of the system. */
+static void limit_somebody(void)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+	pid_t pid;
+
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", "1000 100000");
+	pid = load_start(&load);
+	do {
+		sleep_for(10 * NSEC_PER_MSEC);
+	} while (!psi_stat_total(PSI_CPU ".stat", "limit some"));
+	load_stop(pid);
+}
 
 FIXTURE_SETUP(fault)
 {
 	self->op = variant->op;
+	limit_somebody();
 	cgroup_create(GROUP, "+io");
 	faults_begin(true);
 }

@@ -48,6 +48,7 @@ static const struct {
 	const char *path;
 	bool cgroup;
 	enum fuzz_resource resource;
+	bool stat;
 } files[] = {
 	{ PSI_CPU, false, FUZZ_CPU },
 	{ PSI_MEMORY, false, FUZZ_MEMORY },
@@ -58,6 +59,13 @@ static const struct {
 	{ FUZZ_TOP "/io.pressure", true, FUZZ_IO },
 	{ FUZZ_TOP "/irq.pressure", true, FUZZ_IRQ },
 	{ CGROUP_ROOT "/io.pressure", true, FUZZ_IO },
+	{ PSI_CPU ".stat", false, FUZZ_CPU, true },
+	{ PSI_MEMORY ".stat", false, FUZZ_MEMORY, true },
+	{ PSI_IO ".stat", false, FUZZ_IO, true },
+	{ FUZZ_TOP "/cpu.pressure.stat", true, FUZZ_CPU, true },
+	{ FUZZ_TOP "/memory.pressure.stat", true, FUZZ_MEMORY, true },
+	{ FUZZ_TOP "/io.pressure.stat", true, FUZZ_IO, true },
+	{ CGROUP_ROOT "/io.pressure.stat", true, FUZZ_IO, true },
 };
 
 static int open_as(const char *path, int flags, bool privileged)
@@ -131,12 +139,13 @@ static void expect_armed(const struct target *target, int fd, const char *path)
 
 static void try_text(char *mem, const struct fuzz_text *text)
 {
-	static const char good[] = "full 100000 2000000\n";
 	size_t nr = fuzz_below(ARRAY_SIZE(files));
+	const char *good = files[nr].stat ? "limit full 100000 2000000\n" : "full 100000 2000000\n";
 	const char *path = files[nr].path, *bytes;
 	struct target target = {
 		.cgroup = files[nr].cgroup,
 		.resource = files[nr].resource,
+		.stat = files[nr].stat,
 		.writable = true,
 		.privileged = fuzz_below(3),
 	};
@@ -156,7 +165,7 @@ static void try_text(char *mem, const struct fuzz_text *text)
 	/*
 	 * Then a good text, and the first one again: a file takes one trigger.
 	 */
-	expect_write(&target, fd, good, sizeof(good) - 1, sizeof(good), path);
+	expect_write(&target, fd, good, strlen(good), strlen(good), path);
 	target.armed = armable;
 	expect_armed(&target, fd, path);
 	expect_write(&target, fd, bytes, len, mapped, path);
@@ -198,16 +207,19 @@ static void keep_text(const struct fuzz_text *text)
 /*
  * Compares a trigger with what the judge says that its text means. The caller
  * stalls on io, in steps of LATENCY. A spinner beside it makes progress, so
- * these stalls are not full. Returns true if the text was fit for that.
+ * these stalls are not full. No limit holds it, and on one CPU exact pressure
+ * is no other. Returns true if the text was fit for that.
  */
 static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *text)
 {
 	const struct load load = { .cpu = 0, .policy = SCHED_IDLE, .cgroup = FUZZ_TOP, .fn = spin };
 	struct meaning meaning;
+	bool stat = text_means(text->bytes, text->len, true, &meaning);
 	pid_t spinner = 0;
 	int fd, steps;
 
-	if (text->len > PAGE || !text_means(text->bytes, text->len, &meaning))
+	if (text->len > PAGE ||
+	    (!stat && !text_means(text->bytes, text->len, false, &meaning)))
 		return false;
 	/*
 	 * Thresholds near a multiple of the step depend on rounding, and on the
@@ -219,7 +231,7 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
 		return false;
 	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
-	fd = open_as(FUZZ_TOP "/io.pressure", O_RDWR, true);
+	fd = open_as(stat ? FUZZ_TOP "/io.pressure.stat" : FUZZ_TOP "/io.pressure", O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
 		fuzz_fail("the text is refused: %s", strerror(errno));
 	if (!fuzz_below(4))
@@ -229,7 +241,7 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	if (trigger_fired(fd, 0))
 		fuzz_fail("the trigger fired after %d stalls of 50 ms", steps);
 	stall(stalls);
-	if (trigger_fired(fd, meaning.window / 8000) != !(meaning.full && spinner))
+	if (trigger_fired(fd, meaning.window / 8000) != (!(meaning.full && spinner) && meaning.kind != FUZZ_LIMIT))
 		fuzz_fail("wrong events after %d stalls of 50 ms, %s beside a spinner",
 			  steps + 1, spinner ? "" : "not");
 	if (spinner)

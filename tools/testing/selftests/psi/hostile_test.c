@@ -70,12 +70,19 @@ struct owner {
 	pid_t pid;
 };
 
-static const char * const system_files[] = { PSI_IO, PSI_MEMORY, PSI_CPU };
+static const char * const system_files[] = {
+	PSI_IO, PSI_MEMORY, PSI_CPU, PSI_IO ".stat", PSI_MEMORY ".stat", PSI_CPU ".stat"
+};
+
+#define NR_FILES	((int)ARRAY_SIZE(system_files))
+
+/* What a text for a .stat file begins with. */
+static const char * const kinds[] = { "exact ", "limit ", "shortage " };
 
 static void owner_open(const struct owner *owner, int *fds)
 {
 	for (int i = 0; i < owner->nr; i++) {
-		fds[i] = open(system_files[owner->text ? 0 : i % 3], O_RDWR | O_CLOEXEC);
+		fds[i] = open(system_files[owner->text ? 0 : i % NR_FILES], O_RDWR | O_CLOEXEC);
 		if (fds[i] < 0)
 			psi_die("descriptor %d: %s", i, strerror(errno));
 	}
@@ -88,9 +95,10 @@ static int owner_arm(const struct owner *owner, const int *fds)
 
 	for (int i = 0; i < owner->nr; i++) {
 		__u64 window = (1 + random_below(5)) * 2000000;
+		bool stat = i % NR_FILES >= NR_FILES / 2;
 
-		snprintf(text, sizeof(text), "%s %llu %llu", random_below(2) ? "some" : "full",
-			 1 + random_below(window), window);
+		snprintf(text, sizeof(text), "%s%s %llu %llu", stat ? kinds[random_below(3)] : "",
+			 random_below(2) ? "some" : "full", 1 + random_below(window), window);
 		nr += !trigger_write(fds[i], owner->text ?: text,
 				     strlen(owner->text ?: text) + 1);
 	}
@@ -524,7 +532,7 @@ TEST_F_TIMEOUT(user, without_memory_gets_enomem_if_it_cannot_be_killed, 150)
 /* ---- Bytes at random ---- */
 
 /* @size leaves room for insertions. */
-static size_t random_text(char *text, size_t size)
+static size_t random_text(char *text, size_t size, bool stat)
 {
 	static const char bytes[] = "somefull0123456789 0123456789 \t\n\r-+x.";
 	size_t len;
@@ -537,8 +545,8 @@ static size_t random_text(char *text, size_t size)
 		return len;
 	}
 	/* A good text, with some bytes changed, inserted or removed. */
-	len = snprintf(text, size, "%s %llu %llu", random_below(2) ? "some" : "full",
-		       random_below(600000), 400000 + random_below(10000000));
+	len = snprintf(text, size, "%s%s %llu %llu", stat ? kinds[random_below(3)] : "",
+		       random_below(2) ? "some" : "full", random_below(600000), 400000 + random_below(10000000));
 	len += random_below(2);
 	for (int changes = random_below(3); changes; changes--) {
 		size_t at = random_below(len);
@@ -575,15 +583,18 @@ FIXTURE_TEARDOWN(bytes)
 
 TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 {
-	static const char * const paths[] = { PSI_IO, HOSTILE "/io.pressure" };
-	int armed = 0, refused = 0, wrong = 0;
+	static const char * const paths[] = {
+		PSI_IO, HOSTILE "/io.pressure", PSI_IO ".stat", HOSTILE "/io.pressure.stat"
+	};
+	int armed[2] = {}, refused = 0, wrong = 0;
 	char text[200];
 
 	for (int i = 0; i < 20000; i++) {
-		size_t len = random_text(text, sizeof(text) - 10);
+		bool stat = i % 4 > 1;
+		size_t len = random_text(text, sizeof(text) - 10, stat);
 		struct meaning meaning;
-		bool good = text_means(text, len, &meaning);
-		int fd = trigger_open(paths[i % 2]);
+		bool good = text_means(text, len, stat, &meaning);
+		int fd = trigger_open(paths[i % 4]);
 		ssize_t done = write(fd, text, len);
 		bool alive = !(poll_fd(fd, POLLPRI, 0) & POLLERR);
 
@@ -595,14 +606,15 @@ TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 			ksft_print_msg("\"%s\" (%zu bytes) is %s\n", text_quote(text, len), len,
 				       alive ? "armed" : "refused");
 		if (alive)
-			armed++;
+			armed[stat]++;
 		else
 			refused++;
 		close(fd);
 	}
-	ksft_print_msg("%d armed, %d refused\n", armed, refused);
+	ksft_print_msg("%d and %d armed, %d refused\n", armed[0], armed[1], refused);
 	EXPECT_EQ(0, wrong);
-	EXPECT_LT(100, armed);
+	EXPECT_LT(100, armed[0]);
+	EXPECT_LT(100, armed[1]);
 	EXPECT_LT(100, refused);
 }
 

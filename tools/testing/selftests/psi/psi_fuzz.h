@@ -38,13 +38,18 @@ struct fuzz_text {
 	size_t len;
 };
 
+/* Kinds of pressure: the lines of a .stat file begin with theirs. */
+enum fuzz_kind { FUZZ_PLAIN, FUZZ_EXACT, FUZZ_LIMIT, FUZZ_SHORTAGE, NR_FUZZ_KINDS };
+
 /**
  * struct meaning - the trigger that a text describes
+ * @kind: on which line
  * @full: it waits for "full"
  * @stall: its threshold in us
  * @window: in us
  */
 struct meaning {
+	enum fuzz_kind kind;
 	bool full;
 	__u64 stall;
 	__u64 window;
@@ -58,8 +63,8 @@ void text_change(struct fuzz_text *text);
 void text_good(struct fuzz_text *text, bool ordinary);
 /* The first bytes, escaped as in C; valid until the next call. */
 const char *text_quote(const char *bytes, size_t len);
-/* Whether the specification accepts a text, and as what. */
-bool text_means(const char *bytes, size_t len, struct meaning *meaning);
+/* Whether the specification accepts a text, in a plain or in a .stat file, and as what. */
+bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meaning);
 
 /* ---- What a write may return ---- */
 
@@ -69,6 +74,7 @@ enum fuzz_resource { FUZZ_CPU, FUZZ_MEMORY, FUZZ_IO, FUZZ_IRQ, NR_FUZZ_RESOURCES
  * struct target - the properties of an open file that decide about a write
  * @cgroup: it belongs to a cgroup, not to /proc
  * @resource: which file
+ * @stat: it is the .stat file of that
  * @writable: it is open for writing
  * @privileged: its opener had CAP_SYS_RESOURCE
  * @dead: its cgroup was removed, or switched off
@@ -77,6 +83,7 @@ enum fuzz_resource { FUZZ_CPU, FUZZ_MEMORY, FUZZ_IO, FUZZ_IRQ, NR_FUZZ_RESOURCES
 struct target {
 	bool cgroup;
 	enum fuzz_resource resource;
+	bool stat;
 	bool writable;
 	bool privileged;
 	bool dead;

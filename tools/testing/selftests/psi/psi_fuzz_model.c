@@ -445,7 +445,7 @@ static void judge_write(struct file *file)
 	file->target.armed = true;
 	file->armed_at = call->start;
 	file->events = 0;
-	text_means(call->text.bytes, len, &file->text);
+	text_means(call->text.bytes, len, false, &file->text);
 }
 
 /* Checks an event that was collected. */
@@ -510,7 +510,7 @@ static void call_prepare(struct file *file)
 	struct meaning text;
 
 	if (call->what != WRITE || file->target.armed || file->target.dead ||
-	    !text_means(call->text.bytes, call->text.len, &text))
+	    !text_means(call->text.bytes, call->text.len, false, &text))
 		return;
 	file->text = text;
 	if (file->target.resource == FUZZ_IRQ && (!irq_accounted || !text.full))

@@ -4,7 +4,7 @@
  *
  * The judge takes a text apart from its ends. The first NUL ends it, and blanks
  * and newlines may come before that. The rest must be three fields with blanks
- * between them, and nothing before them.
+ * between them, and nothing before them; in a .stat file four.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -114,6 +114,8 @@ static void add_word(struct fuzz_text *text)
 	add(text, fuzz_below(12) ? (fuzz_below(2) ? "some" : "full") : one_of(others));
 }
 
+static const char * const kinds[NR_FUZZ_KINDS] = { "", "exact", "limit", "shortage" };
+
 static void add_blanks(struct fuzz_text *text)
 {
 	static const char * const others[] = {
@@ -200,8 +202,21 @@ static void add_end(struct fuzz_text *text)
 		add_bytes(text, "\0 5\n", 4);
 }
 
+/* The kind of pressure, for a .stat file. */
+static void add_kind(struct fuzz_text *text)
+{
+	static const char * const others[] = {
+		"plain", "exac", "exactly", "Limit", "limits", "short", "some", "full", "limit limit"
+	};
+
+	add(text, fuzz_below(8) ? kinds[1 + fuzz_below(NR_FUZZ_KINDS - 1)] : one_of(others));
+	add_blanks(text);
+}
+
 static void add_trigger(struct fuzz_text *text)
 {
+	if (!fuzz_below(3))
+		add_kind(text);
 	add_word(text);
 	add_blanks(text);
 	add_number(text, stall_value());
@@ -364,10 +379,19 @@ static bool number_of(const char *digits, size_t len, __u64 *value)
 	return *value <= 0xffffffffULL;
 }
 
-bool text_means(const char *bytes, size_t len, struct meaning *meaning)
+/* Accepts the name of a kind, nothing but that. */
+static bool kind_of(const char *name, size_t len, enum fuzz_kind *kind)
 {
-	const char *field[3];
-	size_t length[3];
+	for (*kind = FUZZ_PLAIN + 1; *kind < NR_FUZZ_KINDS; ++*kind)
+		if (len == strlen(kinds[*kind]) && !memcmp(name, kinds[*kind], len))
+			return true;
+	return false;
+}
+
+bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meaning)
+{
+	const char *fields[4], **field = fields + stat;
+	size_t lengths[4], *length = lengths + stat;
 	int nr = 0;
 
 	len = strnlen(bytes, len);
@@ -379,14 +403,17 @@ bool text_means(const char *bytes, size_t len, struct meaning *meaning)
 		if (is_blank(bytes[i]))
 			continue;
 		if (!i || is_blank(bytes[i - 1])) {
-			if (nr == 3)
+			if (nr == 3 + stat)
 				return false;
-			field[nr] = bytes + i;
-			length[nr++] = 0;
+			fields[nr] = bytes + i;
+			lengths[nr++] = 0;
 		}
-		length[nr - 1]++;
+		lengths[nr - 1]++;
 	}
-	if (nr != 3 || length[0] != 4)
+	meaning->kind = FUZZ_PLAIN;
+	if (nr != 3 + stat || (stat && !kind_of(fields[0], lengths[0], &meaning->kind)))
+		return false;
+	if (length[0] != 4)
 		return false;
 	meaning->full = !memcmp(field[0], "full", 4);
 	if (!meaning->full && memcmp(field[0], "some", 4))
@@ -412,7 +439,7 @@ static unsigned int file_expected(const struct target *target, const char *bytes
 		return WRITE_EOPNOTSUPP;
 	if (target->armed)
 		return WRITE_EBUSY;
-	good = text_means(bytes, len, &meaning);
+	good = text_means(bytes, len, target->stat, &meaning);
 	if (good && !meaning.full && target->resource == FUZZ_IRQ)
 		good = false;
 	if (good && !target->privileged && meaning.window % 2000000)
