@@ -51,6 +51,10 @@
 #define SPAN		(60 * NSEC_PER_SEC)
 #define PAUSE		(200 * NSEC_PER_MSEC)
 #define TOLERANCE	0.001
+/* Requests a second. */
+#define BUDGET		10
+/* It takes so long, at most, to begin a sleep in a stall, and to end it. */
+#define AROUND		(50 * NSEC_PER_USEC)
 #define ROUNDING	((NR_CAUSES + 1) * NSEC_PER_USEC)
 
 /**
@@ -130,6 +134,19 @@ static void use_anon(void *arg)
 	sleep_forever();
 }
 
+/* Writes anonymous memory once, and never reads it: @arg is a struct sleeper in shared memory. */
+static void fill_anon(void *arg)
+{
+	struct sleeper *task = arg;
+	char *mem = private_memory(DISK_MB << 20);
+
+	sleep_until(task->span.begin);
+	for (size_t pos = 0; pos < (DISK_MB - 1) << 20 && now_ns() < task->span.end; pos += BLOCK)
+		mem[pos] = 1;
+	task->ended = now_ns();
+	sleep_forever();
+}
+
 /* Reads blocks of 64 kB in random order: @arg is a struct thrasher. */
 static void read_ahead(void *arg)
 {
@@ -152,6 +169,7 @@ FIXTURE(causes) {
 	struct slow_disk disk;
 	struct span span;
 	struct thrasher thrasher;
+	struct sleeper *swapper;
 	struct throttled *throttled;
 };
 
@@ -166,6 +184,8 @@ FIXTURE_SETUP(causes)
 	self->span.begin = now_ns() + 2 * PAUSE;
 	self->span.end = self->span.begin + SPAN;
 	self->thrasher = (struct thrasher){ self->disk.node, self->span };
+	self->swapper = shared_memory(sizeof(*self->swapper));
+	self->swapper->span = self->span;
 	self->throttled = shared_memory(sizeof(*self->throttled));
 	self->throttled->size = 32 << 20;
 	self->throttled->begin = self->span.begin;
@@ -241,6 +261,33 @@ TEST_F_TIMEOUT(causes, submission_of_evicted_ranges_is_readahead, 300)
 	run_load(self, &m, read_ahead, &self->thrasher);
 	expect_sum(_metadata, &m);
 	expect_only(_metadata, &m, 1 << REFAULT | 1 << RECLAIM_LIMIT | 1 << READAHEAD);
+}
+
+/*
+ * Reclaim swaps out more than the disk may take, so its task is in debt to iocost, and sleeps for
+ * that on its way back to user space. Apart from that it may sleep in reclaim, and nowhere else.
+ */
+TEST_F_TIMEOUT(causes, debt_for_swapping_out_is_throttle, 300)
+{
+	struct sleeper *task = self->swapper;
+	const struct cause_line *throttle;
+	struct measured m;
+	__u64 asleep;
+
+	cgroup_create(GROUP, "+memory +io");
+	swap_on(self->disk.node, DISK_MB);
+	slow_disk_budget(&self->disk, BUDGET);
+	cgroup_write(GROUP, "memory.max", LIMIT);
+	run_load(self, &m, fill_anon, task);
+	slow_disk_budget(&self->disk, 0);
+	ASSERT_NE(0, task->ended);
+	throttle = &m.causes.line[THROTTLE];
+	ASSERT_LT(NSEC_PER_SEC, throttle->total);
+	expect_sum(_metadata, &m);
+	expect_only(_metadata, &m, 1 << RECLAIM_LIMIT | 1 << THROTTLE);
+	asleep = task->ended - task->span.begin - m.clock.run - m.clock.irq - m.clock.wait;
+	EXPECT_LE(throttle->total, asleep + throttle->count * AROUND);
+	EXPECT_LE(asleep * (1 - TOLERANCE), throttle->total + m.causes.line[RECLAIM_LIMIT].total);
 }
 
 /*

@@ -203,17 +203,6 @@ TEST_F_TIMEOUT(memory, limit_that_is_lifted_holds_nobody, 200)
 	}
 }
 
-static void lock_memory(void *arg)
-{
-	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
-	bool *locked = arg;
-
-	if (available > ROOM && mlock(private_memory(available - ROOM), available - ROOM))
-		psi_die("mlock: %s", strerror(errno));
-	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
-	sleep_forever();
-}
-
 /* Reads pages of a disk in random order, more than the machine has room for. */
 static void read_much(void *arg)
 {
@@ -231,15 +220,7 @@ static void read_much(void *arg)
 
 TEST_F_TIMEOUT(memory, of_a_machine_without_room_is_a_shortage, 300)
 {
-	bool *locked = shared_memory(sizeof(*locked));
-	const struct load locker = { .cpu = 0, .fn = lock_memory, .arg = locked };
-
-	self->pid[0] = load_start(&locker);
-	while (!__atomic_load_n(locked, __ATOMIC_ACQUIRE)) {
-		if (waitpid(self->pid[0], NULL, WNOHANG))
-			psi_die("memory cannot be locked");
-		sleep_for(10 * NSEC_PER_MSEC);
-	}
+	self->pid[0] = memory_take(ROOM);
 	self->pid[1] = start(read_much, self->disk.node);
 	/* Until all of it was read, nothing comes back in. */
 	sleep_for(4 * WARM);
@@ -247,35 +228,6 @@ TEST_F_TIMEOUT(memory, of_a_machine_without_room_is_a_shortage, 300)
 }
 
 /* ---- Io ---- */
-
-FIXTURE(io) {
-	struct slow_disk disk;
-	char limit[64];
-	pid_t pid;
-};
-
-FIXTURE_SETUP(io)
-{
-	char dev[32];
-
-	cpus_use(1);
-	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
-	if (read_file("/sys/block/psi_class/dev", dev, sizeof(dev)) < 0)
-		psi_die("the disk has no number");
-	dev[strcspn(dev, "\n")] = '\0';
-	snprintf(self->limit, sizeof(self->limit), "%s rbps=%d wbps=%d", dev,
-		 RATE * BLOCK, RATE * BLOCK);
-	cgroup_create(GROUP, "+io +memory");
-	cgroup_create(LEAF, "");
-}
-
-FIXTURE_TEARDOWN(io)
-{
-	load_stop(self->pid);
-	cgroup_remove(GROUP);
-	slow_disk_remove(&self->disk);
-	cpus_use(cpus_possible());
-}
 
 static void read_direct(void *arg)
 {
@@ -316,62 +268,69 @@ static void write_and_wait(void *arg)
 	}
 }
 
-TEST_F_TIMEOUT(io, without_a_limit_is_a_shortage, 100)
+FIXTURE(io) {
+	struct slow_disk disk;
+	char limit[64];
+	pid_t pid;
+};
+
+FIXTURE_VARIANT(io) {
+	void (*load)(void *arg);
+	/* How much of its time it waits for the disk, in percent at least. */
+	double waits;
+};
+
+FIXTURE_VARIANT_ADD(io, read) { .load = read_direct, .waits = 80 };
+FIXTURE_VARIANT_ADD(io, by_a_ring) { .load = read_by_a_ring, .waits = 60 };
+FIXTURE_VARIANT_ADD(io, written_back) { .load = write_and_wait, .waits = 10 };
+
+FIXTURE_SETUP(io)
 {
-	self->pid = start(read_direct, self->disk.node);
-	expect_class(_metadata, "io", BY_SHORTAGE, 80);
+	char dev[32];
+
+	cpus_use(1);
+	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
+	slow_disk_number(&self->disk, dev, sizeof(dev));
+	snprintf(self->limit, sizeof(self->limit), "%s rbps=%d wbps=%d", dev,
+		 RATE * BLOCK, RATE * BLOCK);
+	cgroup_create(GROUP, "+io +memory");
+	cgroup_create(LEAF, "");
 }
 
-TEST_F_TIMEOUT(io, at_io_max_is_a_limit, 100)
+FIXTURE_TEARDOWN(io)
 {
-	cgroup_write(GROUP, "io.max", self->limit);
-	self->pid = start(read_direct, self->disk.node);
-	expect_class(_metadata, "io", BY_LIMIT, 90);
+	load_stop(self->pid);
+	slow_disk_budget(&self->disk, 0);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
 }
 
-TEST_F_TIMEOUT(io, by_a_ring_at_io_max_is_a_limit, 100)
-{
-	cgroup_write(GROUP, "io.max", self->limit);
-	self->pid = start(read_by_a_ring, self->disk.node);
-	expect_class(_metadata, "io", BY_LIMIT, 90);
-}
-
-TEST_F_TIMEOUT(io, written_back_at_io_max_is_a_limit, 100)
-{
-	cgroup_write(GROUP, "io.max", self->limit);
-	self->pid = start(write_and_wait, self->disk.node);
-	expect_class(_metadata, "io", BY_LIMIT, 90);
-}
-
-TEST_F_TIMEOUT(io, limit_that_is_lifted_holds_nobody, 100)
+/* Lifts io.max again, which was @limit. */
+static void lift(const char *limit)
 {
 	char lifted[64];
 
-	cgroup_write(GROUP, "io.max", self->limit);
-	self->pid = start(read_direct, self->disk.node);
-	snprintf(lifted, sizeof(lifted), "%.*s rbps=max wbps=max",
-		 (int)strcspn(self->limit, " "), self->limit);
+	snprintf(lifted, sizeof(lifted), "%.*s rbps=max wbps=max", (int)strcspn(limit, " "), limit);
 	cgroup_write(GROUP, "io.max", lifted);
-	sleep_for(NSEC_PER_SEC);
-	expect_class(_metadata, "io", BY_SHORTAGE, 80);
 }
 
-/* The disk is said to read 1 MB/s at most, and the time of a cgroup on it is what it may use. */
-TEST_F_TIMEOUT(io, beyond_a_budget_of_iocost_is_a_limit, 100)
+TEST_F_TIMEOUT(io, is_a_limit_at_io_max_and_a_shortage_without, 200)
 {
-	char text[160], dev[16];
+	cgroup_write(GROUP, "io.max", self->limit);
+	self->pid = start(variant->load, self->disk.node);
+	expect_class(_metadata, "io", BY_LIMIT, 90);
+	lift(self->limit);
+	sleep_for(NSEC_PER_SEC);
+	expect_class(_metadata, "io", BY_SHORTAGE, variant->waits);
+}
 
-	snprintf(dev, sizeof(dev), "%.*s", (int)strcspn(self->limit, " "), self->limit);
-	snprintf(text, sizeof(text),
-		 "%s ctrl=user model=linear rbps=1000000 rseqiops=%d rrandiops=%d wbps=1000000 wseqiops=%d wrandiops=%d",
-		 dev, RATE, RATE, RATE, RATE);
-	cgroup_write(CGROUP_ROOT, "io.cost.model", text);
-	snprintf(text, sizeof(text), "%s enable=1 ctrl=user min=100.00 max=100.00", dev);
-	cgroup_write(CGROUP_ROOT, "io.cost.qos", text);
-	self->pid = start(read_direct, self->disk.node);
+/* The disk is said to read RATE blocks a second, and its time is what a cgroup may use. */
+TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
+{
+	slow_disk_budget(&self->disk, RATE);
+	self->pid = start(variant->load, self->disk.node);
 	expect_class(_metadata, "io", BY_LIMIT, 80);
-	snprintf(text, sizeof(text), "%s enable=0", dev);
-	cgroup_write(CGROUP_ROOT, "io.cost.qos", text);
 }
 
 TEST_HARNESS_MAIN

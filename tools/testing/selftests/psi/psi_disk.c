@@ -51,6 +51,30 @@ void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, i
 		psi_die("%s: %s (needs devtmpfs)", disk->node, strerror(errno));
 }
 
+void slow_disk_number(const struct slow_disk *disk, char *number, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block%s/dev", strrchr(disk->node, '/'));
+	read_text(path, number, size);
+	number[strcspn(number, "\n")] = '\0';
+}
+
+void slow_disk_budget(const struct slow_disk *disk, int iops)
+{
+	char number[16], text[160];
+
+	slow_disk_number(disk, number, sizeof(number));
+	snprintf(text, sizeof(text),
+		 "%s ctrl=user model=linear rbps=1000000 rseqiops=%d rrandiops=%d wbps=1000000 wseqiops=%d wrandiops=%d",
+		 number, iops, iops, iops, iops);
+	if (iops)
+		cgroup_write(CGROUP_ROOT, "io.cost.model", text);
+	snprintf(text, sizeof(text), iops ? "%s enable=1 ctrl=user min=100.00 max=100.00" :
+		 "%s enable=0", number);
+	cgroup_write(CGROUP_ROOT, "io.cost.qos", text);
+}
+
 void slow_disk_queue(const struct slow_disk *disk, int depth)
 {
 	slow_disk_set(disk, "power", 0);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -288,6 +289,45 @@ void take_memory(void *arg)
 }
 
 #define WORKING_SET	(5UL << 20)
+
+/**
+ * struct locker - a load that locks memory
+ * @room: what it leaves, in bytes
+ * @locked: it is done
+ */
+struct locker {
+	unsigned long room;
+	bool locked;
+};
+
+static void lock_memory(void *arg)
+{
+	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
+	struct locker *locker = arg;
+
+	if (available > locker->room &&
+	    mlock(private_memory(available - locker->room), available - locker->room))
+		psi_die("mlock: %s", strerror(errno));
+	__atomic_store_n(&locker->locked, true, __ATOMIC_RELEASE);
+	sleep_forever();
+}
+
+pid_t memory_take(unsigned long room)
+{
+	struct locker *locker = shared_memory(sizeof(*locker));
+	const struct load load = { .cpu = 0, .fn = lock_memory, .arg = locker };
+	pid_t pid;
+
+	locker->room = room;
+	pid = load_start(&load);
+	while (!__atomic_load_n(&locker->locked, __ATOMIC_ACQUIRE)) {
+		if (waitpid(pid, NULL, WNOHANG))
+			psi_die("memory cannot be locked");
+		sleep_for(10 * NSEC_PER_MSEC);
+	}
+	munmap(locker, sizeof(*locker));
+	return pid;
+}
 
 /* In random order, some pages come back soon after the kernel evicted them. */
 void thrash(void *arg)

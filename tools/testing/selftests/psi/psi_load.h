@@ -185,6 +185,9 @@ struct throttled {
 /* @arg is a struct throttled in shared memory. */
 void take_memory(void *arg);
 
+/* A load on CPU 0 that keeps all memory of the machine but @room bytes, once this returns. */
+pid_t memory_take(unsigned long room);
+
 /**
  * struct thrasher - a load that reads a working set of 5 MB in random order
  * @node: the device

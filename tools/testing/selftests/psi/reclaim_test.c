@@ -154,15 +154,6 @@ static void read_once(void *arg)
 	worker_end(w);
 }
 
-static char *take(size_t size)
-{
-	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (mem == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
-	return mem;
-}
-
 /*
  * Frees every other page of most of the room, then asks for blocks of eight
  * pages: as many as fit if the kernel compacts all of it.
@@ -177,7 +168,7 @@ static void ask_for_blocks(void *arg)
 
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		psi_die("setrlimit: %s", strerror(errno));
-	mem = take(size);
+	mem = private_memory(size);
 	/* No huge pages. A kernel without them returns EINVAL. */
 	if (madvise(mem, size, MADV_NOHUGEPAGE) && errno != EINVAL)
 		psi_die("madvise: %s", strerror(errno));
@@ -194,18 +185,6 @@ static void ask_for_blocks(void *arg)
 		nap(w);
 	}
 	worker_end(w);
-}
-
-/* Sets @arg when the memory is locked, and keeps it. */
-static void lock_memory(void *arg)
-{
-	unsigned long available = file_number("/proc/meminfo", "MemAvailable:") << 10;
-	bool *locked = arg;
-
-	if (available > ROOM && mlock(take(available - ROOM), available - ROOM))
-		psi_die("mlock: %s", strerror(errno));
-	__atomic_store_n(locked, true, __ATOMIC_RELEASE);
-	sleep_forever();
 }
 
 static void threads_read(struct machine_clock *mc)
@@ -262,9 +241,6 @@ FIXTURE(machine) {
 
 FIXTURE_SETUP(machine)
 {
-	bool *locked = shared_memory(sizeof(*locked));
-	const struct load locker = { .cpu = 0, .fn = lock_memory, .arg = locked };
-
 	cpus_use(1);
 	task_delays_on();
 	if (read_file(LIST_FRACTION, self->list_fraction, sizeof(self->list_fraction)) < 0)
@@ -274,12 +250,7 @@ FIXTURE_SETUP(machine)
 	cgroup_create(GROUP, "");
 	self->worker = shared_memory(sizeof(*self->worker));
 	self->worker->node = self->disk.node;
-	self->locker = load_start(&locker);
-	while (!__atomic_load_n(locked, __ATOMIC_ACQUIRE)) {
-		if (waitpid(self->locker, NULL, WNOHANG))
-			psi_die("memory cannot be locked");
-		sleep_for(10 * NSEC_PER_MSEC);
-	}
+	self->locker = memory_take(ROOM);
 }
 
 FIXTURE_TEARDOWN(machine)
