@@ -353,7 +353,8 @@ OPERATION(of_arming_beside_another_of_a_cgroup, GROUP "/io.pressure", begin_open
 	  run_arm, end_arm_beside, 1);
 OPERATION(of_reading_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_read_stat,
 	  end_close, 1);
-OPERATION(of_reading_causes, GROUP "/memory.pressure.stat", begin_stat, run_read_stat, end_close, 0);
+OPERATION(of_reading_causes, GROUP "/memory.pressure.stat", begin_stat, run_read_stat,
+	  end_close, 1);
 OPERATION(of_arming_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_arm, end_arm, 3);
 OPERATION(of_arming_twice, PSI_IO, begin_armed, run_arm_again, end_arm_again, 0);
 OPERATION(of_arming_twice_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_arm_again,
@@ -362,7 +363,8 @@ OPERATION(of_epoll, PSI_IO, begin_armed, run_epoll, end_close, 1);
 OPERATION(of_epoll_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_epoll, end_close, 1);
 OPERATION(of_switching_off, GROUP "/io.pressure", begin_armed, run_switch_off, end_switch_off, 0);
 OPERATION(of_switching_on, GROUP, begin_switched_off, run_switch_on, end_switch_on, 0);
-OPERATION(of_switching_on_below_a_limit, GROUP, begin_never_limited, run_switch_on, end_switch_on, 1);
+OPERATION(of_switching_on_below_a_limit, GROUP, begin_never_limited, run_switch_on,
+	  end_switch_on, 1);
 
 /* A limit holds a task of the system. */
 static void limit_somebody(void)

@@ -231,7 +231,8 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
 		return false;
 	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
-	fd = open_as(stat ? FUZZ_TOP "/io.pressure.stat" : FUZZ_TOP "/io.pressure", O_RDWR, true);
+	fd = open_as(stat ? FUZZ_TOP "/io.pressure.stat" : FUZZ_TOP "/io.pressure",
+		     O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
 		fuzz_fail("the text is refused: %s", strerror(errno));
 	if (!fuzz_below(4))

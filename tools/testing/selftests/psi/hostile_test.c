@@ -546,7 +546,8 @@ static size_t random_text(char *text, size_t size, bool stat)
 	}
 	/* A good text, with some bytes changed, inserted or removed. */
 	len = snprintf(text, size, "%s%s %llu %llu", stat ? kinds[random_below(3)] : "",
-		       random_below(2) ? "some" : "full", random_below(600000), 400000 + random_below(10000000));
+		       random_below(2) ? "some" : "full", random_below(600000),
+		       400000 + random_below(10000000));
 	len += random_below(2);
 	for (int changes = random_below(3); changes; changes--) {
 		size_t at = random_below(len);

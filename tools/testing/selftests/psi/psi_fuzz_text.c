@@ -206,7 +206,8 @@ static void add_end(struct fuzz_text *text)
 static void add_kind(struct fuzz_text *text)
 {
 	static const char * const others[] = {
-		"plain", "exac", "exactly", "Limit", "limits", "short", "some", "full", "limit limit"
+		"plain", "exac", "exactly", "Limit", "limits", "short", "some", "full",
+		"limit limit"
 	};
 
 	add(text, fuzz_below(8) ? kinds[1 + fuzz_below(NR_FUZZ_KINDS - 1)] : one_of(others));
