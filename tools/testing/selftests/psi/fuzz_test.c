@@ -217,6 +217,7 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	bool stat = text_means(text->bytes, text->len, true, &meaning);
 	pid_t spinner = 0;
 	int fd, steps;
+	bool due;
 
 	if (text->len > PAGE ||
 	    (!stat && !text_means(text->bytes, text->len, false, &meaning)))
@@ -242,7 +243,8 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	if (trigger_fired(fd, 0))
 		fuzz_fail("the trigger fired after %d stalls of 50 ms", steps);
 	stall(stalls);
-	if (trigger_fired(fd, meaning.window / 8000) != (!(meaning.full && spinner) && meaning.kind != FUZZ_LIMIT))
+	due = meaning.kind != FUZZ_LIMIT && !(meaning.full && spinner);
+	if (trigger_fired(fd, meaning.window / 8000) != due)
 		fuzz_fail("wrong events after %d stalls of 50 ms, %s beside a spinner",
 			  steps + 1, spinner ? "" : "not");
 	if (spinner)
