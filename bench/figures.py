@@ -42,6 +42,9 @@ class Boot:
 # A disk whose requests take most of a second, so a task that reads it stalls and leaves the CPU idle.
 STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 null_blk.nr_devices=1"
 
+# The same for longer than a workload takes between two wake-ups.
+WAITING = STALLING.replace("300000000", "10000000000")
+
 TOGETHER = (2, 16)          # CPUs that wake at once, and share a cache
 
 
@@ -56,6 +59,7 @@ BOOTS = (
     Boot("pingpong", ("leaf/0", "batch/leaf/0", "leaf/8", "batch/leaf/8"), "psi=0/", "psi=0"),
     Boot("many"),
     Boot("idle"),
+    Boot("beside", append=WAITING, options=("--smp", "2")),
     Boot("remote", options=("--smp", "2")),
     Boot("remote", prefix="cache/", options=sharing(2, 2)),
     *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus))) for cpus in TOGETHER),
@@ -209,6 +213,10 @@ def others():
         yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
     for depth in (0, 8):
         yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"idle/exact/{depth}")
+    for name, words in (("leaf", "a timer wakes a task on an idle CPU while another CPU is in use by its groups"),
+                        ("exact", "the same where exact pressure of each group was asked for")):
+        for depth in (0, 8):
+            yield over(f"{words}, depth {depth}", f"beside/{name}/{depth}")
     for prefix, words in (("", ""), ("cache/", " and share a cache")):
         for depth in (0, 1, 8):
             yield over(f"ping-pong of two CPUs that idle in between{words}, depth {depth}", f"remote/{prefix}leaf/{depth}")

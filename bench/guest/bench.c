@@ -28,6 +28,7 @@ static const struct workload {
 	void (*run)(void);
 } workloads[] = {
 	{ "fork", forks },
+	{ "beside", beside },
 	{ "idle", idle },
 	{ "isolated", isolated },
 	{ "latency", latency },
@@ -124,7 +125,7 @@ struct interval {
 	uint64_t elapsed, busy;
 };
 
-/* Since the last look. */
+/* Since the last look, on the first CPU. Others that idle say so only when they cease to. */
 static struct interval look(void)
 {
 	static uint64_t last_now, last_idle;
@@ -136,7 +137,7 @@ static struct interval look(void)
 	file = fopen("/proc/timer_list", "re");
 	if (!file)
 		die("/proc/timer_list");
-	while (fgets(line, sizeof(line), file)) {
+	while (fgets(line, sizeof(line), file) && strcmp(line, "cpu: 1\n")) {
 		if (sscanf(line, "now at %" SCNu64, &value) == 1)
 			now = value;
 		/* What waits for I/O is apart. */
@@ -353,6 +354,25 @@ void pin(unsigned int cpu)
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("cannot run on CPU %u", cpu);
+}
+
+pid_t disk_reader(const char *cgroup, int cpu)
+{
+	char *block = aligned_alloc(4096, 4096);
+	pid_t pid = fork_or_die();
+	int fd;
+
+	if (pid) {
+		free(block);
+		cgroup_enter(cgroup, pid);
+		return pid;
+	}
+	if (cpu >= 0)
+		pin(cpu);
+	fd = open("/dev/nullb0", O_RDONLY | O_DIRECT);
+	while (fd >= 0 && pread(fd, block, 4096, 0) == 4096)
+		;
+	_exit(1);
 }
 
 void cgroup_visit_cpus(const char *cgroup)

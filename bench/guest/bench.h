@@ -81,11 +81,16 @@ const char *cgroup_numbered(unsigned int number);
 unsigned int cpus(void);
 /* The caller runs on this CPU only. */
 void pin(unsigned int cpu);
+/*
+ * A task of the cgroup that reads from a disk, which needs no CPU: the CPU, if not negative,
+ * idles, and the group is in use there. To be killed.
+ */
+pid_t disk_reader(const char *cgroup, int cpu);
 /* The caller runs in the cgroup on each CPU, one after the other; in the root and on CPU 0 in the end. */
 void cgroup_visit_cpus(const char *cgroup);
 
 /*
- * How much the CPU does but idle; for one CPU only.  A look costs as much as
+ * How much the first CPU does but idle.  A look costs as much as
  * there are timers, up to some tenths of a second, and itself is part of the
  * interval that follows.  So it takes two intervals: look_twice() begins with
  * one in which there is little more than the look.
@@ -109,6 +114,7 @@ int cgroup_arm(const char *cgroup, const char *file, const char *text);
 
 /* The workloads. */
 void forks(void);
+void beside(void);
 void idle(void);
 void isolated(void);
 void latency(void);

@@ -189,24 +189,6 @@ static void group_removed(void)
 	cgroup_remove("/a");
 }
 
-/* One that reads from a disk, which needs no CPU: some of the group's io, nearly always. */
-static pid_t stalled(void)
-{
-	char *block = aligned_alloc(4096, 4096);
-	pid_t pid = fork_or_die();
-	int fd;
-
-	if (pid) {
-		free(block);
-		cgroup_enter(group, pid);
-		return pid;
-	}
-	fd = open("/dev/nullb0", O_RDONLY | O_DIRECT);
-	while (fd >= 0 && pread(fd, block, 4096, 0) == 4096)
-		;
-	_exit(1);
-}
-
 /* A stall in a group with triggers. */
 static void sampling(const char *name, unsigned int nr)
 {
@@ -218,7 +200,7 @@ static void sampling(const char *name, unsigned int nr)
 		return;
 	for (i = 0; i < nr; i++)
 		fds[i] = arm(i);
-	pid = stalled();
+	pid = disk_reader(group, -1);
 	measure_thread(name, "psi?*");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
