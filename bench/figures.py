@@ -45,7 +45,7 @@ STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 
 # The same for longer than a workload takes between two wake-ups.
 WAITING = STALLING.replace("300000000", "10000000000")
 
-TOGETHER = (2, 16)          # CPUs that wake at once, and share a cache
+TOGETHER = (2, 16, 64)          # CPUs that wake at once, and share a cache
 
 
 def sharing(cpus, threads):
@@ -62,7 +62,8 @@ BOOTS = (
     Boot("beside", append=WAITING, options=("--smp", "2")),
     Boot("remote", options=("--smp", "2")),
     Boot("remote", prefix="cache/", options=sharing(2, 2)),
-    *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus))) for cpus in TOGETHER),
+    *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus)), plugin="plugin")
+      for cpus in TOGETHER),
     Boot("fork"),
     Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
     Boot("read"),

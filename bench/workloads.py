@@ -95,6 +95,18 @@ def counted(text, profiled):
     return values
 
 
+def executed(text, profiled):
+    """{figure: instructions of all CPUs} that a plugin counted, each time: the median of the parts."""
+    parts = [sum(int(line.split()[1]) for line in part.splitlines()) for part in text.split("count\n")[1:]]
+    values = {}
+    for nr, times, name in profiled:
+        mine, parts = parts[:int(nr)], parts[int(nr):]
+        if len(mine) != int(nr):
+            sys.exit(f"bench: a plugin counted too little for {name}")
+        values[name] = statistics.median(mine) / (int(times) / int(nr))
+    return values
+
+
 def measure(boot, flavour, machine):
     """({figure: value}, all output) of one boot."""
     if machine.boot()[1]:
@@ -103,6 +115,8 @@ def measure(boot, flavour, machine):
     values = dict(VALUE.findall(text))
     if boot.plugin == "lines":
         values = counted(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
+    elif boot.plugin == "plugin":
+        values = executed(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
     return {f"{boot.workload}/{boot.prefix}{name}": float(value) for name, value in values.items()}, text
 
 

@@ -2,7 +2,8 @@
 /*
  * A task on each CPU: one wakes all others at once, the last of them wakes it.
  *
- * The CPUs take turns, so the clock counts the instructions of all.
+ * The CPUs take turns, so the clock counts the instructions of all. It also counts moments in
+ * which all of them idle, until one is told of work: so a plugin counts for the table.
  */
 #include <linux/futex.h>
 #include <signal.h>
@@ -14,9 +15,10 @@
 #include "bench.h"
 
 enum {
-	WARM_UP = 200,		/* rounds: until groups delegate */
+	WARM_UP = 100,		/* rounds: until groups delegate */
 	BATCH = 5,
-	BATCHES = 25,
+	BATCHES = 9,
+	PAUSE = 1000000,	/* ns */
 	MOST = 64,		/* CPUs */
 };
 
@@ -92,6 +94,11 @@ static void measure(const char *name, unsigned int depth, bool exact)
 	batches_init(&batches, BATCHES);
 	rounds(shared, WARM_UP);
 	for (i = 0; i < BATCHES; i++) {
+		/*
+		 * All CPUs idle. When the scheduler finds no idle core once, each CPU that begins
+		 * to idle looks at all others, 200 instructions on 16, until all of them idle.
+		 */
+		sleep_until(now() + PAUSE);
 		begin = now();
 		profile_begin();
 		rounds(shared, BATCH);
