@@ -37,7 +37,10 @@ struct psi_test_model {
 	bool off[PSI_TEST_GROUPS];
 	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
 	int nr;			/* tasks that take part */
+	struct psi_test_model_task *alone;	/* only this one runs and sleeps, */
+	int events;		/* for so many events, so that groups delegate */
 	int delegated;
+	int direct;		/* how often a task of a group that delegates changed */
 	int counted;
 	/* the oracle: states by definition, and their times; since a group has a union, its time */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
@@ -137,6 +140,7 @@ static void psi_test_model_change(struct psi_test_model *m, struct psi_test_mode
 	int cpu = m->cpus[t->cpu];
 	struct rq_flags rf;
 
+	m->direct += t->psi.attrs != attrs && per_cpu_ptr(t->psi.group->cpus, cpu)->delegate;
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	psi_change(&t->psi, attrs, cpu_rq(cpu), m->now);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
@@ -295,12 +299,63 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 	}
 }
 
+/* All tasks of a CPU sleep but one, which no limit holds: the groups above it delegate. */
+static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model_task *alone)
+{
+	int i;
+
+	for (i = 0; i < m->nr; i++) {
+		struct psi_test_model_task *t = &m->tasks[i];
+
+		if (t->cpu != alone->cpu)
+			continue;
+		t->is = (struct psi_test_task){ .where = PSI_ASLEEP };
+		psi_test_model_set(m, t);
+	}
+	m->alone = alone;
+	m->events = 4 * PSI_STREAK;
+}
+
+/* A task wakes up in a group that delegates to the one whose task ran alone. */
+static void psi_test_model_above(struct psi_test_model *m)
+{
+	int cpu = m->alone->cpu, g = m->alone->psi.group - m->groups, i;
+
+	do {
+		g = m->parent[g];
+		if (g < 0)
+			return;
+	} while (!per_cpu_ptr(m->groups[g].cpus, m->cpus[cpu])->delegate);
+
+	for (i = 0; i < m->nr; i++) {
+		struct psi_test_model_task *t = &m->tasks[i];
+
+		if (t->cpu != cpu || psi_test_attrs(&t->is))
+			continue;
+		t->group = g;
+		psi_test_model_regroup(m, t, psi_test_model_home(m, g));
+		t->is.where = PSI_QUEUED;
+		psi_test_model_set(m, t);
+		return;
+	}
+}
+
 /* A random legal event happens to a task. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
 	struct psi_test_model_task *t = &m->tasks[prandom_u32_state(&m->rnd) % m->nr];
 	u32 what = prandom_u32_state(&m->rnd) % 8;
 
+	if (!m->events && prandom_u32_state(&m->rnd) % 512 == 0)
+		psi_test_model_quiet(m, t);
+	if (m->events && !--m->events) {
+		psi_test_model_above(m);
+		return;
+	}
+	if (m->events) {
+		t = m->alone;
+		what = 4 + what % 2;
+	}
 	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It moves to another cgroup, in any state. */
 		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
@@ -587,6 +642,8 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 	}
 
 	KUNIT_EXPECT_GT(test, m->delegated, 100);
+	if (nr > 1)
+		KUNIT_EXPECT_GT(test, m->direct, 0);
 	KUNIT_EXPECT_GT(test, m->counted, 1000);
 	KUNIT_EXPECT_GT(test, m->held, 5);
 
@@ -645,6 +702,27 @@ static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *tas
 	}
 }
 
+/* A task wakes up in the group above the one of @below: this does not delegate any more. */
+static void psi_test_chain_beside(struct kunit *test, struct psi_task *below, int cpu, u64 now)
+{
+	struct psi_test_task is = { .where = PSI_QUEUED };
+	struct psi_task task = { .group = below->group->parent };
+	struct psi_group_cpu *gc = per_cpu_ptr(task.group->cpus, cpu);
+	struct rq_flags rf;
+
+	KUNIT_EXPECT_NOT_NULL(test, gc->delegate);
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&task, psi_test_attrs(&is), cpu_rq(cpu), now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_NULL(test, gc->delegate);
+	KUNIT_EXPECT_EQ(test, gc->states, psi_test_states(&is, 1));
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&task, 0, cpu_rq(cpu), now);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	KUNIT_EXPECT_EQ(test, gc->states, 0);
+}
+
 struct psi_test_chain {
 	struct psi_group groups[4 * PSI_CHAIN];
 };
@@ -696,6 +774,7 @@ static void psi_test_chain(struct kunit *test)
 		/* All groups but the end of each chain, and maybe some between two chains. */
 		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
 	}
+	psi_test_chain_beside(test, &task, cpu, now);
 	/* The task ran half of the time. */
 	for (g = 0; g <= begin; g++) {
 		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, PSI_ALL_STATES,
