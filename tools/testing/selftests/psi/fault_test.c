@@ -17,7 +17,11 @@
  * The allocator of per-CPU memory has no such injection. It fails when it needs
  * pages and the page allocator has none. A worker allocates pages for it in
  * advance, so a real-time task creates many cgroups and leaves that worker no
- * time.
+ * time. After each BURST of them it lets the kernel threads run: RCU complains
+ * if its own gets no CPU for 21 s.
+ *
+ * A work gives groups memory for limits. Faults reach it by its code: they are
+ * for each allocation that has psi_limits_work() on its stack.
  *
  * It needs a kernel of its own: CONFIG=faults, ci/faults.
  */
@@ -423,9 +427,136 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 	EXPECT_LE(variant->least, refused);
 }
 
+/* ---- Memory for limits ---- */
+
+/* Where the code of a function of the kernel begins, and where that of the next one does. */
+static void function_range(const char *name, __u64 *begin, __u64 *end)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char line[256], found[128];
+	__u64 at;
+
+	if (!file)
+		psi_die("/proc/kallsyms: %s", strerror(errno));
+	*begin = *end = 0;
+	while (*end <= *begin && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llx %*c %127s", &at, found) != 2)
+			continue;
+		if (*begin)
+			*end = at;
+		else if (!strcmp(found, name))
+			*begin = at;
+	}
+	fclose(file);
+	if (*end <= *begin)
+		psi_die("/proc/kallsyms has no %s", name);
+}
+
+static void failslab_set(const char *file, unsigned long long value)
+{
+	char path[64], text[32];
+
+	snprintf(path, sizeof(path), DEBUG "failslab/%s", file);
+	snprintf(text, sizeof(text), "%#llx", value);
+	write_file(path, text);
+}
+
+#define LIMIT_FAULTS	1000
+
+/* From here on, each allocation that a function makes fails, or what it calls, in any task. */
+static void faults_of(const char *function)
+{
+	__u64 begin, end;
+
+	function_range(function, &begin, &end);
+	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
+	write_file(DEBUG "failslab/task-filter", "N");
+	write_file(DEBUG "failslab/verbose", "0");
+	write_file(DEBUG "failslab/times", "1000");
+	failslab_set("require-start", begin);
+	failslab_set("require-end", end);
+	write_file(DEBUG "failslab/probability", "100");
+}
+
+/* Returns the number of faults. */
+static int faults_of_end(void)
+{
+	char text[32] = "";
+
+	write_file(DEBUG "failslab/probability", "0");
+	failslab_set("require-start", 0);
+	failslab_set("require-end", ~0ULL);
+	if (read_file(DEBUG "failslab/times", text, sizeof(text)) <= 0)
+		psi_die(DEBUG "failslab/times: %s", strerror(errno));
+	return LIMIT_FAULTS - atoi(text);
+}
+
+FIXTURE(limits) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(limits)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	faults_of("psi_limits_work");
+	self->pid = load_start(&load);
+	cgroup_write(GROUP, "cpu.max", "10000 100000");
+	sleep_for(NSEC_PER_SEC / 5);
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	load_stop(self->pid);
+	set_policy(0, SCHED_OTHER, 0);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* Classes of the cgroup in the next second. */
+static void limits_measure(struct classes *c)
+{
+	__u64 begin = now_ns();
+
+	classes_read(GROUP, "cpu", c);
+	sleep_for(NSEC_PER_SEC);
+	classes_since(GROUP, "cpu", now_ns() - begin, c);
+	ksft_print_msg("some %.2f, limit %.2f, shortage %.2f\n", c->plain[0], c->limit[0],
+		       c->shortage[0]);
+}
+
+/* Without memory the task counts as shortage. It asks again each time that it is held. */
+TEST_F(limits, are_asked_for_again_until_there_is_memory)
+{
+	struct classes c;
+	int faults;
+
+	limits_measure(&c);
+	faults = faults_of_end();
+	EXPECT_LE(85, c.plain[0]);
+	EXPECT_EQ(0, c.limit[0]);
+	/* The two files are read one after the other, and the first reading takes long. */
+	EXPECT_LE(c.plain[0] - 1, c.shortage[0]);
+	/* It is held once in each of 12 periods. */
+	EXPECT_LE(8, faults);
+	EXPECT_GE(14, faults);
+	/* The next time that the task is held. */
+	sleep_for(NSEC_PER_SEC / 5);
+	limits_measure(&c);
+	EXPECT_LE(85, c.plain[0]);
+	EXPECT_LE(85, c.limit[0]);
+	EXPECT_GE(1, c.shortage[0]);
+	ksft_print_msg("%d faults\n", faults);
+}
+
 /* ---- Memory of each CPU ---- */
 
 #define CGROUPS		400
+/* The pages that the worker had made in advance last for some 20. */
+#define BURST		50
 
 /*
  * Whether a stack in the kernel's log, from now on, has psi_cgroup_alloc() call
@@ -498,6 +629,14 @@ static unsigned int mkdir_with_faults(struct __test_metadata *_metadata, const c
 	return refused;
 }
 
+/* Kernel threads have something to do. They get the CPU until it is done. */
+static void let_kernel_threads_run(void)
+{
+	set_policy(0, SCHED_OTHER, 0);
+	sleep_for(NSEC_PER_SEC / 10);
+	set_policy(0, SCHED_FIFO, 50);
+}
+
 TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
 {
 	unsigned int refused = 0;
@@ -505,6 +644,8 @@ TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
 	char path[64];
 
 	for (int i = 0; i < CGROUPS; i++) {
+		if (i && !(i % BURST))
+			let_kernel_threads_run();
 		snprintf(path, sizeof(path), GROUP "/%d", i);
 		refused += mkdir_with_faults(_metadata, path);
 		found = psi_was_refused(self->kmsg) || found;
