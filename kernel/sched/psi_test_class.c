@@ -103,6 +103,44 @@ static void psi_test_class_regroup(struct kunit *test)
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
+/*
+ * A group is switched off while a limit holds its task, which stays behind, as dying tasks do,
+ * and on again: time with the switch off is in no total.
+ */
+static void psi_test_class_switch(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test), *above = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_task task = { .group = group, .mode = PSI_HELD };
+	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_limit_times times;
+	struct psi_limit_cpu *lc;
+	struct rq_flags rf;
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(above));
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	lc = per_cpu_ptr(group->limits->cpus, cpu);
+	group->parent = above;
+	gc->parent = per_cpu_ptr(above->cpus, cpu);
+	gc->up = gc->parent;
+
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	psi_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu_rq(cpu), PSI_TEST_START);
+	group->off = true;
+	psi_measure(gc, cpu, PSI_TEST_START + 100);
+	KUNIT_EXPECT_EQ(test, gc->states, 0);
+	KUNIT_EXPECT_EQ(test, lc->limit, 0);
+	KUNIT_EXPECT_EQ(test, lc->only, 0);
+	group->off = false;
+	psi_measure(gc, cpu, PSI_TEST_START + 1000);
+	KUNIT_EXPECT_EQ(test, lc->limit, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL));
+	psi_limit_times(gc, cpu, PSI_TEST_START + 1010, &times);
+	KUNIT_EXPECT_EQ(test, times.limit[PSI_CPU_SOME], 110);
+	KUNIT_EXPECT_EQ(test, times.only[PSI_CPU_SOME], 110);
+	psi_change(&task, 0, cpu_rq(cpu), PSI_TEST_START + 1010);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+}
+
 /* Of the time in which a group is stalled on io, a limit holds a task for @limit ns. */
 static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only)
 {
