@@ -7,14 +7,17 @@
  * above, and for the system. A cgroup at memory.max or memory.high of a machine
  * with free memory has limits only, also where it waits for a page that a limit
  * had evicted. A machine without free memory and without limits has shortage only.
- * Io that io.max holds back is a limit, and so is waiting for a budget of iocost.
+ * Io that io.max holds back is a limit, and so is waiting for a budget of iocost, or
+ * for a slot of the disk that io.latency leaves to others.
  *
  *     task at memory.max   run | reclaim | page back in | run | reclaim | ...
  *     limit some               |########################|     |#########|
  *     shortage some
  *
  * Oracle: each load stalls for one reason, so one class is the plain pressure, and
- * the other is nothing. The plain pressure is tested elsewhere.
+ * the other is nothing. The plain pressure is tested elsewhere. Under io.latency each
+ * read waits for a slot, then for the disk: a task's own clock tells how long it
+ * slept, and SLOW of that for each read was the disk.
  *
  * Bugs it would find: a refault that forgets why its page was evicted; a class that
  * the task has and a cgroup above does not show; a wait for writeback, or for a
@@ -331,6 +334,139 @@ TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
 	slow_disk_budget(&self->disk, RATE);
 	self->pid = start(variant->load, self->disk.node);
 	expect_class(_metadata, "io", BY_LIMIT, 80);
+}
+
+/* ---- Io behind a cgroup with io.latency ---- */
+
+#define PROTECTED	GROUP "/protected"
+#define NR_BEHIND	2
+/* Of the disk, in ns: long beside what a task does from one read to the next. */
+#define SLOW		(2 * NSEC_PER_MSEC)
+
+/**
+ * struct counted - a load that reads one block again and again
+ * @node: the device
+ * @reads: number of its reads
+ */
+struct counted {
+	const char *node;
+	__u64 reads;
+};
+
+/* @arg is a struct counted in shared memory. */
+static void read_and_count(void *arg)
+{
+	struct counted *counted = arg;
+	void *buf;
+	int fd = open_blocks(counted->node, O_DIRECT, &buf);
+
+	for (;;) {
+		if (pread(fd, buf, BLOCK, 0) != BLOCK)
+			psi_die("%s: %s", counted->node, strerror(errno));
+		counted->reads++;
+	}
+}
+
+/*
+ * Two tasks with a cgroup each, below one that has to stand back. The disk cannot be as fast as
+ * the third task's cgroup wants it. So the kernel leaves the two one slot in the end:
+ *
+ *	a	| slot  |  disk | slot  |  disk |
+ *	b	|  disk | slot  |  disk | slot  |
+ */
+FIXTURE(io_latency) {
+	struct slow_disk disk;
+	struct counted *counted;
+	pid_t pid[NR_BEHIND], first;
+};
+
+static const char * const behind[NR_BEHIND] = { LEAF "/a", LEAF "/b" };
+
+FIXTURE_SETUP(io_latency)
+{
+	cpus_use(1);
+	/* Before the tasks: their interrupts are part of the time that they do not sleep. */
+	task_delays_on();
+	slow_disk_create(&self->disk, "psi_class", SLOW, DISK_MB);
+	cgroup_create(GROUP, "+io");
+	cgroup_create(PROTECTED, "+io");
+	cgroup_create(LEAF, "+io");
+	self->counted = shared_memory((NR_BEHIND + 1) * sizeof(*self->counted));
+	for (int i = 0; i <= NR_BEHIND; i++)
+		self->counted[i].node = self->disk.node;
+	for (int i = 0; i < NR_BEHIND; i++) {
+		struct load load = { .cpu = 0, .cgroup = behind[i], .fn = read_and_count,
+				     .arg = &self->counted[i] };
+
+		cgroup_create(behind[i], "+io");
+		self->pid[i] = load_start(&load);
+	}
+	self->first = load_start(&(struct load){ .cpu = 0, .cgroup = PROTECTED,
+						 .fn = read_and_count,
+						 .arg = &self->counted[NR_BEHIND] });
+}
+
+FIXTURE_TEARDOWN(io_latency)
+{
+	for (int i = 0; i < NR_BEHIND; i++)
+		load_stop(self->pid[i]);
+	load_stop(self->first);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+/**
+ * struct waited - what a task waited for, in percent of the time
+ * @disk: the disk
+ * @slot: that it may use it
+ */
+struct waited {
+	double disk, slot;
+};
+
+/* Measure the first of the tasks for TIME, and the classes of its cgroup. */
+static void wait_measure(pid_t pid, const struct counted *counted, struct waited *waited,
+			 struct classes *c)
+{
+	__u64 begin = now_ns(), awake = task_awake_ns(pid), reads = counted->reads, time;
+
+	classes_read(behind[0], "io", c);
+	sleep_for(TIME);
+	time = now_ns() - begin;
+	classes_since(behind[0], "io", time, c);
+	waited->disk = 100.0 * SLOW * (counted->reads - reads) / time;
+	waited->slot = 100.0 - 100.0 * (task_awake_ns(pid) - awake) / time - waited->disk;
+	ksft_print_msg("%.2f %% disk, %.2f %% slot; some %.2f, limit %.2f, shortage %.2f\n",
+		       waited->disk, waited->slot, c->plain[0], c->limit[0], c->shortage[0]);
+}
+
+TEST_F_TIMEOUT(io_latency, is_a_limit_for_those_behind, 100)
+{
+	char dev[32], text[64];
+	struct waited waited;
+	struct classes c;
+
+	slow_disk_number(&self->disk, dev, sizeof(dev));
+	wait_measure(self->pid[0], self->counted, &waited, &c);
+	EXPECT_EQ(0, c.limit[0]);
+	EXPECT_GE(1, fabs(c.shortage[0] - waited.disk - waited.slot));
+
+	snprintf(text, sizeof(text), "%s target=10", dev);
+	cgroup_write(PROTECTED, "io.latency", text);
+	/* The kernel halves the slots each 500 ms at most. */
+	sleep_for(4 * WARM);
+	wait_measure(self->pid[0], self->counted, &waited, &c);
+	ASSERT_LE(30, waited.slot);
+	EXPECT_GE(1, fabs(c.limit[0] - waited.slot));
+	EXPECT_GE(1, fabs(c.shortage[0] - waited.disk));
+
+	/* It is lifted. */
+	snprintf(text, sizeof(text), "%s target=0", dev);
+	cgroup_write(PROTECTED, "io.latency", text);
+	sleep_for(WARM);
+	wait_measure(self->pid[0], self->counted, &waited, &c);
+	EXPECT_EQ(0, c.limit[0]);
 }
 
 TEST_HARNESS_MAIN
