@@ -59,8 +59,8 @@ struct meaning {
 void text_random(struct fuzz_text *text);
 /* Mutates some bytes. */
 void text_change(struct fuzz_text *text);
-/* A well-formed trigger; if @ordinary, one that any user may arm. */
-void text_good(struct fuzz_text *text, bool ordinary);
+/* A well-formed trigger, for a .stat file or another; if @ordinary, one that any user may arm. */
+void text_good(struct fuzz_text *text, bool ordinary, bool stat);
 /* The first bytes, escaped as in C; valid until the next call. */
 const char *text_quote(const char *bytes, size_t len);
 /* Whether the specification accepts a text, in a plain or in a .stat file, and as what. */

@@ -5,7 +5,8 @@
  * The model:
  *
  *    group   a cgroup: whether it exists, is switched on, its last totals
- *    file    an open file: its group, how it was opened, whether dead or armed
+ *    file    an open file: its group, whether it is a .stat file, how it was opened, whether
+ *            dead or armed
  *    desc    a descriptor of this process; several may share a file
  *    holder  a child that inherited all descriptors: it keeps files open
  *    task    a holder that spins, naps or reads in a group
@@ -21,6 +22,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -42,6 +44,8 @@
 #define NR_TASKS	6
 #define DEPTH		5
 #define PATH_SIZE	128
+/* The longest is that of memory.pressure.stat, with its causes. */
+#define LONGEST_FILE	8192
 
 /* The first two always exist. */
 enum { ROOT, TOP };
@@ -60,6 +64,20 @@ struct seen {
 	__u64 full;
 };
 
+#define NR_STAT_LINES	6
+
+/**
+ * struct stat_seen - the last reading of a .stat file
+ * @valid: there was one
+ * @at: when, before the read
+ * @total: of each line, in us
+ */
+struct stat_seen {
+	bool valid;
+	__u64 at;
+	__u64 total[NR_STAT_LINES];
+};
+
 /**
  * struct group - a cgroup
  * @exists: it exists
@@ -68,6 +86,7 @@ struct seen {
  * @depth: below the top
  * @path: its directory
  * @seen: last readings of its files
+ * @stat_seen: of its .stat files
  */
 struct group {
 	bool exists;
@@ -76,6 +95,7 @@ struct group {
 	int depth;
 	char path[PATH_SIZE];
 	struct seen seen[NR_FUZZ_RESOURCES];
+	struct stat_seen stat_seen[NR_FUZZ_RESOURCES];
 };
 
 /**
@@ -101,7 +121,7 @@ struct file {
 	__u64 base;
 	unsigned int events;
 	int pos;
-	char stream[512];
+	char stream[LONGEST_FILE];
 };
 
 struct desc {
@@ -177,13 +197,15 @@ static bool has_children(const struct group *group)
 
 /* ---- Files ---- */
 
-static void file_path(const struct group *group, bool cgroup, enum fuzz_resource resource,
-		      char *path, size_t size)
+static void file_path(const struct group *group, const struct target *target, char *path,
+		      size_t size)
 {
-	if (cgroup)
-		snprintf(path, size, "%s/%s.pressure", group->path, names[resource]);
+	const char *name = names[target->resource], *stat = target->stat ? ".stat" : "";
+
+	if (target->cgroup)
+		snprintf(path, size, "%s/%s.pressure%s", group->path, name, stat);
 	else
-		snprintf(path, size, PSI_DIR "/%s", names[resource]);
+		snprintf(path, size, PSI_DIR "/%s%s", name, stat);
 }
 
 /* Checks a reading of a file against the reading before. */
@@ -218,31 +240,95 @@ static void check_reading(struct group *group, enum fuzz_resource resource, cons
 	seen->full = psi->full.total;
 }
 
-static void check_text(struct group *group, enum fuzz_resource resource, const char *text,
-		       size_t len, __u64 start, const char *how)
+/* What is wrong with a text, if anything. */
+static const char *text_error(const struct target *target, const char *text, size_t len)
 {
 	struct psi psi;
-	const char *error = psi_parse(text, len, &psi);
+
+	if (target->stat)
+		return psi_stat_parse(text, len, target->resource == FUZZ_MEMORY);
+	return psi_parse(text, len, &psi);
+}
+
+/* The totals of a .stat file that has the right form. */
+static void stat_totals(const char *text, size_t len, __u64 *totals)
+{
+	const char *end = text + len;
+
+	for (int i = 0; i < NR_STAT_LINES; i++) {
+		text = memmem(text, end - text, "total=", strlen("total=")) + strlen("total=");
+		totals[i] = strtoull(text, NULL, 10);
+	}
+}
+
+/* Checks a reading of a .stat file against the reading before. */
+static void check_stat(struct group *group, enum fuzz_resource resource, const char *text,
+		       size_t len, __u64 start, const char *how)
+{
+	struct stat_seen *seen = &group->stat_seen[resource];
+	__u64 most = (now_ns() - seen->at) / 1000 + 100, totals[NR_STAT_LINES];
+
+	stat_totals(text, len, totals);
+	for (int i = 0; i < NR_STAT_LINES; i++) {
+		if (seen->valid && totals[i] < seen->total[i])
+			fuzz_fail("%s: line %d of %s.pressure.stat of %s goes backwards: %llu, was %llu",
+				  how, i, names[resource], group->path, totals[i], seen->total[i]);
+		if (seen->valid && totals[i] - seen->total[i] > most)
+			fuzz_fail("%s: line %d of %s.pressure.stat of %s jumps: %llu, was %llu %llu us ago",
+				  how, i, names[resource], group->path, totals[i], seen->total[i],
+				  most);
+		/* Lines of full come after those of some. */
+		if (i % 2 && totals[i] > totals[i - 1])
+			fuzz_fail("%s: %s.pressure.stat of %s: full %llu is above some %llu", how,
+				  names[resource], group->path, totals[i], totals[i - 1]);
+		if (i % 2 && group == &groups[ROOT] && resource == FUZZ_CPU && totals[i])
+			fuzz_fail("the system has cpu full");
+	}
+	seen->valid = true;
+	seen->at = start;
+	memcpy(seen->total, totals, sizeof(totals));
+}
+
+static void check_text(const struct file *file, const char *text, size_t len, __u64 start,
+		       const char *how)
+{
+	struct group *group = &groups[file->group];
+	enum fuzz_resource resource = file->target.resource;
+	const char *error = text_error(&file->target, text, len);
+	struct psi psi;
 
 	if (error)
 		fuzz_fail("%s: %s.pressure of %s: %s: %s", how, names[resource], group->path,
 			  error, text_quote(text, len));
+	if (file->target.stat) {
+		check_stat(group, resource, text, len, start, how);
+		return;
+	}
+	psi_parse(text, len, &psi);
 	check_reading(group, resource, &psi, start, how);
 }
 
 /* The total of a trigger's line, in us; false if the file cannot be read. */
 static bool total_now(const struct file *file, __u64 *total)
 {
+	static char text[LONGEST_FILE];
 	struct group *group = &groups[file->group];
-	__u64 start = now_ns();
+	__u64 start = now_ns(), totals[NR_STAT_LINES];
 	struct psi psi;
 	char path[200];
+	size_t len;
 
-	file_path(group, file->target.cgroup, file->target.resource, path, sizeof(path));
+	file_path(group, &file->target, path, sizeof(path));
 	if ((file->target.cgroup && group->off) || file->target.dead)
 		return false;
-	psi_read(path, &psi);
-	check_reading(group, file->target.resource, &psi, start, "total");
+	len = read_text(path, text, sizeof(text));
+	check_text(file, text, len, start, "total");
+	if (file->target.stat) {
+		stat_totals(text, len, totals);
+		*total = totals[2 * (file->text.kind - FUZZ_EXACT) + file->text.full];
+		return true;
+	}
+	psi_parse(text, len, &psi);
 	*total = file->text.full ? psi.full.total : psi.some.total;
 	return true;
 }
@@ -307,7 +393,7 @@ struct call {
 	ssize_t ret;
 	int error;
 	short revents;
-	char buf[512];
+	char buf[LONGEST_FILE];
 	struct fuzz_text text;
 };
 
@@ -380,9 +466,6 @@ static bool judge_no_read(const struct file *file)
 
 static void judge_read(struct file *file)
 {
-	struct group *group = &groups[file->group];
-	struct psi psi;
-
 	/* A dead file still returns the rest of a text that was made before. */
 	if (file->readable && file->target.dead && file->pos && call->ret >= 0) {
 		file->pos = -1;
@@ -402,9 +485,8 @@ static void judge_read(struct file *file)
 	 * first one.
 	 */
 	if (!file->pos && (size_t)call->ret < call->len)
-		check_text(group, file->target.resource, file->stream, call->ret, call->start,
-			   "read");
-	else if (!call->ret && psi_parse(file->stream, file->pos, &psi))
+		check_text(file, file->stream, call->ret, call->start, "read");
+	else if (!call->ret && text_error(&file->target, file->stream, file->pos))
 		fuzz_fail("read: torn text: %s", text_quote(file->stream, file->pos));
 	file->pos += call->ret;
 }
@@ -416,8 +498,7 @@ static void judge_pread(struct file *file)
 	if (judge_no_read(file))
 		return;
 	expect(call->ret > 0, "some bytes");
-	check_text(&groups[file->group], file->target.resource, call->buf, call->ret,
-		   call->start, "pread");
+	check_text(file, call->buf, call->ret, call->start, "pread");
 }
 
 static void judge_lseek(struct file *file)
@@ -445,7 +526,7 @@ static void judge_write(struct file *file)
 	file->target.armed = true;
 	file->armed_at = call->start;
 	file->events = 0;
-	text_means(call->text.bytes, len, false, &file->text);
+	text_means(call->text.bytes, len, file->target.stat, &file->text);
 }
 
 /* Checks an event that was collected. */
@@ -510,7 +591,7 @@ static void call_prepare(struct file *file)
 	struct meaning text;
 
 	if (call->what != WRITE || file->target.armed || file->target.dead ||
-	    !text_means(call->text.bytes, call->text.len, false, &text))
+	    !text_means(call->text.bytes, call->text.len, file->target.stat, &text))
 		return;
 	file->text = text;
 	if (file->target.resource == FUZZ_IRQ && (!irq_accounted || !text.full))
@@ -533,7 +614,7 @@ static void call_choose(const struct desc *desc)
 	call->len = call->what == PREAD || fuzz_below(2) ? sizeof(call->buf) : 1 + fuzz_below(40);
 	call->off = call->what == LSEEK && !fuzz_below(6) ? fuzz_below(300) : 0;
 	if (fuzz_below(3))
-		text_good(&call->text, !desc->file->target.privileged);
+		text_good(&call->text, !desc->file->target.privileged, desc->file->target.stat);
 	else
 		text_random(&call->text);
 	call->text.len = call->what == WRITE ? call->text.len : 0;
@@ -602,9 +683,9 @@ static bool op_call(void)
 		return false;
 	call_choose(desc);
 	call_prepare(desc->file);
-	oplog_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
+	oplog_add("%s%s fd %d (%s%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
 		  in_child ? "child: " : "", what_names[call->what], desc->fd,
-		  names[desc->file->target.resource],
+		  names[desc->file->target.resource], desc->file->target.stat ? ".stat" : "",
 		  desc->file->target.cgroup ? groups[desc->file->group].path : PSI_DIR,
 		  desc->file->target.dead ? ", dead" : "",
 		  desc->file->target.armed ? ", armed" : "",
@@ -654,16 +735,21 @@ static bool op_open(void)
 	bool cgroup = fuzz_below(4);
 	int group = !cgroup ? ROOT : fuzz_below(4) ? present_group() : any_group();
 	bool exists = !cgroup || (groups[group].exists && !groups[group].off);
-	enum fuzz_resource resource = fuzz_below(NR_FUZZ_RESOURCES);
-	bool privileged = fuzz_below(3);
+	struct target target = {
+		.cgroup = cgroup,
+		.resource = fuzz_below(NR_FUZZ_RESOURCES),
+		.writable = mode != O_RDONLY,
+		.privileged = fuzz_below(3),
+	};
 	char path[200];
 	int fd;
 
 	if (!desc || !file)
 		return false;
-	file_path(&groups[group], cgroup, resource, path, sizeof(path));
-	oplog_add("open %s, mode %d%s", path, mode, privileged ? "" : ", ordinary");
-	if (!privileged)
+	target.stat = target.resource != FUZZ_IRQ && !fuzz_below(2);
+	file_path(&groups[group], &target, path, sizeof(path));
+	oplog_add("open %s, mode %d%s", path, mode, target.privileged ? "" : ", ordinary");
+	if (!target.privileged)
 		set_cap_sys_resource(false, true);
 	fd = open(path, mode | O_CLOEXEC | O_NONBLOCK);
 	set_cap_sys_resource(true, true);
@@ -677,12 +763,7 @@ static bool op_open(void)
 		.refs = 1,
 		.group = group,
 		.readable = mode != O_WRONLY,
-		.target = {
-			.cgroup = cgroup,
-			.resource = resource,
-			.writable = mode != O_RDONLY,
-			.privileged = privileged,
-		},
+		.target = target,
 	};
 	*desc = (struct desc) { .fd = fd, .file = file };
 	return true;
@@ -799,6 +880,7 @@ static bool op_mkdir(void)
 		memcpy(group->path, path, sizeof(path));
 		group->off = false;
 		memset(group->seen, 0, sizeof(group->seen));
+		memset(group->stat_seen, 0, sizeof(group->stat_seen));
 	}
 	oplog_add("mkdir %s", group->path);
 	if (!mkdir(group->path, 0755) == group->exists)
@@ -872,11 +954,25 @@ static bool op_read_switch(void)
 	snprintf(path, sizeof(path), "%s/cgroup.pressure", group->path);
 	if (read_file(path, buf, sizeof(buf)) != 2 || strcmp(buf, group->off ? "0\n" : "1\n"))
 		fuzz_fail("cgroup.pressure: \"%s\"", buf);
-	for (int r = 0; r < NR_FUZZ_RESOURCES; r++) {
-		file_path(group, true, r, path, sizeof(path));
+	/* Of irq there is no .stat file. */
+	for (int r = 0; r < 2 * NR_FUZZ_RESOURCES - 1; r++) {
+		const struct target target = { .cgroup = true, .resource = r % NR_FUZZ_RESOURCES,
+					       .stat = r >= NR_FUZZ_RESOURCES };
+
+		file_path(group, &target, path, sizeof(path));
 		if (!access(path, F_OK) == group->off)
 			fuzz_fail("%s %s", path, group->off ? "exists" : "does not exist");
 	}
+	return true;
+}
+
+/* The tasks of the top, and below, are held for a part of each period, or no longer. */
+static bool op_limit(void)
+{
+	const char *max = fuzz_below(2) ? "max" : fuzz_below(2) ? "30000 100000" : "5000 10000";
+
+	oplog_add("cpu.max \"%s\"", max);
+	cgroup_write(FUZZ_TOP, "cpu.max", max);
 	return true;
 }
 
@@ -970,6 +1066,7 @@ static const struct op {
 	{ 5, op_rmdir },
 	{ 5, op_switch },
 	{ 2, op_read_switch },
+	{ 2, op_limit },
 	{ 2, op_task },
 	{ 4, op_move },
 	{ 2, op_kill },
@@ -1039,7 +1136,7 @@ void fuzz_sequence(unsigned int nr_ops)
 	irq_accounted = psi_irq_accounted();
 	dying = dying_cgroups();
 	cgroup_moves_are_fast();
-	cgroup_create(FUZZ_TOP, "");
+	cgroup_create(FUZZ_TOP, "+cpu");
 	groups[ROOT] = (struct group) { .exists = true, .path = CGROUP_ROOT };
 	groups[TOP] = (struct group) { .exists = true, .path = FUZZ_TOP };
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);

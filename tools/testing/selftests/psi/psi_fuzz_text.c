@@ -325,11 +325,12 @@ void text_random(struct fuzz_text *text)
 			add_trigger(text);
 }
 
-void text_good(struct fuzz_text *text, bool ordinary)
+void text_good(struct fuzz_text *text, bool ordinary, bool stat)
 {
+	const char *kind = stat ? kinds[1 + fuzz_below(NR_FUZZ_KINDS - 1)] : "";
 	__u64 window = ordinary ? (1 + fuzz_below(5)) * 2000000 : 500000 + fuzz_below(9500001);
 
-	text->len = snprintf(text->bytes, TEXT_MAX, "%s %llu %llu\n",
+	text->len = snprintf(text->bytes, TEXT_MAX, "%s%s%s %llu %llu\n", kind, stat ? " " : "",
 			     fuzz_below(2) ? "some" : "full",
 			     (unsigned long long)(1 + fuzz_below(window)),
 			     (unsigned long long)window);
