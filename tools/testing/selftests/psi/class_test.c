@@ -384,6 +384,8 @@ static const char * const behind[NR_BEHIND] = { LEAF "/a", LEAF "/b" };
 
 FIXTURE_SETUP(io_latency)
 {
+	struct load first = { .cpu = 0, .cgroup = PROTECTED, .fn = read_and_count };
+
 	cpus_use(1);
 	/* Before the tasks: their interrupts are part of the time that they do not sleep. */
 	task_delays_on();
@@ -401,9 +403,8 @@ FIXTURE_SETUP(io_latency)
 		cgroup_create(behind[i], "+io");
 		self->pid[i] = load_start(&load);
 	}
-	self->first = load_start(&(struct load){ .cpu = 0, .cgroup = PROTECTED,
-						 .fn = read_and_count,
-						 .arg = &self->counted[NR_BEHIND] });
+	first.arg = &self->counted[NR_BEHIND];
+	self->first = load_start(&first);
 }
 
 FIXTURE_TEARDOWN(io_latency)

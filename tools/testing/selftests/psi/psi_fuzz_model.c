@@ -271,10 +271,10 @@ static void check_stat(struct group *group, enum fuzz_resource resource, const c
 	stat_totals(text, len, totals);
 	for (int i = 0; i < NR_STAT_LINES; i++) {
 		if (seen->valid && totals[i] < seen->total[i])
-			fuzz_fail("%s: line %d of %s.pressure.stat of %s goes backwards: %llu, was %llu",
-				  how, i, names[resource], group->path, totals[i], seen->total[i]);
+			fuzz_fail("%s: line %d of %s.pressure.stat of %s: %llu, was %llu", how,
+				  i, names[resource], group->path, totals[i], seen->total[i]);
 		if (seen->valid && totals[i] - seen->total[i] > most)
-			fuzz_fail("%s: line %d of %s.pressure.stat of %s jumps: %llu, was %llu %llu us ago",
+			fuzz_fail("%s: line %d of %s.pressure.stat of %s: %llu, %llu %llu us ago",
 				  how, i, names[resource], group->path, totals[i], seen->total[i],
 				  most);
 		/* Lines of full come after those of some. */
