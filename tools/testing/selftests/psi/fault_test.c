@@ -555,8 +555,8 @@ TEST_F(limits, are_asked_for_again_until_there_is_memory)
 /* ---- Memory of each CPU ---- */
 
 #define CGROUPS		400
-/* The pages that the worker had made in advance last for some 20. */
-#define BURST		50
+/* Some 11 s. After that the worker has made pages again: fewer may not need all of these. */
+#define BURST		200
 
 /*
  * Whether a stack in the kernel's log, from now on, has psi_cgroup_alloc() call
