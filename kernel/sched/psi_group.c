@@ -74,7 +74,7 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
 		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 
-		/* Before ->states. Pairs with psi_undelegate(). */
+		/* Before ->states: a state that is asked for here has not begun yet. */
 		if (!READ_ONCE(gc->delegate) && !(states & ~smp_load_acquire(&gc->slow))) {
 			hold |= READ_ONCE(gc->states) & states;
 			continue;

@@ -265,6 +265,40 @@ static void psi_test_exact_rest(struct kunit *test)
 	}
 }
 
+/*
+ * The group was in use on two CPUs while the sampler rested, and it knows one of them. When
+ * that one stalls while the other works, half of the time is stall.
+ */
+static void psi_test_exact_rest_beside(struct kunit *test)
+{
+	const u64 hour = 3600ULL * NSEC_PER_SEC, length = 2ULL * NSEC_PER_SEC;
+	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+	u64 begin;
+
+	/* It takes another CPU. */
+	if (one == two)
+		return;
+	KUNIT_ASSERT_EQ(test, psi_exact_enable(group), 0);
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_EXACT,
+				   PSI_TEST_WINDOW);
+	sampler->states = BIT(PSI_IO_SOME);
+	psi_test_use(group, one, hour, 0);
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	psi_test_use(group, two, hour, 0);
+	begin = local_clock();
+	psi_union_count(&group->exact->use, false, 0, true, begin - hour);
+	psi_step_begin(sampler, begin);
+
+	psi_test_use(group, one, length, length);
+	psi_test_use(group, two, length, 0);
+	psi_sampler_update(sampler, begin + length);
+	KUNIT_EXPECT_GE(test, sampler->last.total[PSI_IO_SOME], length / 2 - NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, sampler->last.total[PSI_IO_SOME], length / 2 + NSEC_PER_MSEC);
+	psi_sampler_free(sampler);
+}
+
 /* What is read after the step is for the next one, once. What nobody knows the time of is lost. */
 static void psi_test_exact_part(struct kunit *test)
 {

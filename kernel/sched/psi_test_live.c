@@ -575,6 +575,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_exact_begins),
 	KUNIT_CASE(psi_test_exact_bounds),
 	KUNIT_CASE(psi_test_exact_rest),
+	KUNIT_CASE(psi_test_exact_rest_beside),
 	KUNIT_CASE(psi_test_exact_part),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

@@ -299,15 +299,20 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 	}
 }
 
-/* All tasks of a CPU sleep but one, which no limit holds: the groups above it delegate. */
+/*
+ * All tasks of a CPU sleep but one, which no limit holds: the groups above it delegate. At
+ * times, others go on waiting for io: groups that have such a task do not delegate.
+ */
 static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model_task *alone)
 {
+	bool keep = prandom_u32_state(&m->rnd) % 4 == 0;
 	int i;
 
 	for (i = 0; i < m->nr; i++) {
 		struct psi_test_model_task *t = &m->tasks[i];
 
-		if (t->cpu != alone->cpu)
+		if (t->cpu != alone->cpu || (keep && t != alone && t->is.where == PSI_ASLEEP &&
+					     t->is.iowait && !t->is.io_held))
 			continue;
 		t->is = (struct psi_test_task){ .where = PSI_ASLEEP };
 		psi_test_model_set(m, t);
@@ -316,16 +321,21 @@ static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model
 	m->events = 4 * PSI_STREAK;
 }
 
-/* A task wakes up in a group that delegates to the one whose task ran alone. */
-static void psi_test_model_above(struct psi_test_model *m)
+/* The first group above the one whose task ran alone that delegates, -1 for none. */
+static int psi_test_model_delegating(struct psi_test_model *m)
 {
-	int cpu = m->alone->cpu, g = m->alone->psi.group - m->groups, i;
+	int g = m->alone->psi.group - m->groups;
 
 	do {
 		g = m->parent[g];
-		if (g < 0)
-			return;
-	} while (!per_cpu_ptr(m->groups[g].cpus, m->cpus[cpu])->delegate);
+	} while (g >= 0 && !per_cpu_ptr(m->groups[g].cpus, m->cpus[m->alone->cpu])->delegate);
+	return g;
+}
+
+/* A task wakes up in a group that delegates to the one whose task ran alone. */
+static void psi_test_model_above(struct psi_test_model *m, int g)
+{
+	int cpu = m->alone->cpu, i;
 
 	for (i = 0; i < m->nr; i++) {
 		struct psi_test_model_task *t = &m->tasks[i];
@@ -340,6 +350,24 @@ static void psi_test_model_above(struct psi_test_model *m)
 	}
 }
 
+/* Something happens to a group that delegates, now that one task ran alone. */
+static void psi_test_model_quiet_ends(struct psi_test_model *m)
+{
+	int g = psi_test_model_delegating(m);
+
+	if (g < 0)
+		return;
+	switch (prandom_u32_state(&m->rnd) % 4) {
+	case 0:
+		psi_test_model_toggle(m, g);
+		return;
+	case 1:
+		psi_test_model_exact(m, g);
+		break;
+	}
+	psi_test_model_above(m, g);
+}
+
 /* A random legal event happens to a task. */
 static void psi_test_model_event(struct psi_test_model *m)
 {
@@ -349,7 +377,7 @@ static void psi_test_model_event(struct psi_test_model *m)
 	if (!m->events && prandom_u32_state(&m->rnd) % 512 == 0)
 		psi_test_model_quiet(m, t);
 	if (m->events && !--m->events) {
-		psi_test_model_above(m);
+		psi_test_model_quiet_ends(m);
 		return;
 	}
 	if (m->events) {
@@ -374,7 +402,7 @@ static void psi_test_model_event(struct psi_test_model *m)
 		psi_test_model_unlist(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
 		return;
 	}
-	if (what == 4 && prandom_u32_state(&m->rnd) % 256 == 0) {
+	if (what == 4 && prandom_u32_state(&m->rnd) % 2048 == 0) {
 		psi_test_model_exact(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}

@@ -220,11 +220,6 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->use |= d->use & PSI_USE_TELL;
 	gc->up = d->up;
 	d->up = gc;
-	/*
-	 * States may have begun that it was not asked for while it delegated. Last:
-	 * psi_watch() reads ->states after it.
-	 */
-	smp_store_release(&gc->slow, PSI_ALL_STATES);
 }
 
 /* Have a group's only child in use stand for it, if it has but one. */
