@@ -271,6 +271,10 @@ static void psi_test_class_unlisted(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 200);
 		cpumask_clear_cpu(cpu, group->cpumask);
 	}
+	psi_test_use(group, cpu, 1000, 300);
+	psi_test_limit(group, cpu, 50, 50);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 250);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 450);
 }
 
 /*

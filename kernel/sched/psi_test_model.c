@@ -350,6 +350,20 @@ static void psi_test_model_above(struct psi_test_model *m, int g)
 	}
 }
 
+/*
+ * Switch a group above the one whose task ran alone on again: its children leave the parent,
+ * which may delegate to one of them. If all are on, switch @g off.
+ */
+static void psi_test_model_toggle_above(struct psi_test_model *m, int g)
+{
+	int above = m->alone->group;
+
+	do {
+		above = psi_test_parent[above];
+	} while (above >= 0 && !m->off[above]);
+	psi_test_model_toggle(m, above >= 0 ? above : g);
+}
+
 /* Something happens to a group that delegates, now that one task ran alone. */
 static void psi_test_model_quiet_ends(struct psi_test_model *m)
 {
@@ -359,7 +373,7 @@ static void psi_test_model_quiet_ends(struct psi_test_model *m)
 		return;
 	switch (prandom_u32_state(&m->rnd) % 4) {
 	case 0:
-		psi_test_model_toggle(m, g);
+		psi_test_model_toggle_above(m, g);
 		return;
 	case 1:
 		psi_test_model_exact(m, g);
@@ -406,7 +420,7 @@ static void psi_test_model_event(struct psi_test_model *m)
 		psi_test_model_exact(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
-	if (what == 5 && prandom_u32_state(&m->rnd) % 8 == 0) {
+	if (what == 5 && !m->events && prandom_u32_state(&m->rnd) % 8 == 0) {
 		psi_test_model_throttle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
 		return;
 	}
