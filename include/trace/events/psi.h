@@ -17,6 +17,7 @@
 /* Length of a name, with the NUL. */
 #define PSI_TRACE_NAME 16
 
+#ifdef CONFIG_PSI_CAUSES
 /**
  * psi_stall - a memory stall of the current task ended
  * @cgroup: the id of the cgroup that the task is counted in
@@ -47,6 +48,7 @@ TRACE_EVENT(psi_stall,
 	TP_printk("cgroup=%llu cause=%s class=%s ns=%llu",
 		  __entry->cgroup, __entry->cause, __entry->class, __entry->ns)
 );
+#endif /* CONFIG_PSI_CAUSES */
 
 /**
  * psi_trigger - poll() is about to report the event of a trigger
