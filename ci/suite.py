@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 
+import acpi
 from guest import ROOT, Row
 
 OUT = ROOT / "build" / "selftests"
@@ -179,6 +180,14 @@ def row(kernel, name, command, *options, real_time=False, directory=OUT):
 def kunit_row(kernel, cpus, *options):
     """The boot that runs the unit tests."""
     return Row(f"kunit-{cpus}-cpu", kernel, SHOW_KUNIT, options=("--smp", cpus, "--append", KUNIT_PARAMETERS, *options))
+
+
+def kunit_many_row(kernel, cpus=64):
+    """The same on a machine that could have so many CPUs, and has one: the model has them all."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    boot = kunit_row(kernel, "1", *acpi.options(cpus, OUT / f"madt-{cpus}"))
+    boot.name = f"kunit-{cpus}-possible-cpus"
+    return boot
 
 
 def checked(rows, config):

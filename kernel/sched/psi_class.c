@@ -56,7 +56,7 @@ static void psi_peek_classes(struct psi_group_cpu *gc, int cpu, unsigned int sta
 	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
-		now = sched_clock_cpu(cpu);
+		now = psi_read_cpu_clock(cpu);
 		psi_times(gc, states, now, irq_time_read(cpu), times);
 		psi_limit_times(gc, cpu, now, limits);
 	} while (read_seqcount_retry(seqcount, seq));

@@ -136,7 +136,7 @@ static struct psi_exact *psi_exact_alloc(struct psi_group *group)
 		psi_exact_note(group, before);
 	} while (read_seqcount_retry(&group->seq, seq));
 	RCU_INIT_POINTER(exact->before, before);
-	psi_avgs_init(&exact->account.avgs, local_clock());
+	psi_avgs_init(&exact->account.avgs, psi_read_clock());
 	return exact;
 }
 

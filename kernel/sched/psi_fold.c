@@ -221,7 +221,7 @@ static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int s
 	account = psi_account(group, kind);
 	do {
 		seq = read_seqcount_begin(&group->seq);
-		now = local_clock();
+		now = psi_read_clock();
 		psi_read_account(group, kind, states, reading);
 		psi_peek_window(group, kind, states | BIT(PSI_NONIDLE), now, &window);
 	} while (read_seqcount_retry(&group->seq, seq));
@@ -410,7 +410,7 @@ static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
 	int cpu;
 
 	memset(window, 0, sizeof(*window));
-	window->now = local_clock();
+	window->now = psi_read_clock();
 	if (exact)
 		window->used = psi_union_read(&exact->use, window->now);
 	psi_for_each_cpu(cpu, group) {
@@ -460,7 +460,7 @@ static void psi_fold_group(struct psi_group *group)
 	}
 	do {
 		psi_fold_look(group, seen, exact, limits, &window);
-	} while (local_clock() - window.now > PSI_SAMPLE_NS && --tries);
+	} while (psi_read_clock() - window.now > PSI_SAMPLE_NS && --tries);
 	plain = psi_fold_avgs(group, &group->plain, window.now, &window.mean);
 	if (exact) {
 		psi_sum_share(&window.sum, PSI_ALL_STATES,
@@ -591,7 +591,7 @@ static void psi_rest_when_idle(struct psi_folder *folder)
 {
 	if (!psi_system_idle())
 		return;
-	atomic64_set(&folder->rested, local_clock());
+	atomic64_set(&folder->rested, psi_read_clock());
 	psi_unlist_idle(&psi_system, true);
 }
 
@@ -621,7 +621,7 @@ static void psi_fold(struct psi_folder *folder)
 static u64 psi_fold_work(struct psi_worker *worker)
 {
 	struct psi_folder *folder = container_of(worker, struct psi_folder, worker);
-	u64 now = local_clock();
+	u64 now = psi_read_clock();
 
 	if (folder->mark && now >= folder->mark) {
 		psi_fold(folder);

@@ -334,7 +334,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	sampler->window = window;
 	sampler->resting = true;
 	sampler->asking = true;
-	sampler->last.at = local_clock();
+	sampler->last.at = psi_read_clock();
 	memset(sampler->least, 0xff, sizeof(sampler->least));
 	INIT_LIST_HEAD(&sampler->triggers);
 	INIT_LIST_HEAD(&sampler->todo);
@@ -500,7 +500,7 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 		if (!entry)
 			continue;
 		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
-		ahead = psi_since(local_clock(), now);
+		ahead = psi_since(psi_read_clock(), now);
 		seen = entry->slot[0].times;
 		part[PSI_NONIDLE] = psi_step_part(&seen[PSI_NONIDLE], times[PSI_NONIDLE], used,
 						  ahead);
@@ -519,7 +519,7 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 {
 	struct psi_group *group = sampler->watch->group;
-	u64 now = local_clock(), ago = psi_since(now, since), times[PSI_NR_STATES];
+	u64 now = psi_read_clock(), ago = psi_since(now, since), times[PSI_NR_STATES];
 	u64 total = psi_union_read(&group->exact->use, now);
 	unsigned int i;
 
@@ -566,7 +566,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	for (s = 0; s < PSI_NR_STATES; s++)
 		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
 	sampler->last.at = now;
-	done = local_clock();
+	done = psi_read_clock();
 	/* A step of exact pressure ends at @now whatever happens. */
 	sampler->late = sampler->kind != PSI_EXACT && done > now + PSI_SAMPLE_NS ? done - now : 0;
 }
@@ -613,15 +613,15 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 	if (sampler->kind == PSI_EXACT) {
 		/* A rest that may have ended: since when is not known here, so now. */
 		if (sampler->resting)
-			psi_step_begin(sampler, local_clock());
-		psi_sampler_update(sampler, local_clock());
+			psi_step_begin(sampler, psi_read_clock());
+		psi_sampler_update(sampler, psi_read_clock());
 		*now = sampler->last;
 		return;
 	}
 	do {
 		/* Before what is in the slot. Pairs with psi_fold_group(). */
 		folds = smp_load_acquire(&group->folds);
-		now->at = local_clock();
+		now->at = psi_read_clock();
 		psi_sampler_most(sampler, folds % 2, before, after);
 	} while (READ_ONCE(group->folds) != folds);
 	for (s = 0; s < PSI_NR_STATES; s++)
@@ -677,7 +677,7 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 		psi_step_begin(sampler, since);
 	sampler->resting = false;
 	sampler->asking = false;
-	sampler->mark = psi_sampler_next_mark(sampler, local_clock());
+	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
 	psi_watch_set_at_work(sampler->watch);
 }
@@ -739,7 +739,7 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
 	struct psi_sample old = sampler->last;
 	int s;
 
-	psi_sampler_update(sampler, local_clock());
+	psi_sampler_update(sampler, psi_read_clock());
 	for (s = 0; s < PSI_NR_STATES; s++) {
 		if (sampler->states & BIT(s) && sampler->last.total[s] != old.total[s])
 			return true;

@@ -549,6 +549,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE_PARAM_ATTR(psi_test_looks, psi_test_looks_rows_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(psi_test_chain),
 	KUNIT_CASE(psi_test_fold),
 	KUNIT_CASE(psi_test_fold_some_and_full),

@@ -610,6 +610,19 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
 	return d;
 }
 
+/* The clocks of readers, samplers and the fold. Unit tests have their own. */
+static u64 psi_read_cpu_clock(int cpu)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_read_cpu_clock, cpu);
+	return sched_clock_cpu(cpu);
+}
+
+static u64 psi_read_clock(void)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_read_clock);
+	return local_clock();
+}
+
 /**
  * psi_peek_cpu - read the times of a group on a CPU
  * @gc: the group on that CPU
@@ -635,7 +648,7 @@ static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states,
 		/* Where no state holds, the times need no clock. */
 		hold = psi_delegate_of(gc)->states & states;
 		if (hold)
-			now = sched_clock_cpu(cpu);
+			now = psi_read_cpu_clock(cpu);
 		if (hold & BIT(PSI_IRQ_FULL))
 			irq = irq_time_read(cpu);
 		psi_times(gc, states, now, irq, times);

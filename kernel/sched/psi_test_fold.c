@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of pressure stall information: the fold and samplers, on a group whose times
+ * the test writes itself.
+ */
+
+static void psi_test_group_exit(void *data)
+{
+	struct psi_group *group = data;
+
+	kvfree(rcu_access_pointer(group->seen));
+	psi_limits_free(group->limits);
+	psi_exact_free(group->exact);
+	free_cpumask_var(group->cpumask);
+	free_percpu(group->cpus);
+}
+
+static struct psi_group *psi_test_group(struct kunit *test)
+{
+	struct psi_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	group->cpus = alloc_percpu(struct psi_group_cpu);
+	KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
+	KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_group_exit, group), 0);
+	psi_group_init(group, NULL, 0);
+	/* the fold of the system is not to see it */
+	atomic_set(&group->listed, 1);
+	return group;
+}
+
+/* A group was in use on a CPU for @nonidle ns, and stalled on io for @io of these. */
+static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
+{
+	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+
+	gc->times[PSI_NONIDLE] += nonidle;
+	gc->times[PSI_IO_SOME] += io;
+	cpumask_set_cpu(cpu, group->cpumask);
+}
+
+static u64 psi_test_io_total(struct psi_group *group)
+{
+	struct psi_reading reading;
+
+	psi_read(group, PSI_PLAIN, BIT(PSI_IO_SOME), &reading);
+	return reading.total[PSI_IO_SOME];
+}
+
+/* A reader sees the same right before and right after the end of a window. */
+static void psi_test_fold(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	u64 before;
+
+	for (i = 1; i <= 5; i++) {
+		psi_test_use(group, cpu, 3000 * i, 1000 * i);
+		before = psi_test_io_total(group);
+		psi_fold_group(group);
+		KUNIT_EXPECT_EQ(test, before, 500 * i * (i + 1));
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], before);
+		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), before);
+	}
+}
+
+/* Some is no less than full, also where another reader has shown more of full meanwhile. */
+static void psi_test_fold_some_and_full(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_reading reading;
+
+	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 500);
+	atomic64_set(&group->plain.shown[PSI_IO_FULL], 700);
+	psi_read(group, PSI_PLAIN, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
+	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_FULL], 700);
+	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 700);
+}
+
+/* Clocks of CPUs differ a little: a stall may be seen before the time in use is. */
+static void psi_test_fold_without_weight(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	psi_test_use(group, cpu, 1000, 0);
+	psi_fold_group(group);
+	psi_test_use(group, cpu, 0, 700);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 0);
+	psi_test_use(group, cpu, 1000, 0);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 700);
+}
+
+/* Each window has the weights of that window, by the definition. */
+static void psi_test_fold_weights(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct rnd_state rnd;
+	u64 want = 0, most = 0;
+	int cpu, window;
+
+	prandom_seed_state(&rnd, 4711);
+	for (window = 1; window <= 50; window++) {
+		u64 products = 0, weights = 0;
+
+		for_each_possible_cpu(cpu) {
+			u32 nonidle = prandom_u32_state(&rnd) % (1 << 20);
+			u32 io = prandom_u32_state(&rnd) % (nonidle + 1);
+
+			/* A third of the CPUs is idle. */
+			if (prandom_u32_state(&rnd) % 3 == 0)
+				continue;
+			psi_test_use(group, cpu, nonidle, io);
+			products += (u64)nonidle * io;
+			weights += nonidle;
+		}
+		if (weights)
+			want += div64_u64(products, weights);
+		psi_fold_group(group);
+		/* Each CPU rounds by less than 2 ns. */
+		most += 2 * num_possible_cpus();
+		KUNIT_EXPECT_LE(test, abs_diff(group->plain.total[PSI_IO_SOME], want), most);
+	}
+}
+
+/* The table has an entry for each CPU that was ever in use, and keeps what is in them. */
+static void psi_test_seen(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_seen none = { .slots = 2 }, *seen = &none, *grown;
+	struct psi_seen_cpu *entry;
+	unsigned int at, i;
+	int cpu, round;
+
+	for (round = 0; round < 100; round++) {
+		cpumask_clear(group->cpumask);
+		for (i = 0; i < (round < 99 ? 3 : nr_cpu_ids); i++)
+			cpumask_set_cpu(round < 99 ? get_random_u32_below(nr_cpu_ids) : i,
+					group->cpumask);
+		grown = psi_seen_grow(seen, group->cpumask);
+		KUNIT_ASSERT_NOT_NULL(test, grown);
+		if (grown != seen && seen != &none)
+			kvfree(seen);
+		seen = grown;
+		at = 0;
+		psi_for_each_cpu(cpu, group) {
+			entry = psi_seen_find(seen, &at, cpu);
+			KUNIT_ASSERT_NOT_NULL(test, entry);
+			KUNIT_ASSERT_EQ(test, entry->cpu, cpu);
+			entry->slot[1].weight = cpu + 1;
+		}
+		for (i = 0; i < seen->nr; i++) {
+			entry = psi_seen_at(seen, i);
+			KUNIT_EXPECT_EQ(test, entry->slot[1].weight, entry->cpu + 1);
+			if (i)
+				KUNIT_EXPECT_GT(test, entry->cpu, psi_seen_at(seen, i - 1)->cpu);
+		}
+		KUNIT_EXPECT_LE(test, seen->nr, nr_cpu_ids);
+	}
+	KUNIT_EXPECT_EQ(test, seen->nr, nr_cpu_ids);
+	kvfree(seen);
+}
+
+/* A watch of a group that no file has, so that no monitor knows it. */
+static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *group)
+{
+	struct psi_watch *watch = kunit_kzalloc(test, sizeof(*watch), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, watch);
+	watch->group = group;
+	mutex_init(&watch->lock);
+	INIT_LIST_HEAD(&watch->samplers);
+	timerqueue_init_head(&watch->due);
+	return watch;
+}
+
+static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch *watch,
+					    enum psi_kind kind, u64 window)
+{
+	struct psi_sampler *sampler = psi_sampler_alloc(watch, kind, window);
+
+	KUNIT_ASSERT_NOT_NULL(test, sampler);
+	list_add(&sampler->node, &watch->samplers);
+	return sampler;
+}
+
+/*
+ * A sampler rests while the group is in use on a second CPU, and stalls there in a state
+ * that no trigger waits for. Then one does: that stall does not count.
+ */
+static void psi_test_sampler_new_state(struct kunit *test)
+{
+	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+	struct psi_sample bound;
+
+	psi_test_use(group, one, 1000, 0);
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	sampler->states = BIT(PSI_CPU_SOME);
+	psi_sampler_begin(sampler, PSI_CPU_SOME);
+
+	psi_test_use(group, two, 5000, 5000);
+	psi_fold_group(group);
+	psi_fold_group(group);
+	/* As when the fold took the CPU off its list. */
+	cpumask_clear_cpu(two, group->cpumask);
+
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	sampler->states |= BIT(PSI_IO_SOME);
+	psi_sampler_begin(sampler, PSI_IO_SOME);
+	psi_sampler_bound(sampler, &bound);
+	KUNIT_EXPECT_EQ(test, bound.total[PSI_IO_SOME], 0);
+	psi_test_use(group, two, 100, 100);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 100);
+	psi_sampler_free(sampler);
+}
+
+/* One CPU stalls before the fold comes by, another one after it: the step will have both. */
+static void psi_test_sampler_bound(struct kunit *test)
+{
+	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+	struct psi_sample bound;
+
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
+	sampler->states = BIT(PSI_IO_SOME);
+	psi_test_use(group, one, 200, 200);
+	psi_fold_group(group);
+	psi_test_use(group, one, 0, 0);
+	psi_test_use(group, two, 400, 400);
+	psi_sampler_bound(sampler, &bound);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 600);
+	KUNIT_EXPECT_GE(test, bound.total[PSI_IO_SOME], sampler->last.total[PSI_IO_SOME]);
+	psi_sampler_free(sampler);
+}
+
+/* A CPU that was idle in the last window weighs nothing there, however long the rest was. */
+static void psi_test_sampler_long_rest(struct kunit *test)
+{
+	const u64 hour = 3600ULL * NSEC_PER_SEC;
+	u64 seen[2][PSI_NR_STATES] = { }, times[2][PSI_NR_STATES] = { };
+	struct psi_slot folded[2] = { };
+	struct psi_step step = { };
+
+	/* CPU 0 stalls for 80 ns up to the fold; CPU 1 was busy for an hour before. */
+	folded[0].weight = 1000;
+	folded[0].times[PSI_NONIDLE] = 1000;
+	folded[0].times[PSI_IO_SOME] = 80;
+	memcpy(times[0], folded[0].times, sizeof(times[0]));
+	folded[1].times[PSI_NONIDLE] = hour;
+	memcpy(times[1], folded[1].times, sizeof(times[1]));
+	psi_step_add(&step, seen[0], &folded[0], times[0], BIT(PSI_IO_SOME));
+	psi_step_add(&step, seen[1], &folded[1], times[1], BIT(PSI_IO_SOME));
+	KUNIT_EXPECT_EQ(test, step.before.stall[PSI_IO_SOME], 80);
+	KUNIT_EXPECT_EQ(test, step.after.stall[PSI_IO_SOME], 0);
+}
