@@ -8,7 +8,7 @@ import dataclasses
 import fnmatch
 
 FLAVOURS = ("none", "stock", "psi")
-CONFIGS = ("bench", "latency")      # of configs/list
+CONFIGS = ("bench", "latency", "nocauses")      # of configs/list
 DEPTHS = (1, 2, 4, 8, 16)
 MANY = 64       # possible CPUs
 ONLINE = 4      # CPUs that are there
@@ -66,6 +66,9 @@ BOOTS = (
       for cpus in TOGETHER),
     Boot("fork"),
     Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
+    Boot("memstall", prefix="nocauses/", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1", config="nocauses"),
+    Boot("limits"),
+    Boot("throttle"),
     Boot("read"),
     Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
     Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
@@ -233,6 +236,12 @@ def others():
         yield over(f"fork, exit and wait, depth {depth}", f"fork/leaf/{depth}")
     for depth in (1, 4, 8):
         yield over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
+        yield over(f"the same without `CONFIG_PSI_CAUSES`, depth {depth}", f"memstall/nocauses/leaf/{depth}")
+    yield over("ping-pong, one leaf, depth 8, with a trigger on `limit some`", "limits/armed/8")
+    for depth in (1, 8):
+        yield over(f"ping-pong, one leaf that was throttled before, depth {depth}", f"limits/held/{depth}")
+    for tasks in (1, 10):
+        yield over(f"a group of {tasks} tasks is throttled and unthrottled", f"throttle/tasks/{tasks}")
     yield from reading()
     yield plain("open, arm and close a trigger of an idle group", "trigger/arm", of_stock=1)
     for groups in (10, 100, 500, 2000):

@@ -32,6 +32,7 @@ static const struct workload {
 	{ "idle", idle },
 	{ "isolated", isolated },
 	{ "latency", latency },
+	{ "limits", limits },
 	{ "lines", lines },
 	{ "many", many },
 	{ "memory", memory },
@@ -40,6 +41,7 @@ static const struct workload {
 	{ "read", reads },
 	{ "remote", remote },
 	{ "threads", threads },
+	{ "throttle", throttle },
 	{ "together", together },
 	{ "trigger", triggers },
 	{ "upkeep", upkeep },
@@ -330,6 +332,17 @@ void cgroup_ask_exact(const char *path)
 		fd = cgroup_open(group, "io.pressure.stat");
 		read_file(fd);
 		close(fd);
+	}
+}
+
+void cgroup_controller(const char *cgroup, const char *controller)
+{
+	char path[256];
+	const char *end;
+
+	for (end = strchr(cgroup, '/'); end; end = strchr(end + 1, '/')) {
+		snprintf(path, sizeof(path), "%.*s", (int)(end - cgroup), cgroup);
+		cgroup_write(path, "cgroup.subtree_control", controller);
 	}
 }
 

@@ -71,6 +71,8 @@ void cgroup_write(const char *cgroup, const char *file, const char *text);
 int cgroup_open(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
+/* Have the group, and those above it, use a controller. */
+void cgroup_controller(const char *cgroup, const char *controller);
 void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
 /* Ask for exact pressure of the system and of all groups on a path, if there is any. */
 void cgroup_ask_exact(const char *path);
@@ -118,6 +120,7 @@ void beside(void);
 void idle(void);
 void isolated(void);
 void latency(void);
+void limits(void);
 void lines(void);
 void many(void);
 void memory(void);
@@ -126,6 +129,7 @@ void pingpong(void);
 void reads(void);
 void remote(void);
 void threads(void);
+void throttle(void);
 void together(void);
 void triggers(void);
 void upkeep(void);

@@ -36,18 +36,6 @@ static void read_ahead(int disk, unsigned int nr)
 			die("posix_fadvise");
 }
 
-/* From the root down to the parent of a group. */
-static void memory_controller(const char *cgroup)
-{
-	char path[256];
-	const char *end;
-
-	for (end = strchr(cgroup, '/'); end; end = strchr(end + 1, '/')) {
-		snprintf(path, sizeof(path), "%.*s", (int)(end - cgroup), cgroup);
-		cgroup_write(path, "cgroup.subtree_control", "+memory");
-	}
-}
-
 static void measure(const char *name, int disk, unsigned int depth)
 {
 	struct batches batches;
@@ -58,7 +46,7 @@ static void measure(const char *name, int disk, unsigned int depth)
 	if (!wanted(name))
 		return;
 	cgroup_chain("", "a", depth, path, sizeof(path));
-	memory_controller(path);
+	cgroup_controller(path, "+memory");
 	snprintf(limit, sizeof(limit), "%d", LIMIT);
 	cgroup_write(path, "memory.max", limit);
 	cgroup_enter(path, getpid());

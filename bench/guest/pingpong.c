@@ -9,9 +9,11 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -181,6 +183,45 @@ static void disjoint(const char *name, int policy, unsigned int depth)
 	cgroup_remove_chain("", "b", depth);
 }
 
+/* In one leaf, with a trigger on limits, of which there are none. */
+static void armed_class(const char *name, int policy, unsigned int depth)
+{
+	char path[256];
+	int fd = -1;
+
+	cgroup_chain("", "a", depth, path, sizeof(path));
+	if (cgroup_has(path, "cpu.pressure.stat"))
+		fd = cgroup_arm(path, "cpu.pressure.stat", "limit some 1000000 1000000");
+	measure(name, policy, path, path);
+	if (fd >= 0)
+		close(fd);
+	cgroup_remove_chain("", "a", depth);
+}
+
+/* In one leaf that was throttled before. */
+static void held(const char *name, int policy, unsigned int depth)
+{
+	char path[256], stat[512];
+	pid_t pid;
+
+	cgroup_chain("", "a", depth, path, sizeof(path));
+	cgroup_controller(path, "+cpu");
+	snprintf(stat, sizeof(stat), "%s%s/cpu.stat", CGROUPS, path);
+	cgroup_write(path, "cpu.max", "1000 100000");
+	pid = fork_or_die();
+	while (!pid)
+		;
+	cgroup_enter(path, pid);
+	sleep_until(now() + 3000000000);
+	if (number_in(stat, "nr_throttled") < 10)
+		die("%s: it is not throttled", name);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	cgroup_write(path, "cpu.max", "max");
+	measure(name, policy, path, path);
+	cgroup_remove_chain("", "a", depth);
+}
+
 static const struct shape {
 	const char *name;
 	void (*run)(const char *name, int policy, unsigned int depth);
@@ -191,6 +232,12 @@ static const struct shape {
 	{ "disjoint", disjoint, { 1, 2, 4, 8, 16, -1 } },
 	{ "pressure=0", switched_off, { 8, -1 } },
 	{ "armed", armed, { 8, -1 } },
+};
+
+/* In this order: once a limit held a task, it is for ever. */
+static const struct shape limits_shapes[] = {
+	{ "armed", armed_class, { 8, -1 } },
+	{ "held", held, { 1, 8, -1 } },
 };
 
 static void shape_run(const struct shape *shape, const struct policy *policy)
@@ -212,4 +259,12 @@ void pingpong(void)
 	for (i = 0; i < ARRAY_SIZE(policies); i++)
 		for (j = 0; j < ARRAY_SIZE(shapes); j++)
 			shape_run(&shapes[j], &policies[i]);
+}
+
+void limits(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(limits_shapes); i++)
+		shape_run(&limits_shapes[i], &policies[0]);
 }

@@ -203,7 +203,9 @@ static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu
 	if (attrs)
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
-	psi_limit_states(gc, cpu, now);
+	/* Else psi_walk_slow() did. */
+	if (!attrs || !(gc->enabled & BIT(PSI_NONIDLE)))
+		psi_limit_states(gc, cpu, now);
 }
 
 /* Apply the changes of a contributor to a group. Return whether that changes what it shows. */
