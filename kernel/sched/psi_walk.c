@@ -459,6 +459,15 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
+/* The same where @gc has begun or ended to be in use, after @sched for the next group. */
+static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
+{
+	psi_union_update(gc, cpu_of(rq), now);
+	if (gc->up && sched)
+		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, false, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
 /*
  * What most walks are: a task changes a group as it did before, and that changes nothing for
  * the next group. This does what psi_step() does then. It calls nothing, so it needs no stack
@@ -473,13 +482,16 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 		return psi_walk_on(gc, NULL, sched, rq, now);
 	new = psi_sched_attrs_of(gc->sched + sched) | (old & PSI_STALL_ATTRS);
 	states = psi_states[new] & gc->enabled;
-	if (unlikely(states & gc->slow) || psi_tells_use(gc, states))
+	if (unlikely(states & gc->slow))
 		return psi_walk_on(gc, NULL, sched, rq, now);
 	gc->sched += sched;
 	if (new != old) {
 		gc->attrs = new;
 		sched = psi_sched_counts[new] - psi_sched_counts[old];
 		psi_flip_states(gc, states, cpu_of(rq), now);
+		/* Nothing shown is idle: this is psi_tells_use() without its registers. */
+		if (unlikely(gc->use) && (!old || !new))
+			return psi_walk_tell(gc, sched, rq, now);
 		if (gc->up && sched)
 			return psi_walk_on(gc->up, gc, sched, rq, now);
 	}
