@@ -60,9 +60,14 @@ REAL = (
     ("trigger-race", "hostile_test -f race", "--smp", "2"),
     ("cgroup-storm", "cgroup_storm_test", "--smp", "4"),
 )
-# These need tracefs, which is in the kernel that checks itself.
+# Two nodes of memory, the CPU at the first.
+NODES = [word for node in (0, 1) for word in (
+    "--qemu=-object", f"--qemu=memory-backend-ram,id=node{node},size=256M",
+    "--qemu=-numa", f"--qemu=node,nodeid={node},memdev=node{node}" + (",cpus=0" if node == 0 else ""))]
+# These need tracefs or memory of several nodes, which are in the kernel that checks itself.
 TRACED = (
     ("trace", "trace_test"),
+    ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
 )
 # These need a machine or a kernel of their own: see ci/storms and ci/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
