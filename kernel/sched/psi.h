@@ -413,7 +413,7 @@ void psi_ignore_current(void);
 void psi_count_preempted(void);
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now);
 
-u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now);
+u64 psi_limit_step(struct psi_group_cpu *gc, u64 *stall, int cpu);
 void psi_limits_show(struct psi_task *t, unsigned int limits);
 void psi_limits_apply(struct rq *rq, struct task_struct *p);
 void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now);

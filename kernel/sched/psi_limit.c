@@ -46,7 +46,7 @@
  *   While no limit holds a task of a group, the group counts what it did without classes. The
  *   walk keeps PSI_LIMITED of a group as it is, by the instruction that keeps iowait and
  *   memstall. A change that contains an attribute of limits takes the slow variant of the
- *   walk, the one for iowait and memstall, and there psi_walk_limits() applies that part of it,
+ *   walk, the one for iowait and memstall, and there psi_limit_step() applies that part of it,
  *   level by level. Limits are counted in a part of the group that is allocated when a limit
  *   holds a task first (psi_limit_cpu).
  *
@@ -111,6 +111,12 @@ unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu)
 	return attrs;
 }
 
+/* The resource of the first attribute of limits in @attrs. */
+static unsigned int psi_limit_of(unsigned int attrs)
+{
+	return __ffs(attrs / PSI_LIMIT_WAITING);
+}
+
 /*
  * Those of @states in which a limit holds a task of a group that shows @attrs. @only: and no
  * task stalls for a shortage.
@@ -123,13 +129,11 @@ static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
 		[PSI_LIMIT_IO]	= BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL),
 		[PSI_LIMIT_MEM]	= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL),
 	};
-	unsigned int limit = 0;
-	int l;
+	unsigned int limit = 0, held, l;
 
 	*only = 0;
-	for (l = 0; l < PSI_NR_LIMITS; l++) {
-		if (!(attrs & PSI_LIMIT_WAITING << l))
-			continue;
+	for (held = attrs & PSI_LIMIT_ATTRS; held; held &= held - 1) {
+		l = psi_limit_of(held);
 		limit |= states & states_of[l];
 		if (!(attrs & psi_shortage[l]))
 			*only |= states & states_of[l];
@@ -138,7 +142,7 @@ static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
 }
 
 /* Begin and end states at @now, see "Time" in psi.c. */
-static void psi_limit_flip(u8 *states, u64 *times, unsigned int to, u64 now)
+static inline void psi_limit_flip(u8 *states, u64 *times, unsigned int to, u64 now)
 {
 	unsigned int flips;
 
@@ -159,7 +163,7 @@ void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_limit_cpu *lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
 	unsigned int attrs = psi_shown(gc, cpu);
-	unsigned int states = psi_states_of(attrs) & gc->enabled;
+	unsigned int states = psi_states[psi_plain_attrs(attrs)] & gc->enabled;
 	unsigned int only, limit = psi_limit_states_of(attrs, states, &only);
 
 	psi_limit_flip(&gc->states, gc->times, states, now);
@@ -184,85 +188,74 @@ static u64 psi_stall_showing(u64 stall, bool limited)
 	return (stall & ((1ULL << 2 * PSI_LANE) - 1)) | (u64)limited << 2 * PSI_LANE;
 }
 
-/* A group shows other attributes of limits from now on. */
-static void psi_limit_show(struct psi_group_cpu *gc, unsigned int attrs, int cpu, u64 now)
+/* @nr in the field of each resource. */
+#define PSI_LIMIT_FIELDS(nr)						\
+	((1U | 1U << PSI_LIMIT_BITS | 1U << 2 * PSI_LIMIT_BITS) * (nr) << PSI_LIMIT_SHIFT)
+/* What is added to fields, and to iowait: from -2 to 2, each is made positive. */
+#define PSI_LIMIT_BIAS		(PSI_LIMIT_FIELDS(4) | 4)
+
+/*
+ * Split the part of a change off that is about limits: its fields with PSI_LIMIT_BIAS, or 0 if
+ * there are none. @stall keeps the rest.
+ */
+static u32 psi_limit_split(u64 *stall)
 {
+	u32 fields = ((u32)*stall + PSI_LIMIT_BIAS) & PSI_LIMIT_FIELDS(BIT(PSI_LIMIT_BITS) - 1);
+
+	if (fields == PSI_LIMIT_FIELDS(4))
+		return 0;
+	*stall -= (s32)(fields - PSI_LIMIT_FIELDS(4));
+	return fields;
+}
+
+/* Add what psi_limit_split() returned to the counts. Return what these show. */
+static unsigned int psi_limit_count(struct psi_limit_cpu *lc, u32 fields)
+{
+	int l;
+
+	fields >>= PSI_LIMIT_SHIFT;
+	for (l = 0; l < PSI_NR_LIMITS; l++, fields >>= PSI_LIMIT_BITS)
+		lc->nr[l] += (fields & (BIT(PSI_LIMIT_BITS) - 1)) - 4;
+	return psi_limit_attrs_of(lc->nr);
+}
+
+/**
+ * psi_limit_step - apply to one level the part of a change that is about limits
+ * @gc: the group on @cpu
+ * @stall: psi_counts.stall of the change; that part is taken away
+ * @cpu: the CPU
+ *
+ * The caller calls psi_limit_states() when the rest is applied, too.
+ *
+ * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ * Return: what that changes for the next level, for its psi_counts.stall
+ */
+u64 psi_limit_step(struct psi_group_cpu *gc, u64 *stall, int cpu)
+{
+	u32 fields = psi_limit_split(stall);
+	struct psi_limit_cpu *lc;
+	unsigned int old, new;
+
+	/* Most are about something else. */
+	if (!fields)
+		return 0;
+	lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
+	old = lc->attrs;
+	new = psi_limit_count(lc, fields);
+	if (new == old)
+		return 0;
+
 	/* Neither delegates a group that shows one, nor is it delegated to. */
 	if (gc->delegate)
 		psi_undelegate(gc);
 	if (gc->parent && gc->parent->delegate)
 		psi_undelegate(gc->parent);
-	/* psi_walk_slow() must not look at a child that may be gone: the next change may. */
-	if (gc->streak > PSI_STREAK)
-		gc->streak = 1;
-	per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs = attrs;
-	gc->stall = psi_stall_showing(gc->stall, attrs);
-	gc->attrs &= ~PSI_LIMITED;
-	gc->attrs |= attrs ? PSI_LIMITED : 0;
+	lc->attrs = new;
+	gc->stall = psi_stall_showing(gc->stall, new);
 	/* Before: psi_walk_slow() is to see the states that begin. */
-	if (attrs)
+	if (new)
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
-	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
-	/* Else psi_walk_slow() did. */
-	if (!attrs || !(gc->enabled & BIT(PSI_NONIDLE)))
-		psi_limit_states(gc, cpu, now);
-}
-
-/* Apply the changes of a contributor to a group. Return whether that changes what it shows. */
-static bool psi_limit_step(struct psi_group_cpu *gc, int *change, int cpu, u64 now)
-{
-	struct psi_limit_cpu *lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
-	unsigned int old = lc->attrs, new;
-	int l;
-
-	for (l = 0; l < PSI_NR_LIMITS; l++)
-		lc->nr[l] += change[l];
-	new = psi_limit_attrs_of(lc->nr);
-	if (new == old)
-		return false;
-	psi_limit_show(gc, new, cpu, now);
-	for (l = 0; l < PSI_NR_LIMITS; l++)
-		change[l] = !!(new & PSI_LIMIT_WAITING << l) - !!(old & PSI_LIMIT_WAITING << l);
-	return true;
-}
-
-/* Split the part of a change off that is about limits. Return the rest of @stall. */
-static u64 psi_limit_split(u64 stall, int *change)
-{
-	/* Each field is from -2 to 2: made positive, it borrows from no other. */
-	u64 bias = 4 | 4ULL << PSI_LANE, fields;
-	int l, shift;
-
-	for (l = 0, shift = PSI_LIMIT_SHIFT; l < PSI_NR_LIMITS; l++, shift += PSI_LIMIT_BITS)
-		bias |= 4ULL << shift;
-	fields = stall + bias;
-	for (l = 0, shift = PSI_LIMIT_SHIFT; l < PSI_NR_LIMITS; l++, shift += PSI_LIMIT_BITS) {
-		change[l] = (int)(fields >> shift & (BIT(PSI_LIMIT_BITS) - 1)) - 4;
-		stall -= (u64)change[l] << shift;
-	}
-	return stall;
-}
-
-/**
- * psi_walk_limits - apply the part of a change that is about limits
- * @gc: the group of the task on @cpu
- * @stall: psi_counts.stall of the change
- * @cpu: the CPU
- * @now: time of the event in ns
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
- * Return: the rest of @stall
- */
-u64 psi_walk_limits(struct psi_group_cpu *gc, u64 stall, int cpu, u64 now)
-{
-	int change[PSI_NR_LIMITS];
-	bool goes_on;
-
-	stall = psi_limit_split(stall, change);
-	goes_on = change[PSI_LIMIT_CPU] || change[PSI_LIMIT_IO] || change[PSI_LIMIT_MEM];
-	for (; gc && goes_on; gc = gc->parent)
-		goes_on = psi_limit_step(gc, change, cpu, now);
-	return stall;
+	return psi_stall_counts[new] - psi_stall_counts[old];
 }
 
 /*

@@ -47,7 +47,7 @@ static void psi_test_class_fields(struct kunit *test)
 		PSI_LIMIT_IOWAIT | PSI_MEMSTALL, PSI_LIMIT_ATTRS | PSI_IOWAIT | PSI_MEMSTALL,
 	};
 	const int nr = ARRAY_SIZE(sets);
-	int code, l, change[PSI_NR_LIMITS];
+	int code, l;
 
 	/* Two tasks at once, as on a context switch. */
 	for (code = 0; code < nr * nr * nr * nr; code++) {
@@ -60,12 +60,19 @@ static void psi_test_class_fields(struct kunit *test)
 							psi_counts_diff(old2 & ~PSI_LIMIT_ATTRS,
 									new2 & ~PSI_LIMIT_ATTRS));
 
-		KUNIT_EXPECT_EQ(test, psi_limit_split(diff.stall, change), rest.stall);
+		struct psi_limit_cpu lc = { .nr = { 2, 2, 2 } };
+		unsigned int shown = PSI_LIMIT_ATTRS;
+		u32 fields = psi_limit_split(&diff.stall);
+
+		KUNIT_EXPECT_EQ(test, diff.stall, rest.stall);
+		if (fields)
+			shown = psi_limit_count(&lc, fields);
 		for (l = 0; l < PSI_NR_LIMITS; l++) {
 			unsigned int bit = PSI_LIMIT_WAITING << l;
 
-			KUNIT_EXPECT_EQ(test, change[l], !!(new & bit) - !!(old & bit) +
+			KUNIT_EXPECT_EQ(test, lc.nr[l], 2 + !!(new & bit) - !!(old & bit) +
 					!!(new2 & bit) - !!(old2 & bit));
+			KUNIT_EXPECT_EQ(test, !!(shown & bit), !!lc.nr[l]);
 		}
 	}
 }

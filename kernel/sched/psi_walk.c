@@ -30,7 +30,7 @@
 
 /*
  * A change is small, so in lane 0 of psi_counts.stall there is room besides iowait for the
- * changes of the attributes of limits: from here, this many bits each. psi_walk_limits()
+ * changes of the attributes of limits: from here, this many bits each. psi_limit_step()
  * applies and removes them before the rest is added to the counts of a group.
  */
 #define PSI_LIMIT_SHIFT		8
@@ -49,6 +49,16 @@ static unsigned int psi_shortage_attrs(unsigned int attrs)
 			attrs ^= PSI_LIMIT_WAITING << l | psi_shortage[l];
 	}
 	return attrs;
+}
+
+/* What a group shows, if it shows @attrs and no limit held any task: see psi_shortage. */
+static unsigned int psi_plain_attrs(unsigned int attrs)
+{
+	unsigned int held = attrs / PSI_LIMIT_WAITING;
+
+	BUILD_BUG_ON(PSI_LIMIT_IOWAIT / PSI_IOWAIT != PSI_LIMIT_MEMSTALL / PSI_MEMSTALL);
+	return (attrs & (PSI_LIMITED - 1)) | (held & PSI_WAITING) |
+	       (attrs / (PSI_LIMIT_IOWAIT / PSI_IOWAIT) & (PSI_IOWAIT | PSI_MEMSTALL));
 }
 
 /* What one contributor that shows @attrs adds to psi_counts.sched of its group. */
@@ -368,14 +378,21 @@ static noinline void psi_settle(struct psi_group_cpu *gc)
 		gc->slow = PSI_ALL_STATES;
 }
 
+/* What a change may contain. Each walk is compiled for one of these. */
+enum psi_extent {
+	PSI_SCHED,		/* no psi_counts.stall, nor in what that changes */
+	PSI_STALLS,		/* no attribute of limits */
+	PSI_CLASSES,		/* anything */
+};
+
 /*
- * Apply @change of a child, or a task, to one level; return what that changes for the
- * next. Without @stall there is none in @change, nor in what that changes.
+ * Apply the counts in @change of a child, or a task, to one level; return what that changes
+ * for the next.
  */
-static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc,
-						  struct psi_group_cpu *from,
-						  struct psi_counts change, bool stall,
-						  int cpu, u64 now)
+static __always_inline struct psi_counts psi_step_counts(struct psi_group_cpu *gc,
+							 struct psi_group_cpu *from,
+							 struct psi_counts change, bool stall,
+							 int cpu, u64 now)
 {
 	struct psi_counts none = { }, diff;
 	unsigned int old, new;
@@ -405,18 +422,49 @@ static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc,
 	psi_enter_states(gc, psi_states[new] & gc->enabled, cpu, now);
 	if (!gc->up)
 		return none;
-	diff = psi_counts_diff(old, new);
+	diff = psi_counts_diff(old & ~PSI_LIMITED, new & ~PSI_LIMITED);
 	if (!stall)
 		diff.stall = 0;
 	return diff;
 }
 
-/* Go on while something changes. @stall, a constant, is as for psi_step(). */
+/* The same for all that is in @change. */
+static noinline struct psi_counts psi_step_classes(struct psi_group_cpu *gc,
+						   struct psi_group_cpu *from,
+						   struct psi_counts change, int cpu, u64 now)
+{
+	u64 limits = psi_limit_step(gc, &change.stall, cpu);
+	unsigned int old = gc->attrs;
+
+	change = psi_step_counts(gc, from, change, true, cpu, now);
+	if (!limits)
+		return change;
+	/* Else psi_walk_slow() did. */
+	if (gc->attrs == old || !(gc->attrs & PSI_LIMITED) || !(gc->enabled & BIT(PSI_NONIDLE)))
+		psi_limit_states(gc, cpu, now);
+	if (gc->up)
+		change.stall += limits;
+	return change;
+}
+
+/* Apply @change to one level; return what that changes for the next. @extent is a constant. */
+static __always_inline struct psi_counts psi_step(struct psi_group_cpu *gc,
+						  struct psi_group_cpu *from,
+						  struct psi_counts change,
+						  enum psi_extent extent, int cpu, u64 now)
+{
+	if (extent == PSI_CLASSES)
+		return psi_step_classes(gc, from, change, cpu, now);
+	return psi_step_counts(gc, from, change, extent == PSI_STALLS, cpu, now);
+}
+
+/* Go on while something changes. */
 static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					struct psi_counts change, bool stall, int cpu, u64 now)
+					struct psi_counts change, enum psi_extent extent,
+					int cpu, u64 now)
 {
 	while (!psi_counts_zero(change)) {
-		change = psi_step(gc, from, change, stall, cpu, now);
+		change = psi_step(gc, from, change, extent, cpu, now);
 		from = gc;
 		gc = gc->up;
 	}
@@ -424,13 +472,13 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 
 static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_counts change_a,
 					    struct psi_group_cpu *b, struct psi_counts change_b,
-					    bool stall, int cpu, u64 now)
+					    enum psi_extent extent, int cpu, u64 now)
 {
 	struct psi_group_cpu *from_a = NULL, *from_b = NULL;
 
 	while (a != b) {
 		if (a->level >= b->level) {
-			change_a = psi_step(a, from_a, change_a, stall, cpu, now);
+			change_a = psi_step(a, from_a, change_a, extent, cpu, now);
 			from_a = a;
 			a = a->up;
 			if (psi_counts_zero(change_a)) {
@@ -438,7 +486,7 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 				from_a = from_b;
 			}
 		} else {
-			change_b = psi_step(b, from_b, change_b, stall, cpu, now);
+			change_b = psi_step(b, from_b, change_b, extent, cpu, now);
 			from_b = b;
 			b = b->up;
 			if (psi_counts_zero(change_b))
@@ -448,14 +496,14 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 	/* Where two children meet, no child stands for the group. */
 	if (a == b && from_a != from_b)
 		a->streak = PSI_STREAK;
-	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), stall, cpu, now);
+	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), extent, cpu, now);
 }
 
 /* Go on with a walk from @gc on, and end the write section. */
 static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				 u64 sched, struct rq *rq, u64 now)
 {
-	psi_walk_up(gc, from, (struct psi_counts){ sched }, false, cpu_of(rq), now);
+	psi_walk_up(gc, from, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -464,7 +512,7 @@ static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct r
 {
 	psi_union_update(gc, cpu_of(rq), now);
 	if (gc->up && sched)
-		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, false, cpu_of(rq), now);
+		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -506,8 +554,7 @@ static noinline void psi_walk_classes(struct psi_group_cpu *gc, struct psi_count
 				      struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	change.stall = psi_walk_limits(gc, change.stall, cpu_of(rq), now);
-	psi_walk_up(gc, NULL, change, true, cpu_of(rq), now);
+	psi_walk_up(gc, NULL, change, PSI_CLASSES, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -519,7 +566,7 @@ static noinline void psi_walk_all(struct psi_group_cpu *gc, struct psi_counts ch
 		return;
 	}
 	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_up(gc, NULL, change, true, cpu_of(rq), now);
+	psi_walk_up(gc, NULL, change, PSI_STALLS, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -545,7 +592,7 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
 	psi_walk_up_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
-			false, cpu_of(rq), now);
+			PSI_SCHED, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -555,9 +602,7 @@ static noinline void psi_walk_two_classes(struct psi_group_cpu *a, struct psi_co
 					  struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	change_a.stall = psi_walk_limits(a, change_a.stall, cpu_of(rq), now);
-	change_b.stall = psi_walk_limits(b, change_b.stall, cpu_of(rq), now);
-	psi_walk_up_two(a, change_a, b, change_b, true, cpu_of(rq), now);
+	psi_walk_up_two(a, change_a, b, change_b, PSI_CLASSES, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -570,7 +615,7 @@ static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts
 		return;
 	}
 	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_up_two(a, change_a, b, change_b, true, cpu_of(rq), now);
+	psi_walk_up_two(a, change_a, b, change_b, PSI_STALLS, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
