@@ -51,7 +51,10 @@ static unsigned int psi_shortage_attrs(unsigned int attrs)
 	return attrs;
 }
 
-/* What a group shows, if it shows @attrs and no limit held any task: see psi_shortage. */
+/*
+ * What a group that shows @attrs would show if no limit held any task. Other than a task, it
+ * may show both attributes of a resource.
+ */
 static unsigned int psi_plain_attrs(unsigned int attrs)
 {
 	unsigned int held = attrs / PSI_LIMIT_WAITING;
