@@ -32,7 +32,8 @@ static void psi_test_class_exhaustive(struct kunit *test)
 		limit = psi_limit_states_of(attrs, states, &only);
 		shortage = psi_test_class_states(tasks, NR, false);
 		KUNIT_EXPECT_EQ_MSG(test, states, psi_test_states(tasks, NR), "set %u", code);
-		KUNIT_EXPECT_EQ_MSG(test, states, psi_states[psi_plain_attrs(attrs)], "set %u", code);
+		KUNIT_EXPECT_EQ_MSG(test, states, psi_states[psi_plain_attrs(attrs)],
+				    "set %u", code);
 		KUNIT_EXPECT_EQ_MSG(test, limit, psi_test_class_states(tasks, NR, true),
 				    "set %u", code);
 		KUNIT_EXPECT_EQ_MSG(test, only, limit & ~shortage, "set %u", code);
