@@ -164,11 +164,12 @@
  *
  * Tasks
  *
- *   A task remembers what it is counted as (psi_task.attrs) and where: in its group, on
- *   task_cpu(). Events do not say what happened; they say that the task has to be looked
- *   at again. psi_task_attrs() derives what it should be counted as, and the difference to
- *   what is remembered is applied. An event that changes nothing for PSI costs a
- *   comparison. A hook that is called twice, or for a queue operation that is undone at
+ *   A task remembers what it is counted as (psi_task.attrs) and where: in psi_task.group, on
+ *   task_cpu(). That is the group of its cgroup, or the next above that is on and has memory
+ *   on the CPU (psi_reserve.c). Events do not say what happened; they say that the task has
+ *   to be looked at again. psi_task_attrs() derives what it should be counted as, and the
+ *   difference to what is remembered is applied. An event that changes nothing for PSI costs
+ *   a comparison. A hook that is called twice, or for a queue operation that is undone at
  *   once, does no harm.
  *
  *   Where a task is looked at:
@@ -228,8 +229,8 @@
  *			needs no cgroup_mutex: the group is nobody's parent by then
  *     css_set_lock	which tasks belong to a cgroup
  *       p->pi_lock	that a task stays on its CPU, asleep or queued
- *         rq->lock	all of psi_group_cpu and psi_limit_cpu on that CPU, psi_task of its
- *			tasks, psi_preempted
+ *         rq->lock	all of psi_group_cpu and psi_limit_cpu on that CPU, which groups have
+ *			memory there, psi_task of its tasks, psi_preempted
  *	     psi_seq	write section, so that readers see one moment of a CPU
  *
  *   psi_watch.lock	a mutex: samplers and triggers of a group
@@ -312,8 +313,10 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, struct rq *rq,
 				       u64 now)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(t->group->cpus, cpu_of(rq));
+	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
+	if (unlikely(!gc))
+		gc = psi_admit(t, cpu_of(rq));
 	psi_walk(gc, psi_task_change(t, attrs), rq, now);
 }
 
@@ -322,8 +325,8 @@ static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev
 					struct psi_task *next, unsigned int next_attrs,
 					struct rq *rq, u64 now)
 {
-	struct psi_group_cpu *from = per_cpu_ptr(prev->group->cpus, cpu_of(rq));
-	struct psi_group_cpu *to = per_cpu_ptr(next->group->cpus, cpu_of(rq));
+	struct psi_group_cpu *from = prev->group->cpus[cpu_of(rq)];
+	struct psi_group_cpu *to = next->group->cpus[cpu_of(rq)];
 	struct psi_counts change = psi_task_change(prev, prev_attrs);
 	struct psi_counts more = psi_task_change(next, next_attrs);
 
@@ -333,7 +336,7 @@ static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev
 		psi_walk_two(from, change, to, more, rq, now);
 }
 
-/* The same as psi_change() for two tasks at once. */
+/* The same as psi_change() for two tasks at once, which are counted on the CPU already. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
 					   struct rq *rq, u64 now)
@@ -347,12 +350,11 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 
 	change = psi_task_change(prev, prev_attrs).sched;
 	more = psi_task_change(next, next_attrs).sched;
-	gc = per_cpu_ptr(prev->group->cpus, cpu_of(rq));
+	gc = prev->group->cpus[cpu_of(rq)];
 	if (prev->group == next->group)
 		psi_walk_sched(gc, change + more, rq, now);
 	else
-		psi_walk_two_sched(gc, change, per_cpu_ptr(next->group->cpus, cpu_of(rq)), more,
-				   rq, now);
+		psi_walk_two_sched(gc, change, next->group->cpus[cpu_of(rq)], more, rq, now);
 }
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
@@ -468,15 +470,18 @@ static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
  */
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
+	int cpu = cpu_of(rq);
 	struct psi_counts all;
 
+	if (t->attrs)
+		to = psi_group_extend(to, cpu);
 	/* Pairs with psi_limits_alloc(). */
 	if (!smp_load_acquire(&to->limits))
 		psi_release(t, rq, now);
 	all = psi_counts_of(t->attrs);
 	if (t->attrs)
-		psi_walk_two(per_cpu_ptr(t->group->cpus, cpu_of(rq)), psi_counts_diff(t->attrs, 0),
-			     per_cpu_ptr(to->cpus, cpu_of(rq)), all, rq, now);
+		psi_walk_two(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
+			     to->cpus[cpu], all, rq, now);
 	t->group = to;
 	/* Before psi_limits_apply() looks at to->limits. Pairs with psi_limits_work(). */
 	smp_mb();

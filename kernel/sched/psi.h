@@ -319,7 +319,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
- * @cpus: the group on each possible CPU
+ * @cpus: per CPU, the group there, %NULL before it is in use there: see psi_reserve.c
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the lock of
  *	     that CPU's runqueue
  * @limits: what limits did, %NULL before a limit holds a task of the group. Each group
@@ -331,6 +331,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @off: it is switched off
  * @parent: where it is counted: the next group above that is on; %NULL for the system, and
  *	    once the cgroup is gone
+ * @level: depth of the cgroup, see &struct psi_group_cpu
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
  * @seen: the times that the fold saw last
@@ -350,7 +351,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  */
 struct psi_group {
 	/* read often, written hardly ever */
-	struct psi_group_cpu __percpu *cpus;
+	struct psi_group_cpu	**cpus;
 	cpumask_var_t		cpumask;
 	struct psi_limits	*limits;
 	struct psi_exact	*exact;
@@ -358,6 +359,7 @@ struct psi_group {
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
 	bool			off;
+	u16			level;
 	struct psi_group	*parent;
 	u64			id;
 #ifdef CONFIG_PSI_CAUSES
@@ -397,7 +399,10 @@ static inline unsigned int psi_last_slot(const struct psi_group *group)
 static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 {
 	/* A CPU that joins meanwhile may be seen or not: what it has to add has only begun. */
-	return data_race(cpumask_next(cpu, group->cpumask));
+	cpu = data_race(cpumask_next(cpu, group->cpumask));
+	/* Pairs with psi_fold_join(): then there is psi_group.cpus of that CPU. */
+	smp_rmb();
+	return cpu;
 }
 
 /* Each state of a set, by ascending number. */
@@ -421,10 +426,18 @@ unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu);
 bool psi_limits_alloc(struct psi_group *group);
 void psi_limits_free(struct psi_limits *limits);
 
+bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp);
+void psi_group_free_cpus(struct psi_group *group);
 void psi_group_init(struct psi_group *group, struct psi_group *parent, int level);
 void psi_group_put(struct psi_group *group);
 void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now);
+#ifdef CONFIG_CGROUPS
+void psi_cgroup_settle(void);
+#else
+/* There is one group, which has memory on each CPU. */
+static inline void psi_cgroup_settle(void) { }
+#endif
 
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now);

@@ -56,9 +56,9 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
-	group->cpus = alloc_percpu(struct psi_group_cpu);
-	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
-		free_percpu(group->cpus);
+	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
+	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
+		psi_group_free_cpus(group);
 		kfree(group);
 		return -ENOMEM;
 	}
@@ -103,7 +103,7 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	if (!group)
 		return;
 	psi_for_each_cpu(cpu, group) {
-		psi_leave(per_cpu_ptr(group->cpus, cpu), cpu);
+		psi_leave(group->cpus[cpu], cpu);
 		cond_resched();
 	}
 	WRITE_ONCE(group->parent, NULL);
@@ -111,26 +111,33 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_group_put(group);
 }
 
-/* Move the group of a cgroup to the parent where it is counted now. */
-static void psi_cgroup_rehome(struct cgroup *cgrp)
+/* Have a group be counted in its parent on each CPU on which it is in use. */
+static void psi_cgroup_adopt(struct psi_group *group)
 {
-	struct psi_group *group = cgrp->psi, *to = psi_home(cgroup_parent(cgrp));
 	int cpu;
 
-	if (group->parent == to)
-		return;
-	WRITE_ONCE(group->parent, to);
-	/* Pairs with psi_fold_join(). */
-	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
 		struct rq_flags rf;
 
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
-		psi_adopt(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(rq));
+		psi_adopt(group->cpus[cpu], cpu, rq_clock(rq));
 		rq_unlock_irqrestore(rq, &rf);
 	}
+}
+
+/* Move the group of a cgroup to the parent where it is counted now. */
+static void psi_cgroup_rehome(struct cgroup *cgrp)
+{
+	struct psi_group *group = cgrp->psi, *to = psi_home(cgroup_parent(cgrp));
+
+	if (group->parent == to)
+		return;
+	WRITE_ONCE(group->parent, to);
+	/* Pairs with psi_fold_join(). */
+	smp_mb();
+	psi_cgroup_adopt(group);
 }
 
 /* The same for the tasks of a cgroup. */
@@ -162,7 +169,7 @@ static void psi_switch_group(struct psi_group *group, bool on)
 		rq_lock_irqsave(rq, &rf);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(seq);
-		psi_measure(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(rq));
+		psi_measure(group->cpus[cpu], cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
 	}
@@ -207,6 +214,30 @@ int psi_cgroup_enable(struct cgroup *cgrp, bool on)
 		cond_resched();
 	}
 	return 0;
+}
+
+/**
+ * psi_cgroup_settle - count all contributors where they belong
+ *
+ * Some were counted above that, as there was no memory where they belong, see psi_reserve.c.
+ *
+ * Context: Process context, may sleep.
+ */
+void psi_cgroup_settle(void)
+{
+	struct cgroup_subsys_state *pos;
+
+	cgroup_lock();
+	/* One for which there is no memory again sets it anew. */
+	atomic_set(&psi_reserve_short, 0);
+	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self) {
+		if (!pos->cgroup->psi)
+			continue;
+		psi_cgroup_adopt(pos->cgroup->psi);
+		psi_cgroup_rehome_tasks(pos->cgroup);
+		cond_resched();
+	}
+	cgroup_unlock();
 }
 
 /**

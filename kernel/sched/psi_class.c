@@ -67,7 +67,7 @@ static void psi_peek_classes(struct psi_group_cpu *gc, int cpu, unsigned int sta
 static void psi_peek_kind(struct psi_group *group, int cpu, enum psi_kind kind,
 			  unsigned int states, u64 *times)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_group_cpu *gc = group->cpus[cpu];
 	struct psi_limit_times limits;
 	int s;
 
@@ -93,7 +93,7 @@ static void psi_class_since(struct psi_group *group, struct psi_seen_cpu *entry,
 
 	if (entry)
 		last = psi_class_slots(entry, psi_last_slot(group));
-	psi_peek_classes(per_cpu_ptr(group->cpus, cpu), cpu, states, times, t);
+	psi_peek_classes(group->cpus[cpu], cpu, states, times, t);
 	psi_for_each_state(s, states) {
 		t->limit[s] = min(psi_since(t->limit[s], last[PSI_SLOT_LIMIT].times[s]), since[s]);
 		t->only[s] = min(psi_since(t->only[s], last[PSI_SLOT_ONLY].times[s]), t->limit[s]);

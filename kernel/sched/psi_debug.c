@@ -96,12 +96,12 @@ static void psi_debug_each(struct psi_debug *d,
 
 	css_for_each_descendant_post(pos, &cgrp_dfl_root.cgrp.self) {
 		d->id = cgroup_id(pos->cgroup);
-		if (pos->cgroup->psi)
-			fn(per_cpu_ptr(pos->cgroup->psi->cpus, d->cpu), d);
+		if (pos->cgroup->psi && pos->cgroup->psi->cpus[d->cpu])
+			fn(pos->cgroup->psi->cpus[d->cpu], d);
 	}
 #endif
 	d->id = 0;
-	fn(per_cpu_ptr(psi_system.cpus, d->cpu), d);
+	fn(psi_system.cpus[d->cpu], d);
 }
 
 /* The attributes of a task by the scheduler's own fields. */
@@ -126,6 +126,8 @@ static void psi_debug_wrong(struct task_struct *p, unsigned int attrs, struct ps
 	psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
 			p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
 			p->on_rq, p->se.sched_delayed);
+	if (!p->psi.group->cpus[d->cpu])
+		psi_admit(&p->psi, d->cpu);
 	p->psi.attrs = attrs;
 	psi_debug_note(p, d->cpu);
 }
@@ -222,7 +224,7 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 		}
 		psi_debug_task(p, rq, d);
 		if (p->psi.attrs)
-			psi_debug_add(per_cpu_ptr(p->psi.group->cpus, d->cpu), p->psi.attrs, d);
+			psi_debug_add(p->psi.group->cpus[d->cpu], p->psi.attrs, d);
 	}
 }
 
@@ -497,21 +499,30 @@ static struct psi_group *psi_debug_home(struct cgroup *cgrp)
 	return cgroup_psi(cgrp);
 }
 
+/* Whether a contributor is counted in its home, or above it and psi_cgroup_settle() is due. */
+static bool psi_debug_at_home(struct psi_group *group, struct psi_group *home)
+{
+	return group == home || (atomic_read(&psi_reserve_short) && group->level < home->level);
+}
+
 static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 {
-	struct psi_group_cpu *gc, *home;
-	struct psi_group *group = cgrp->psi;
+	struct psi_group *group = cgrp->psi, *home;
+	struct psi_group_cpu *gc;
 
 	if (!group)
 		return;
-	gc = per_cpu_ptr(group->cpus, d->cpu);
-	home = per_cpu_ptr(psi_debug_home(cgroup_parent(cgrp))->cpus, d->cpu);
-	if (group->parent == home->group && (gc->parent == home || !psi_listed(gc, d->cpu)))
+	gc = group->cpus[d->cpu];
+	home = psi_debug_home(cgroup_parent(cgrp));
+	if (group->parent == home &&
+	    (!gc || !psi_listed(gc, d->cpu) ||
+	     (gc->parent && psi_debug_at_home(gc->parent->group, home))))
 		return;
 	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
-			cgroup_id(cgrp), home->level, gc->parent ? gc->parent->level : -1);
-	WRITE_ONCE(group->parent, home->group);
-	if (gc->parent)
+			cgroup_id(cgrp), home->level,
+			gc && gc->parent ? gc->parent->level : -1);
+	WRITE_ONCE(group->parent, home);
+	if (gc && gc->parent)
 		psi_adopt(gc, d->cpu, d->now);
 }
 
@@ -536,11 +547,10 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	if (data_race(p->flags & PF_EXITING))
 		return;
 	home = psi_debug_home(task_dfl_cgroup(p));
-	if (p->psi.group == home)
+	if (psi_debug_at_home(p->psi.group, home))
 		return;
 	psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
-			p->comm, task_pid_nr(p), per_cpu_ptr(home->cpus, d->cpu)->level,
-			per_cpu_ptr(p->psi.group->cpus, d->cpu)->level);
+			p->comm, task_pid_nr(p), home->level, p->psi.group->level);
 	psi_regroup(&p->psi, home, cpu_rq(d->cpu), d->now);
 }
 

@@ -168,7 +168,7 @@ static int psi_exact_enable(struct psi_group *group)
 	psi_for_each_cpu(cpu, group) {
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
 		update_rq_clock(cpu_rq(cpu));
-		psi_union_join(per_cpu_ptr(group->cpus, cpu), cpu, rq_clock(cpu_rq(cpu)));
+		psi_union_join(group->cpus[cpu], cpu, rq_clock(cpu_rq(cpu)));
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 	return 0;

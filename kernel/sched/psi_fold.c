@@ -288,7 +288,7 @@ static void psi_renew(struct psi_group_cpu *gc)
  */
 static bool psi_unlist(struct psi_group *group, int cpu, u64 nonidle)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_group_cpu *gc = group->cpus[cpu];
 	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	unsigned long flags;
 	bool idle = false;
@@ -513,6 +513,8 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_group *group = gc->group, *parent;
 
+	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
+	smp_wmb();
 	cpumask_set_cpu(cpu, group->cpumask);
 	/*
 	 * Pairs with psi_leaves(), psi_exact_enable(), psi_switch_group() and
@@ -521,7 +523,7 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	smp_mb__after_atomic();
 	parent = READ_ONCE(group->parent);
 	if (parent) {
-		gc->parent = per_cpu_ptr(parent->cpus, cpu);
+		gc->parent = psi_group_extend(parent, cpu)->cpus[cpu];
 		gc->up = gc->parent;
 	}
 	if (unlikely(READ_ONCE(group->off)))
@@ -574,7 +576,7 @@ static bool psi_system_idle(void)
 
 	rcu_read_lock();
 	psi_for_each_cpu(cpu, &psi_system) {
-		struct psi_group_cpu *gc = per_cpu_ptr(psi_system.cpus, cpu);
+		struct psi_group_cpu *gc = psi_system.cpus[cpu];
 
 		/* A state that begins now: its CPU joins the list again. */
 		if (data_race(psi_add_delegated(gc, 0, NULL)->states)) {

@@ -10,20 +10,11 @@
 
 void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
-	int cpu;
-
 	refcount_set(&group->refs, 1);
 	group->parent = parent;
+	group->level = level;
 	seqcount_init(&group->seq);
 	psi_avgs_init(&group->plain.avgs, local_clock());
-	for_each_possible_cpu(cpu) {
-		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
-
-		gc->group = group;
-		gc->enabled = PSI_ALL_STATES;
-		gc->slow = PSI_ALL_STATES;
-		gc->level = level;
-	}
 }
 
 static void psi_group_free(struct rcu_head *rcu)
@@ -32,7 +23,7 @@ static void psi_group_free(struct rcu_head *rcu)
 	int prio;
 
 	psi_limits_free(group->limits);
-	free_percpu(group->cpus);
+	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
 	kvfree(rcu_access_pointer(group->seen));
 	psi_exact_free(group->exact);
@@ -71,7 +62,7 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	/* Pairs with psi_take_watched() and psi_delegate(). */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
-		struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+		struct psi_group_cpu *gc = group->cpus[cpu];
 		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 
 		/* Before ->states: a state that is asked for here has not begun yet. */
@@ -137,12 +128,14 @@ void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
  */
 void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_group_cpu *to = per_cpu_ptr(gc->group->parent->cpus, cpu);
-	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc);
+	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc), *to;
 	unsigned int attrs = psi_shown(d, cpu);
 
-	/* It learns that when it joins. */
-	if (!psi_listed(gc, cpu) || from == to)
+	/* A CPU that is not on the list learns it when it joins. */
+	if (!psi_listed(gc, cpu))
+		return;
+	to = psi_group_extend(gc->group->parent, cpu)->cpus[cpu];
+	if (from == to)
 		return;
 	if (from->delegate == gc) {
 		raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
@@ -187,7 +180,10 @@ void __init psi_init(void)
 		static_branch_enable(&psi_disabled);
 		return;
 	}
-	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT))
-		panic("psi: no memory for a cpumask");
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) ||
+	    !psi_group_alloc_cpus(&psi_system, GFP_NOWAIT))
+		panic("psi: no memory for the system");
 	psi_group_init(&psi_system, NULL, 0);
+	for_each_possible_cpu(cpu)
+		psi_group_install(&psi_system, cpu, per_cpu_ptr(&psi_system_cpus, cpu));
 }

@@ -499,7 +499,7 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 		entry = psi_seen_find(sampler->seen, &at, cpu);
 		if (!entry)
 			continue;
-		psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, PSI_ALL_STATES, times);
+		psi_peek_cpu(group->cpus[cpu], cpu, PSI_ALL_STATES, times);
 		ahead = psi_since(psi_read_clock(), now);
 		seen = entry->slot[0].times;
 		part[PSI_NONIDLE] = psi_step_part(&seen[PSI_NONIDLE], times[PSI_NONIDLE], used,
@@ -527,8 +527,7 @@ static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
 		u64 *seen = &entry->slot[0].times[PSI_NONIDLE];
 
-		psi_peek_cpu(per_cpu_ptr(group->cpus, entry->cpu), entry->cpu,
-			     BIT(PSI_NONIDLE), times);
+		psi_peek_cpu(group->cpus[entry->cpu], entry->cpu, BIT(PSI_NONIDLE), times);
 		*seen += psi_since(psi_since(times[PSI_NONIDLE], *seen), ago);
 	}
 	/* After a rest of any length, so this is no psi_union_since(). */

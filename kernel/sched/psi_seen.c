@@ -138,7 +138,7 @@ static void psi_window_since(struct psi_group *group, const struct psi_seen_cpu 
 	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : none;
 	int s;
 
-	psi_peek_cpu(per_cpu_ptr(group->cpus, cpu), cpu, states, since);
+	psi_peek_cpu(group->cpus[cpu], cpu, states, since);
 	psi_for_each_state(s, states)
 		since[s] = psi_since(since[s], last[s]);
 }

@@ -9,6 +9,43 @@
  * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests that need
  * the running system.
  */
+
+/* A group and its place for memory, but without memory on any CPU; false without memory. */
+static bool psi_test_group_init(struct psi_group *group, struct psi_group *parent, int level)
+{
+	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
+	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
+		return false;
+	psi_group_init(group, parent, level);
+	/* The fold of the running system must not visit it. */
+	atomic_set(&group->listed, 1);
+	return true;
+}
+
+/* Give a group memory on each CPU, as if it had been in use there. */
+static bool psi_test_group_extend(struct psi_group *group)
+{
+	struct psi_group_cpu *gc;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		gc = kmem_cache_zalloc(psi_cpu_cache, GFP_KERNEL);
+		if (!gc)
+			return false;
+		psi_group_install(group, cpu, gc);
+	}
+	return true;
+}
+
+static void psi_test_group_free(struct psi_group *group)
+{
+	kvfree(rcu_access_pointer(group->seen));
+	psi_limits_free(group->limits);
+	psi_exact_free(group->exact);
+	free_cpumask_var(group->cpumask);
+	psi_group_free_cpus(group);
+}
+
 /*
  * States of a group, from the tasks in it
  */

@@ -84,7 +84,7 @@ static void psi_test_class_regroup(struct kunit *test)
 {
 	struct psi_group *from = psi_test_group(test), *to = psi_test_group(test);
 	int cpu = cpumask_first(cpu_possible_mask);
-	struct psi_group_cpu *gc = per_cpu_ptr(from->cpus, cpu);
+	struct psi_group_cpu *gc = from->cpus[cpu];
 	struct psi_task task = { .group = from, .mode = PSI_HELD };
 	struct psi_limit_cpu *lc;
 	struct rq_flags rf;
@@ -105,7 +105,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc->nr[PSI_LIMIT_CPU], 0);
 	KUNIT_EXPECT_EQ(test, lc->limit, 0);
 	KUNIT_EXPECT_EQ(test, gc->states, 0);
-	KUNIT_EXPECT_EQ(test, per_cpu_ptr(to->cpus, cpu)->attrs, task.attrs);
+	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->attrs, task.attrs);
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	psi_change(&task, 0, cpu_rq(cpu), PSI_TEST_START);
@@ -121,7 +121,7 @@ static void psi_test_class_switch(struct kunit *test)
 	struct psi_group *group = psi_test_group(test), *above = psi_test_group(test);
 	int cpu = cpumask_first(cpu_possible_mask);
 	struct psi_task task = { .group = group, .mode = PSI_HELD };
-	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_group_cpu *gc = group->cpus[cpu];
 	struct psi_limit_times times;
 	struct psi_limit_cpu *lc;
 	struct rq_flags rf;
@@ -130,7 +130,7 @@ static void psi_test_class_switch(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	lc = per_cpu_ptr(group->limits->cpus, cpu);
 	group->parent = above;
-	gc->parent = per_cpu_ptr(above->cpus, cpu);
+	gc->parent = above->cpus[cpu];
 	gc->up = gc->parent;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);

@@ -6,13 +6,7 @@
 
 static void psi_test_group_exit(void *data)
 {
-	struct psi_group *group = data;
-
-	kvfree(rcu_access_pointer(group->seen));
-	psi_limits_free(group->limits);
-	psi_exact_free(group->exact);
-	free_cpumask_var(group->cpumask);
-	free_percpu(group->cpus);
+	psi_test_group_free(data);
 }
 
 static struct psi_group *psi_test_group(struct kunit *test)
@@ -20,20 +14,16 @@ static struct psi_group *psi_test_group(struct kunit *test)
 	struct psi_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, group);
-	group->cpus = alloc_percpu(struct psi_group_cpu);
-	KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
-	KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_group_exit, group), 0);
-	psi_group_init(group, NULL, 0);
-	/* the fold of the system is not to see it */
-	atomic_set(&group->listed, 1);
+	KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, NULL, 0));
+	KUNIT_ASSERT_TRUE(test, psi_test_group_extend(group));
 	return group;
 }
 
 /* A group was in use on a CPU for @nonidle ns, and stalled on io for @io of these. */
 static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(group->cpus, cpu);
+	struct psi_group_cpu *gc = group->cpus[cpu];
 
 	gc->times[PSI_NONIDLE] += nonidle;
 	gc->times[PSI_IO_SOME] += io;

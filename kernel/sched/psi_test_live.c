@@ -451,7 +451,7 @@ static void psi_test_debug(struct kunit *test)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	before = psi_debug_cpu(rq, true, &says);
-	fault->plant(per_cpu_ptr(psi_system.cpus, cpu_of(rq)));
+	fault->plant(psi_system.cpus[cpu_of(rq)]);
 	found = psi_debug_cpu(rq, true, &says);
 	left = psi_debug_cpu(rq, true, &says);
 	rq_unlock_irq(rq, &rf);

@@ -57,6 +57,10 @@ struct psi_test_model {
 	int delegated;
 	int direct;		/* how often a task of a group that delegates changed */
 	int counted;
+	/* memory for groups on CPUs: in place of the reserve of a CPU, and what is added later */
+	struct psi_reserve reserve;
+	struct psi_group_cpu *spare;
+	int above;		/* how often a task was counted above its group for lack of it */
 	/* the oracle: states by definition, and their times; since a group has a union, its time */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	/* whether a task shows anything that is counted in a group, be the group on or off */
@@ -86,18 +90,25 @@ static int psi_test_level(int group)
 	return level;
 }
 
+static void psi_test_model_free(struct psi_group_cpu *list)
+{
+	struct psi_group_cpu *gc;
+
+	while ((gc = list)) {
+		list = gc->up;
+		kmem_cache_free(psi_cpu_cache, gc);
+	}
+}
+
 static void psi_test_model_exit(void *data)
 {
 	struct psi_test_model *m = data;
 	int g;
 
-	for (g = 0; g < PSI_TEST_GROUPS; g++) {
-		psi_limits_free(m->groups[g].limits);
-		free_percpu(m->groups[g].cpus);
-		free_cpumask_var(m->groups[g].cpumask);
-		psi_exact_free(m->groups[g].exact);
-		kvfree(rcu_access_pointer(m->groups[g].seen));
-	}
+	for (g = 0; g < PSI_TEST_GROUPS; g++)
+		psi_test_group_free(&m->groups[g]);
+	psi_test_model_free(m->reserve.free);
+	psi_test_model_free(m->spare);
 }
 
 /* A model of @cpus CPUs, or as many as there can be. */
@@ -120,15 +131,21 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		struct psi_group *group = &m->groups[g];
 
-		group->cpus = alloc_percpu(struct psi_group_cpu);
-		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
-		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
-		psi_group_init(group, g ? &m->groups[psi_test_parent[g]] : NULL,
-			       psi_test_level(g));
+		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, g ? &m->groups[psi_test_parent[g]] :
+							    NULL, psi_test_level(g)));
 		m->parent[g] = psi_test_parent[g];
 		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
-		/* the fold of the running system must not visit these */
-		atomic_set(&group->listed, 1);
+	}
+	/* As the system, the top has memory on each CPU. The others come to need it. */
+	KUNIT_ASSERT_TRUE(test, psi_test_group_extend(&m->groups[0]));
+	for (g = 1; g < PSI_TEST_GROUPS; g++) {
+		for (cpu = 0; cpu < m->nr_cpus; cpu++) {
+			struct psi_group_cpu *gc = kmem_cache_zalloc(psi_cpu_cache, GFP_KERNEL);
+
+			KUNIT_ASSERT_NOT_NULL(test, gc);
+			gc->up = m->spare;
+			m->spare = gc;
+		}
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
 		m->tasks[t].group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
@@ -148,17 +165,47 @@ static struct psi_test_model_task *psi_test_model_running(struct psi_test_model 
 	return NULL;
 }
 
+/* Take the real lock of a CPU, with the reserve of the model there. */
+static void psi_test_model_lock(struct psi_test_model *m, int c, struct rq_flags *rf)
+{
+	rq_lock_irqsave(cpu_rq(m->cpus[c]), rf);
+	swap(*per_cpu_ptr(&psi_reserves, m->cpus[c]), m->reserve);
+}
+
+static void psi_test_model_unlock(struct psi_test_model *m, int c, struct rq_flags *rf)
+{
+	swap(*per_cpu_ptr(&psi_reserves, m->cpus[c]), m->reserve);
+	rq_unlock_irqrestore(cpu_rq(m->cpus[c]), rf);
+}
+
+/* A group on a CPU, NULL before it has memory there. */
+static struct psi_group_cpu *psi_test_model_on(struct psi_test_model *m, int g, int c)
+{
+	return m->groups[g].cpus[m->cpus[c]];
+}
+
+/* The first group from @g up that has memory on a CPU. */
+static int psi_test_model_first(struct psi_test_model *m, int g, int c)
+{
+	while (g > 0 && !psi_test_model_on(m, g, c))
+		g = m->parent[g];
+	return g;
+}
+
 /* Count a task as @attrs, with the real lock and write section of the CPU. */
 static void psi_test_model_change(struct psi_test_model *m, struct psi_test_model_task *t,
 				  unsigned int attrs)
 {
-	int cpu = m->cpus[t->cpu];
+	struct psi_group *group = t->psi.group;
+	struct psi_group_cpu *gc = group->cpus[m->cpus[t->cpu]];
+	struct rq *rq = cpu_rq(m->cpus[t->cpu]);
 	struct rq_flags rf;
 
-	m->direct += t->psi.attrs != attrs && per_cpu_ptr(t->psi.group->cpus, cpu)->delegate;
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_change(&t->psi, attrs, cpu_rq(cpu), m->now);
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	m->direct += t->psi.attrs != attrs && gc && gc->delegate;
+	psi_test_model_lock(m, t->cpu, &rf);
+	psi_change(&t->psi, attrs, rq, m->now);
+	psi_test_model_unlock(m, t->cpu, &rf);
+	m->above += t->psi.group != group;
 }
 
 static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_task *t)
@@ -169,12 +216,26 @@ static void psi_test_model_set(struct psi_test_model *m, struct psi_test_model_t
 /* Count a task in another group. */
 static void psi_test_model_regroup(struct psi_test_model *m, struct psi_test_model_task *t, int to)
 {
-	int cpu = m->cpus[t->cpu];
+	struct rq *rq = cpu_rq(m->cpus[t->cpu]);
 	struct rq_flags rf;
 
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	psi_regroup(&t->psi, &m->groups[to], cpu_rq(cpu), m->now);
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	psi_test_model_lock(m, t->cpu, &rf);
+	psi_regroup(&t->psi, &m->groups[to], rq, m->now);
+	psi_test_model_unlock(m, t->cpu, &rf);
+	m->above += t->psi.group != &m->groups[to];
+}
+
+/* Have a group be counted in its parent on a CPU. */
+static void psi_test_model_adopt(struct psi_test_model *m, int g, int c)
+{
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
+	struct rq_flags rf;
+
+	if (!gc)
+		return;
+	psi_test_model_lock(m, c, &rf);
+	psi_adopt(gc, m->cpus[c], m->now);
+	psi_test_model_unlock(m, c, &rf);
 }
 
 /* Switch to @next, or to idle. @where is the state of the previous task from now on. */
@@ -194,10 +255,10 @@ static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 			psi_test_model_set(m, prev ?: next);
 		return;
 	}
-	rq_lock_irqsave(rq, &rf);
+	psi_test_model_lock(m, cpu, &rf);
 	psi_change_two(&prev->psi, psi_test_attrs(&prev->is),
 		       &next->psi, psi_test_attrs(&next->is), rq, m->now);
-	rq_unlock_irqrestore(rq, &rf);
+	psi_test_model_unlock(m, cpu, &rf);
 }
 
 static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *m, int cpu)
@@ -228,8 +289,10 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 
 	m->off[group] = !m->off[group];
 	m->groups[group].off = m->off[group];
-	for (c = 0; c < m->nr_cpus; c++)
-		psi_measure(per_cpu_ptr(m->groups[group].cpus, m->cpus[c]), m->cpus[c], m->now);
+	for (c = 0; c < m->nr_cpus; c++) {
+		if (psi_test_model_on(m, group, c))
+			psi_measure(psi_test_model_on(m, group, c), m->cpus[c], m->now);
+	}
 	for (g = 1; g < PSI_TEST_GROUPS; g++) {
 		int to = psi_test_model_home(m, psi_test_parent[g]);
 
@@ -237,14 +300,8 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 			continue;
 		m->parent[g] = to;
 		m->groups[g].parent = &m->groups[to];
-		for (c = 0; c < m->nr_cpus; c++) {
-			struct rq *rq = cpu_rq(m->cpus[c]);
-			struct rq_flags rf;
-
-			rq_lock_irqsave(rq, &rf);
-			psi_adopt(per_cpu_ptr(m->groups[g].cpus, m->cpus[c]), m->cpus[c], m->now);
-			rq_unlock_irqrestore(rq, &rf);
-		}
+		for (c = 0; c < m->nr_cpus; c++)
+			psi_test_model_adopt(m, g, c);
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
 		struct psi_test_model_task *task = &m->tasks[t];
@@ -256,13 +313,40 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 	}
 }
 
+/* Memory for @nr more groups on CPUs comes: what had none is counted where it belongs. */
+static void psi_test_model_settle(struct psi_test_model *m, int nr)
+{
+	struct psi_group_cpu *gc;
+	int g, c, t;
+
+	for (; nr && m->spare; nr--) {
+		gc = m->spare;
+		m->spare = gc->up;
+		gc->up = m->reserve.free;
+		m->reserve.free = gc;
+		m->reserve.nr++;
+	}
+	for (g = 1; g < PSI_TEST_GROUPS; g++) {
+		for (c = 0; c < m->nr_cpus; c++)
+			psi_test_model_adopt(m, g, c);
+	}
+	for (t = 0; t < m->nr; t++) {
+		int to = psi_test_model_home(m, m->tasks[t].group);
+
+		if (m->tasks[t].psi.group != &m->groups[to])
+			psi_test_model_regroup(m, &m->tasks[t], to);
+	}
+}
+
 /* Take a group off the list on a CPU, as the fold does: only if it is idle there. */
 static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
 	bool idle = !m->shows[g][c];
 	int try;
 
+	if (!gc)
+		return;
 	/* The running system may hold the lock of that CPU. */
 	for (try = 0; try < (idle ? 1000 : 1) && psi_listed(gc, m->cpus[c]); try++)
 		psi_unlist(&m->groups[g], m->cpus[c], m->times[g][c][PSI_NONIDLE]);
@@ -287,7 +371,7 @@ static void psi_test_model_exact(struct psi_test_model *m, int g)
 		struct rq_flags rf;
 
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		psi_union_join(per_cpu_ptr(group->cpus, cpu), cpu, m->now);
+		psi_union_join(group->cpus[cpu], cpu, m->now);
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 }
@@ -336,11 +420,11 @@ static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model
 /* The first group above the one whose task ran alone that delegates, -1 for none. */
 static int psi_test_model_delegating(struct psi_test_model *m)
 {
-	int g = m->alone->psi.group - m->groups;
+	int g = m->alone->psi.group - m->groups, c = m->alone->cpu;
 
 	do {
 		g = m->parent[g];
-	} while (g >= 0 && !per_cpu_ptr(m->groups[g].cpus, m->cpus[m->alone->cpu])->delegate);
+	} while (g >= 0 && !(psi_test_model_on(m, g, c) && psi_test_model_on(m, g, c)->delegate));
 	return g;
 }
 
@@ -471,7 +555,7 @@ static bool psi_test_model_shows(struct psi_test_model *m, int g, int c)
 		if (m->tasks[t].cpu != c || !psi_test_attrs(&m->tasks[t].is))
 			continue;
 		for (group = m->tasks[t].psi.group - m->groups; group >= 0 && group != g;)
-			group = m->parent[group];
+			group = psi_test_model_first(m, m->parent[group], c);
 		if (group == g)
 			return true;
 	}
@@ -484,7 +568,8 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	struct psi_test_task tasks[PSI_TEST_TASKS];
 	int t, nr = 0;
 
-	for (t = 0; t < PSI_TEST_TASKS; t++)
+	/* Without memory a group counts nothing, and those above do in its place. */
+	for (t = 0; psi_test_model_on(m, g, c) && t < PSI_TEST_TASKS; t++)
 		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].psi.group - m->groups, g))
 			tasks[nr++] = m->tasks[t].is;
 	m->states[g][c] = psi_test_states(tasks, nr);
@@ -517,9 +602,9 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 		if (m->tasks[i].cpu == c && m->tasks[i].psi.group == &m->groups[g])
 			psi_test_model_add(&sum, nr, psi_test_attrs(&m->tasks[i].is));
 	for (i = 0; i < PSI_TEST_GROUPS; i++) {
-		struct psi_group_cpu *gc = per_cpu_ptr(m->groups[i].cpus, m->cpus[c]);
+		struct psi_group_cpu *gc = psi_test_model_on(m, i, c);
 
-		if (m->parent[i] == g)
+		if (gc && psi_test_model_first(m, m->parent[i], c) == g)
 			psi_test_model_add(&sum, nr, psi_shown(psi_delegate_of(gc), m->cpus[c]));
 	}
 	for (i = 0; i < PSI_NR_LIMITS; i++)
@@ -532,7 +617,7 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, int c)
 {
 	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
-	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
 	struct psi_limit_cpu *lc = per_cpu_ptr(m->groups[g].limits->cpus, m->cpus[c]);
 	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
 	struct psi_limit_times times;
@@ -565,7 +650,7 @@ static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, i
 /* See "The list" in psi_fold.c. */
 static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int c)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]), *parent = NULL;
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *parent = NULL;
 	unsigned int measured = !m->off[g] ? PSI_ALL_STATES : g ? 0 : BIT(PSI_NONIDLE);
 	bool delegated = gc->parent && gc->parent->delegate == gc;
 
@@ -578,7 +663,7 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 		return false;
 	}
 	if (g)
-		parent = per_cpu_ptr(m->groups[m->parent[g]].cpus, m->cpus[c]);
+		parent = psi_test_model_on(m, psi_test_model_first(m, m->parent[g], c), c);
 	if (gc->parent == parent && gc->enabled == measured)
 		return true;
 	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: measures %#x, not %#x, parent level %d",
@@ -588,12 +673,15 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 
 static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, int c)
 {
-	struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
 	struct psi_counts counts = psi_test_model_counts(m, g, c);
 	u64 times[PSI_NR_STATES];
 	unsigned int states;
 	int s;
 
+	/* No task is counted there, then: the states of those above would lack it. */
+	if (!gc)
+		return true;
 	states = psi_times(gc, PSI_ALL_STATES, m->now, 0, times)->states;
 	m->delegated += !!gc->delegate;
 	if (!gc->delegate &&
@@ -698,8 +786,10 @@ static void psi_test_model_end(struct psi_test_model *m)
 		psi_test_model_change(m, &m->tasks[t], 0);
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		for (c = 0; c < m->nr_cpus; c++) {
-			struct psi_group_cpu *gc = per_cpu_ptr(m->groups[g].cpus, m->cpus[c]);
+			struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
 
+			if (!gc)
+				continue;
 			KUNIT_EXPECT_TRUE(m->test, gc->delegate || !(gc->sched | gc->stall));
 			KUNIT_EXPECT_EQ(m->test, psi_delegate_of(gc)->states, 0);
 		}
@@ -717,6 +807,8 @@ static bool psi_test_model_events(struct psi_test_model *m, int nr, int events)
 
 		cond_resched();
 		psi_test_model_pass(m, len);
+		if (m->spare && event % 128 == 127)
+			psi_test_model_settle(m, m->nr_cpus);
 		psi_test_model_event(m);
 		if (!psi_test_model_holds(m, event))
 			return false;
@@ -735,6 +827,8 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 		KUNIT_EXPECT_GT(test, m->direct, 0);
 	KUNIT_EXPECT_GT(test, m->counted, 1000);
 	KUNIT_EXPECT_GT(test, m->held, 5);
+	if (nr > 1)
+		KUNIT_EXPECT_GT(test, m->above, 5);
 	psi_test_model_end(m);
 }
 
@@ -785,7 +879,7 @@ static void psi_test_chain_beside(struct kunit *test, struct psi_task *below, in
 {
 	struct psi_test_task is = { .where = PSI_QUEUED };
 	struct psi_task task = { .group = below->group->parent };
-	struct psi_group_cpu *gc = per_cpu_ptr(task.group->cpus, cpu);
+	struct psi_group_cpu *gc = task.group->cpus[cpu];
 	struct rq_flags rf;
 
 	KUNIT_EXPECT_NOT_NULL(test, gc->delegate);
@@ -810,10 +904,8 @@ static void psi_test_chain_exit(void *data)
 	struct psi_test_chain *chain = data;
 	int g;
 
-	for (g = 0; g < ARRAY_SIZE(chain->groups); g++) {
-		free_percpu(chain->groups[g].cpus);
-		free_cpumask_var(chain->groups[g].cpumask);
-	}
+	for (g = 0; g < ARRAY_SIZE(chain->groups); g++)
+		psi_test_group_free(&chain->groups[g]);
 }
 
 /* Groups one below the other; the task moves down and down. No chain gets too long. */
@@ -831,12 +923,8 @@ static void psi_test_chain(struct kunit *test)
 	for (g = 0; g < deep; g++) {
 		struct psi_group *group = &chain->groups[g];
 
-		group->cpus = alloc_percpu(struct psi_group_cpu);
-		KUNIT_ASSERT_NOT_NULL(test, (void __force *)group->cpus);
-		KUNIT_ASSERT_TRUE(test, zalloc_cpumask_var(&group->cpumask, GFP_KERNEL));
-		psi_group_init(group, g ? group - 1 : NULL, g);
-		/* the fold of the running system must not visit these */
-		atomic_set(&group->listed, 1);
+		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, g ? group - 1 : NULL, g));
+		KUNIT_ASSERT_TRUE(test, psi_test_group_extend(group));
 	}
 	for (at = begin; at < deep; at++) {
 		int delegating = 0;
@@ -844,7 +932,7 @@ static void psi_test_chain(struct kunit *test)
 		task.group = &chain->groups[at];
 		psi_test_chain_settle(&is, &task, cpu, &now);
 		for (g = 0; g < deep; g++) {
-			struct psi_group_cpu *gc = per_cpu_ptr(chain->groups[g].cpus, cpu);
+			struct psi_group_cpu *gc = chain->groups[g].cpus[cpu];
 
 			delegating += !!gc->delegate;
 			KUNIT_EXPECT_LE(test, psi_chain(gc), PSI_CHAIN);
@@ -855,7 +943,7 @@ static void psi_test_chain(struct kunit *test)
 	psi_test_chain_beside(test, &task, cpu, now);
 	/* The task ran half of the time. */
 	for (g = 0; g <= begin; g++) {
-		psi_peek_cpu(per_cpu_ptr(chain->groups[g].cpus, cpu), cpu, PSI_ALL_STATES,
+		psi_peek_cpu(chain->groups[g].cpus[cpu], cpu, PSI_ALL_STATES,
 			     times);
 		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
 	}

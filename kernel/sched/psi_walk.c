@@ -724,6 +724,5 @@ static u64 psi_since(u64 now, u64 then)
 
 static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
 struct psi_group psi_system = {
-	.cpus = &psi_system_cpus,
 	.id = 1,
 };

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: memory of groups on CPUs
+ *
+ *   A group has a struct psi_group_cpu on each CPU that it was ever in use on, and a pointer
+ *   for each other one: ten thousand cgroups on 512 CPUs run on a few CPUs each. The first
+ *   task of a group that is counted on a CPU needs that memory, with the runqueue locked,
+ *   where nothing can be allocated. So each CPU has some in reserve, and a work fills it up:
+ *
+ *	enqueue, runqueue locked	irq_work	work
+ *	take from the reserve
+ *	half of it is left ---------->	queue_work --->	allocate, lock the runqueue, add
+ *
+ *   The change that the task makes goes up, and each group that it reaches joins the list of
+ *   the fold on that CPU. Then the next group above needs memory there, too.
+ *
+ *   If the reserve is empty, the task, or the group that joins, is counted in the next group
+ *   above that has memory on the CPU. The system has it on each. For that group and all above
+ *   this is exact. The groups in between do not see the task until the work has allocated
+ *   memory, and psi_cgroup_settle() moves what was counted above:
+ *
+ *	  A		  A		  A
+ *	  |		  | \		  |
+ *	 (B) no memory	 (B) t	--->	  B	after the work
+ *	  |				  |
+ *	  t wakes up			  t
+ *
+ * The invariants: the pointer of a group on a CPU changes once in its life, under the lock of
+ * the runqueue. A contributor with attributes is counted in a group that has memory on its CPU.
+ * If that is not the one it belongs to, psi_reserve_short is set, or it is a dying task.
+ */
+
+/*
+ * So many groups may begin to be used on a CPU until the work has run: some containers of
+ * some levels each. More would be memory for nothing on CPUs that run few groups.
+ */
+#define PSI_RESERVE		64
+
+/* That long after there was no memory the work tries again. */
+#define PSI_RESERVE_RETRY	HZ
+
+/**
+ * struct psi_reserve - memory for groups on one CPU
+ * @free: linked by psi_group_cpu.up
+ * @nr: how many there are
+ *
+ * Changes under the lock of the CPU's runqueue.
+ */
+struct psi_reserve {
+	struct psi_group_cpu	*free;
+	unsigned int		nr;
+};
+
+static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
+static struct kmem_cache *psi_cpu_cache;
+
+/* A task is counted above the group it belongs to, as a reserve was empty. */
+static atomic_t psi_reserve_short;
+
+static void psi_reserve_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
+
+static void psi_reserve_kick(struct irq_work *work)
+{
+	queue_delayed_work(system_unbound_wq, &psi_reserve_worker, 0);
+}
+
+static DEFINE_IRQ_WORK(psi_reserve_kicker, psi_reserve_kick);
+
+/* Memory for a group on a CPU, NULL if none is left. The runqueue is locked. */
+static struct psi_group_cpu *psi_reserve_take(int cpu)
+{
+	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	struct psi_group_cpu *gc;
+
+	if (reserve->nr <= PSI_RESERVE / 2)
+		irq_work_queue(&psi_reserve_kicker);
+	gc = reserve->free;
+	if (gc) {
+		reserve->free = gc->up;
+		WRITE_ONCE(reserve->nr, reserve->nr - 1);
+		gc->up = NULL;
+	}
+	return gc;
+}
+
+/* Let a group be in use on a CPU, with memory that is zeroed. */
+static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
+{
+	gc->group = group;
+	gc->enabled = PSI_ALL_STATES;
+	gc->slow = PSI_ALL_STATES;
+	gc->level = group->level;
+	/* Readers find it by the bit that psi_fold_join() sets. */
+	WRITE_ONCE(group->cpus[cpu], gc);
+}
+
+/**
+ * psi_group_extend - have a group be able to count on a CPU
+ * @group: the group
+ * @cpu: the CPU
+ *
+ * Context: The runqueue lock of the CPU is held.
+ * Return: the group from @group up that can count there now: @group, if there was memory
+ */
+static struct psi_group *psi_group_extend(struct psi_group *group, int cpu)
+{
+	struct psi_group_cpu *gc;
+
+	while (!group->cpus[cpu]) {
+		gc = psi_reserve_take(cpu);
+		if (gc) {
+			psi_group_install(group, cpu, gc);
+			break;
+		}
+		atomic_set(&psi_reserve_short, 1);
+		group = READ_ONCE(group->parent) ?: &psi_system;
+	}
+	return group;
+}
+
+/* A task is about to be counted where its group has no memory yet. */
+static noinline struct psi_group_cpu *psi_admit(struct psi_task *t, int cpu)
+{
+	t->group = psi_group_extend(t->group, cpu);
+	return t->group->cpus[cpu];
+}
+
+/* Add memory to the reserve of a CPU; false if there is not enough. */
+static bool psi_reserve_fill(int cpu)
+{
+	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	struct psi_group_cpu *gc, *first = NULL, *last = NULL;
+	unsigned int nr = READ_ONCE(reserve->nr), added;
+	struct rq_flags rf;
+
+	if (nr > PSI_RESERVE / 2)
+		return true;
+	for (added = 0; nr + added < PSI_RESERVE; added++) {
+		gc = kmem_cache_alloc_node(psi_cpu_cache, gfp, cpu_to_node(cpu));
+		if (!gc)
+			break;
+		gc->up = first;
+		first = gc;
+		last = last ?: gc;
+	}
+	if (!first)
+		return false;
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	last->up = reserve->free;
+	reserve->free = first;
+	WRITE_ONCE(reserve->nr, reserve->nr + added);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	return nr + added == PSI_RESERVE;
+}
+
+static void psi_reserve_work(struct work_struct *work)
+{
+	bool filled = true;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		filled &= psi_reserve_fill(cpu);
+		cond_resched();
+	}
+	if (!filled)
+		queue_delayed_work(system_unbound_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
+	else if (atomic_read(&psi_reserve_short))
+		psi_cgroup_settle();
+}
+
+/**
+ * psi_group_alloc_cpus - give a group a place for its memory on each CPU
+ * @group: the group, without any
+ * @gfp: how to allocate
+ *
+ * Return: false without memory.
+ */
+bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp)
+{
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), gfp);
+	return group->cpus;
+}
+
+/* The same backwards, with the memory itself. Nobody uses the group any more. */
+void psi_group_free_cpus(struct psi_group *group)
+{
+	int cpu;
+
+	if (!group->cpus)
+		return;
+	for_each_possible_cpu(cpu) {
+		if (group->cpus[cpu])
+			kmem_cache_free(psi_cpu_cache, group->cpus[cpu]);
+	}
+	kvfree(group->cpus);
+}
+
+/* A CPU comes. Without memory, the first task of a group there asks for some. */
+static int psi_reserve_prepare(unsigned int cpu)
+{
+	psi_reserve_fill(cpu);
+	return 0;
+}
+
+static int __init psi_reserve_init(void)
+{
+	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
+	if (static_branch_likely(&psi_disabled))
+		return 0;
+	cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "sched/psi:prepare", psi_reserve_prepare, NULL);
+	return 0;
+}
+core_initcall(psi_reserve_init);

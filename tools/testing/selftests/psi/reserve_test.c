@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Many cgroups that begin to use a CPU at the same moment
+ *
+ * Invariant: a cgroup gets memory on a CPU when it first uses it, from what the CPU has in
+ * reserve. If that is empty, its tasks are counted in the next cgroup above that has memory,
+ * until there is more. For that one and all above, nothing is lost.
+ *
+ *     above         |waits                                                          |
+ *     one of many          |waits                                                   |
+ *                   ^      ^
+ *          all wake up     memory came
+ *
+ * Bugs it would find: a task that is counted nowhere, or stays with the cgroup above for good;
+ * a cgroup between the two that gets memory later and does not see what is below it.
+ *
+ * All tasks are woken by one interrupt, so nothing else runs in between.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../kselftest_harness.h"
+#include "psi_util.h"
+
+#define ABOVE		CGROUP_ROOT "/psi_above"
+/* More than a CPU has in reserve, for cgroups side by side and for one below the other. */
+#define MANY		200
+#define DEEP		100
+/* For how long tasks spin. */
+#define SPIN		(4 * NSEC_PER_SEC)
+/* Until memory has come, the cgroups without it see nothing of their tasks. */
+#define LATE		(500 * NSEC_PER_MSEC)
+/* A task begins and ends to wait at slightly other times than its own clock says. */
+#define SLACK		(10 * NSEC_PER_MSEC)
+
+/* The path of a cgroup below the one above. */
+static void child_path(char *path, size_t size, int i)
+{
+	snprintf(path, size, ABOVE "/c%d", i);
+}
+
+static __u64 some_ns(const char *path)
+{
+	struct pressure p;
+
+	pressure_read(path, &p);
+	return p.some[RES_CPU];
+}
+
+static pid_t sleep_until_span(struct span *span)
+{
+	const struct load load = { .cpu = 0, .fn = spin_span, .arg = span };
+
+	return load_start(&load);
+}
+
+FIXTURE(reserve) {
+	struct span span;
+};
+
+FIXTURE_SETUP(reserve)
+{
+	cpus_use(1);
+	cgroup_moves_are_fast();
+	cgroup_create(ABOVE, "");
+	self->span.begin = now_ns() + 20 * NSEC_PER_SEC;
+	self->span.end = self->span.begin + SPIN;
+}
+
+FIXTURE_TEARDOWN(reserve)
+{
+	cgroup_remove(ABOVE);
+}
+
+TEST_F(reserve, cgroups_side_by_side_are_seen_once_there_is_memory_and_the_one_above_at_once)
+{
+	pid_t pid[MANY];
+	char path[256];
+	int i, late = 0;
+
+	for (i = 0; i < MANY; i++) {
+		child_path(path, sizeof(path), i);
+		cgroup_create(path, "");
+		/* Moved while it sleeps: so the cgroup does not use the CPU yet. */
+		pid[i] = sleep_until_span(&self->span);
+		cgroup_move(path, pid[i]);
+	}
+	ASSERT_LT(now_ns(), self->span.begin);
+	sleep_until(self->span.end + NSEC_PER_SEC);
+	/* All wait but the one that runs. */
+	EXPECT_GE(some_ns(ABOVE), SPIN - SLACK);
+	EXPECT_LE(some_ns(ABOVE), SPIN + SLACK);
+	for (i = 0; i < MANY; i++) {
+		double wait = task_wait_ns(pid[i]), seen;
+
+		child_path(path, sizeof(path), i);
+		seen = some_ns(path);
+		EXPECT_GE(seen, wait - LATE);
+		EXPECT_LE(seen, wait + SLACK);
+		late += seen < wait - SLACK;
+	}
+	TH_LOG("%d of %d cgroups were seen late", late, MANY);
+	/* Otherwise there was memory for all, and this has shown nothing. */
+	EXPECT_GE(late, MANY / 4);
+}
+
+TEST_F(reserve, cgroups_one_below_the_other_are_seen_once_there_is_memory_and_the_one_above_at_once)
+{
+	struct span other = self->span;
+	char path[4096] = ABOVE;
+	__u64 wait, seen;
+	pid_t pid, rival;
+	int i, late = 0;
+
+	for (i = 0; i < DEEP; i++) {
+		strcat(path, "/d");
+		cgroup_create(path, "");
+	}
+	pid = sleep_until_span(&self->span);
+	cgroup_move(path, pid);
+	/* It waits for this one, of the root. */
+	rival = sleep_until_span(&other);
+	ASSERT_LT(now_ns(), self->span.begin);
+	sleep_until(self->span.end + NSEC_PER_SEC);
+	wait = task_wait_ns(pid);
+	EXPECT_GE(wait, SPIN / 4);
+	for (i = DEEP; i >= 0; i--) {
+		seen = some_ns(path);
+		EXPECT_GE(seen, wait - (i ? LATE : SLACK));
+		EXPECT_LE(seen, wait + SLACK);
+		late += seen < wait - 100000;
+		*strrchr(path, '/') = 0;
+	}
+	TH_LOG("%d of %d cgroups were seen late", late, DEEP);
+	load_stop(rival);
+}
+
+TEST_HARNESS_MAIN
