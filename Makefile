@@ -45,7 +45,8 @@ help:
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
 	@echo 'CHECK= MUTANT= STORM= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
-	@echo '                words for ci/check, bench/* and, in ci/slow, mutations, storms, programs, matrix, bisect-check, kunit-tool'
+	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, programs, matrix, bisect-check,'
+	@echo '                kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
 
