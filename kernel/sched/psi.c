@@ -36,9 +36,11 @@
  *			see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
- *   Several attributes may be shown at once: a task that reclaims memory shows oncpu,
- *   oncpu_stall and memstall. Per CPU, a group counts for each attribute how many of its
- *   contributors show it. The group shows an attribute while that count is above zero.
+ *   Several attributes may be shown at once: a task that reclaims memory shows
+ *   oncpu, oncpu_stall and memstall. While a limit holds a task, the task shows
+ *   an attribute of limits in place of waiting, iowait or memstall (psi_limit.c).
+ *   Per CPU, a group counts for each attribute how many of its contributors show
+ *   it. The group shows an attribute while that count is above zero.
  *
  * States
  *
@@ -108,7 +110,8 @@
  *   of the fold walk them with the runqueue locked.
  *
  *   When a change comes to a delegating group from a task or from another child W,
- *   psi_undelegate() has the group stand for itself again, before the change is applied:
+ *   psi_undelegate() has the group stand for itself again, and then the change is
+ *   applied to it:
  *
  *	  X	delegates to Y		X	stores its times, X - Y + Y - Z + Z
  *	  |			 --->	| \	counts one contributor, which shows what Z
@@ -116,13 +119,20 @@
  *	  |				|	up of X: system, up of Z: X
  *	  Z				Z
  *
- *   This is right also where two walks are under way and the one from Z has passed above X
- *   already: what Z shows includes what that walk changed, so X counts it too.
+ *   This is right also where two walks are under way and the one from Z has passed
+ *   above X already: what Z shows includes what that walk changed, so X counts it too.
  *
- *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and its
- *   counts are that child's alone. Delegating to and fro then costs little against what it
- *   saves, also where a kernel thread wakes up every few ms. Groups that a trigger watches
- *   do not delegate, nor do groups off the list of the fold (psi_fold.c).
+ *   X delegates only while no other contributor shows anything. So the wake-up of
+ *   a task in W undelegates X. When the CPU later switches from a task in Z to one
+ *   in W, X counts both Y and W: Y gives up "oncpu", W takes it, and the walks end
+ *   in X.
+ *
+ *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and
+ *   its counts are that child's alone. A switch between two of its children starts
+ *   the streak anew. Delegating to and fro then costs little against what it saves,
+ *   also where a kernel thread wakes up every few ms. Three kinds of groups do not
+ *   delegate: those that a trigger watches, those in which a limit holds a task
+ *   (psi_limit.c), and those off the list of the fold (psi_fold.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -132,14 +142,22 @@
  *	|\ \		|\ \		|\
  *	C t u		C t u		C u
  *
- *   Its states end on the CPUs where it is in use; its times and totals stay what they are.
- *   Then its children and its tasks become contributors of the next group above that is on,
- *   one by one, each under the lock of its runqueue. A CPU that a group does not use is not
- *   visited: it learns of both when it joins the list of the fold (psi_fold.c). A contributor
- *   is taken off the one group and added to the other in the same write section, so A and
- *   all above see no change. Until the last one has left, G counts and passes on what is
- *   left in it: a task that dies meanwhile stays there until its last switch. To switch G on
- *   moves contributors back, and its states begin from what they show then.
+ *   Before the first step, kernel/cgroup/pressure.c removes the files of G, which ends its
+ *   triggers. Then psi_switch_group() visits each CPU that G is in use on. G stops
+ *   delegating there, and so does a parent that delegates to G, because their states
+ *   will differ. The states of G end; its times and totals stay what they are. (The
+ *   system keeps "nonidle", by which the fold knows whether the machine is idle.)
+ *
+ *   Then the children and the tasks of G become contributors of A, the next group
+ *   above that is on: one by one, each under the lock of its runqueue. A contributor
+ *   leaves G and enters A in the same write section, so A and all above see no
+ *   change. Until the last one has left, G counts what is left in it, passes it on,
+ *   and stays on the list of the fold: a task that dies meanwhile stays in G until
+ *   its last switch. To switch G on moves contributors back, and its states begin
+ *   from what they show then.
+ *
+ *   No step visits a CPU that the group does not use. Such a CPU reads
+ *   psi_group.off and psi_group.parent when it joins the list (psi_fold.c).
  *
  * Time
  *
@@ -189,8 +207,10 @@
  *			next: oncpu.
  *
  *	wake-up on	A sleeping task stays counted on the CPU it last ran on (iowait,
- *	another CPU	memstall). It leaves that CPU before set_task_cpu(). So does a
- *			throttled deadline task whose CPU goes offline.
+ *	another CPU	memstall). It leaves that CPU before set_task_cpu(), under the
+ *			lock of that runqueue. Most sleepers are counted as nothing, and
+ *			take no lock. A throttled deadline task whose CPU goes offline
+ *			leaves it in the same way.
  *
  *	memory-stall	The task is current, so oncpu, and with it oncpu_stall and
  *	section		memstall, or not any more.

@@ -12,7 +12,9 @@
  *
  *   A CPU weighs what it does in the window of the fold. Weights of the step itself would
  *   depend on whether the sampler rested before, and so on other triggers. A step that
- *   the fold splits has two parts, each with the weights of its window:
+ *   the fold splits has two parts, each with the weights of its window. If several folds
+ *   fall into the step of a late sampler, all stall before the last fold has the weights
+ *   of the window that this fold ended:
  *
  *			   the fold
  *	_____|________________|_______|________ times of a CPU
@@ -34,8 +36,9 @@
  *   for any earlier sample t_i: the stall since, less what of it can have been before the
  *   window. And where t - t_i is n windows or less, the stall since is spread over n of
  *   them: one has an n-th. So a trigger never fires below its threshold, however late
- *   samples are or how long a pause is. On time it misses no more than one step; a late
- *   sampler misses only what its samples cannot attribute to a window. If a sample takes
+ *   samples are or how long a pause is. On time it misses no more than one step. A late
+ *   sampler takes one sample, skips the marks that have passed, and misses only what its
+ *   samples cannot attribute to a window. If a sample takes
  *   over PSI_SAMPLE_NS to add up, it contains stall of after it began: the window then
  *   ends where the sample was done. Where the whole ring has less stall than the lowest
  *   threshold, no trigger is looked at: many cost what one does, until something happens.
