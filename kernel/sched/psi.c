@@ -170,13 +170,14 @@
  *	at 1010 ms it ends	stored: 1010 - 970 = 40
  *
  *   There is no start to store, begin and end are the same three instructions, and a state
- *   that does not change costs nothing. Times grow for as long as the group exists; nobody
- *   resets them. All is exact modulo 2^64.
+ *   that does not change costs nothing. Times grow for as long as the group exists and
+ *   are never reset. All is exact modulo 2^64.
  *
  *   The clock is rq_clock() for all states but irq full: the time of an event is the one
  *   the scheduler itself uses for it. A reader on another CPU takes sched_clock_cpu(), which
- *   may be ahead of the rq_clock() of an event that is under way, so a time may shrink by
- *   as long as an event takes; psi_since() makes that no growth. Irq full is "oncpu"
+ *   may be ahead of the rq_clock() of an event that is under way. So a time that is read
+ *   twice may shrink, by no more than the event takes, and psi_since() takes a time that
+ *   shrank for one that did not grow. Irq full is "oncpu"
  *   measured on another clock, the CPU's own interrupt time, and so needs no hooks in the
  *   interrupt path.
  *
@@ -232,7 +233,7 @@
  *   PSI's own threads, which fold and serve triggers, are not counted, and a task that one
  *   of them preempts stays oncpu (psi_preempted): looking at pressure must not make
  *   pressure, or a monitor would see its own stall for ever. Like an interrupt they take
- *   time. A task that wakes up while one of them runs counts as waiting, and so does the
+ *   time. A task that wakes up while one of them runs counts as waiting. So does the
  *   preempted task once another task runs, or after PSI_BURST_NS (2 ms): work of PSI that
  *   saturates a CPU is pressure.
  *
@@ -256,18 +257,18 @@
  *     rq->lock		to watch a CPU
  *
  *   psi_group.seq	write sections of the fold: totals and averages of all kinds of
- *			pressure, and which slots of psi_group.seen and psi_limits.seen
- *			are the last ones. The fold is the only writer
+ *			pressure, and which slot of psi_group.seen and psi_limits.seen
+ *			readers use. The fold is the only writer
  *
- *   No lock is taken inside a write section of psi_seq. What an event has to start from
- *   there (the fold, a monitor) it starts by an irq_work.
+ *   No lock is taken inside a write section of psi_seq. An event that has to wake the fold
+ *   or a monitor does so by an irq_work.
  *
  *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
- *   both are short and cannot be preempted; one of psi_seq comes with an event of the CPU,
- *   one of psi_group.seq when a window ends. psi_account.shown, which readers write, is
- *   changed by cmpxchg. The times in use on any CPU (psi_union.c) and the causes of memory
- *   stalls are atomics. All levels of an event change in one write section of the CPU.
- *   Groups are freed under RCU, as a reader may be about to look through one.
+ *   both are short and cannot be preempted. An event opens one of psi_seq, in which all
+ *   levels change; the end of a window opens one of psi_group.seq. Readers write
+ *   psi_account.shown, by cmpxchg. The times in use on any CPU (psi_union.c) and the causes
+ *   of memory stalls are atomics. Groups are freed under RCU, because a reader may still
+ *   follow a pointer to one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -284,7 +285,7 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
-/* What a task is to be counted as. @asleep: its attributes when it sleeps. */
+/* The attributes that a task should be counted as. @asleep: those while it sleeps. */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
 						  unsigned int mode)
 {
@@ -337,7 +338,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 	psi_walk(gc, psi_task_change(t, attrs), rq, now);
 }
 
-/* psi_change_two() with changes that are about stalls too. */
+/* psi_change_two() for changes that may include attributes of stalls. */
 static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
 					struct psi_task *next, unsigned int next_attrs,
 					struct rq *rq, u64 now)
@@ -378,9 +379,9 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes in_iowait, but other bits of that word are
-	 * not its own: who wakes it up may write sched_remote_wakeup while it is
-	 * switched from. That leaves our bit as it is, whatever is read of others.
+	 * Only the task itself writes in_iowait, but other CPUs write other bits of
+	 * that word: a waker may write sched_remote_wakeup while the task is switched
+	 * from. That does not change our bit.
 	 */
 	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
 
@@ -389,7 +390,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 			     p->psi.mode);
 }
 
-/* rq_clock(); without a checker, what the caller has asserted already is not asserted again. */
+/* rq_clock(), without its assertions unless PSI checks itself: the caller has made them. */
 static __always_inline u64 psi_clock(struct rq *rq)
 {
 	return IS_ENABLED(CONFIG_PSI_DEBUG) ? rq_clock(rq) : rq->clock;
@@ -439,7 +440,7 @@ static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_
 {
 	unsigned int attrs;
 
-	/* As far as counting goes, who stops now is the task held so far. */
+	/* What stops now, as far as counting goes, is the task that the thread preempted. */
 	if (prev->psi.worker)
 		prev = xchg(per_cpu_ptr(&psi_preempted, cpu_of(rq)), NULL);
 	if (prev && prev != next && prev->psi.group) {
@@ -471,7 +472,7 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* What a limit held is a shortage from now on. */
+/* A task that a limit holds counts as in a shortage from now on. */
 static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
 {
 	unsigned int asleep = atomic_read(&t->asleep);
@@ -483,8 +484,9 @@ static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
 }
 
 /*
- * Count a task in another group from now on, as what it is counted as. Where no limit held
- * anybody yet, it is a shortage until the group is ready for limits: psi_limits_apply().
+ * Count a task in another group from now on, with the attributes it has. If no limit has held
+ * a task of that group yet, the task counts as in a shortage until the group is ready for
+ * limits: psi_limits_apply().
  */
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
@@ -515,8 +517,8 @@ void __psi_leave_cpu(struct task_struct *p)
 }
 
 /*
- * Begin or end a memory stall of the current task; @held: because of a limit. Return when, ns
- * of rq_clock().
+ * Begin or end a memory stall of the current task; @held: because of a limit. Return the time
+ * of that, ns of rq_clock().
  */
 static u64 psi_set_stall(bool stall, bool held)
 {
