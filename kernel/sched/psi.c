@@ -129,8 +129,8 @@
  *
  *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and
  *   its counts are that child's alone. A switch between two of its children starts
- *   the streak anew. Delegating to and fro then costs little against what it saves,
- *   also where a kernel thread wakes up every few ms. Three kinds of groups do not
+ *   the streak anew. So delegating and undelegating cost little against what they
+ *   save, also where a kernel thread wakes up every few ms. Three kinds of groups do not
  *   delegate: those that a trigger watches, those in which a limit holds a task
  *   (psi_limit.c), and those off the list of the fold (psi_fold.c).
  *
@@ -156,7 +156,7 @@
  *   its last switch. To switch G on moves contributors back, and its states begin
  *   from what they show then.
  *
- *   No step visits a CPU that the group does not use. Such a CPU reads
+ *   On a CPU that a group does not use, no step changes the group. Such a CPU reads
  *   psi_group.off and psi_group.parent when it joins the list (psi_fold.c).
  *
  * Time

@@ -11,11 +11,11 @@
  *   that ended, plus the mean of the running one so far. The mean of a running window may
  *   shrink as weights change; psi_account.shown keeps what is printed from going backwards
  *   until the total catches up. If a period has ended and the fold is late, the reader
- *   brings its own copy of the averages up to date, and stores nothing.
+ *   brings a copy of the averages up to date for itself.
  *
- *   Times on a CPU grow for ever. Nobody takes them away: the fold remembers in
- *   psi_group.seen what it saw, and the difference is what the window has. To end a window
- *   the fold is a reader like any other, then: it needs no runqueue lock, and may be
+ *   Times on a CPU grow for ever. The fold does not reset them: it remembers in
+ *   psi_group.seen what it saw, and the difference is what the window has. So to end a
+ *   window the fold is a reader like any other: it needs no runqueue lock, and may be
  *   preempted anywhere but in a write section of psi_group.seq.
  *
  *   Readers must find all CPUs in the same window. So each CPU has two slots: readers use
