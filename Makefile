@@ -1,4 +1,4 @@
-# Pressure Stall Information for Linux 6.12.  Verbs only: what they do is in scripts/, base/, vm/, demo/ and ci/.
+# Pressure Stall Information for Linux 6.12.  Verbs only: what they do is in scripts/, base/, vm/, bench/, demo/ and ci/.
 
 FLAVOUR ?= psi
 CONFIG ?= default
@@ -45,8 +45,8 @@ help:
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
 	@echo 'CHECK= MUTANT= STORM= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
-	@echo '                words for ci/check, ci/mutations, ci/storms, ci/programs, ci/matrix, bench/*, ci/bisect-check,'
-	@echo '                ci/kunit-tool'
+	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, programs, matrix, bisect-check,'
+	@echo '                kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
 
@@ -81,10 +81,10 @@ selftests: deps
 	@ci/selftests
 
 fuzz: deps
-	@ci/fuzz $(FUZZ)
+	@ci/slow/fuzz $(FUZZ)
 
 faults: deps
-	@ci/faults
+	@ci/slow/faults
 
 series: deps
 	@scripts/series
@@ -93,22 +93,22 @@ refresh: deps
 	@scripts/refresh
 
 exactness: deps
-	@ci/exactness
+	@ci/slow/exactness
 
 fio: deps
-	@ci/fio
+	@ci/slow/fio
 
 mutations: deps
-	@ci/mutations $(MUTANT)
+	@ci/slow/mutations $(MUTANT)
 
 storms: deps
-	@ci/storms $(STORM)
+	@ci/slow/storms $(STORM)
 
 programs: deps
-	@ci/programs $(PROGRAM)
+	@ci/slow/programs $(PROGRAM)
 
 matrix: deps
-	@ci/matrix $(MATRIX)
+	@ci/slow/matrix $(MATRIX)
 
 bench: deps
 	@bench/run $(BENCH)
@@ -120,13 +120,13 @@ bench-native: deps
 	@bench/native $(BENCH)
 
 bisect-check: deps
-	@ci/bisect-check $(STEP)
+	@ci/slow/bisect-check $(STEP)
 
 other-bases: deps
-	@ci/other-bases $(SOURCES)
+	@ci/slow/other-bases $(SOURCES)
 
 kunit-tool: deps
-	@ci/kunit-tool $(ARCHITECTURES)
+	@ci/slow/kunit-tool $(ARCHITECTURES)
 
 tool: deps
 	@$(MAKE) -s -C tools/psi O=$(CURDIR)/build/psi-tool
@@ -136,7 +136,7 @@ deb: deps
 	@scripts/deb
 
 deb-test: deps
-	@ci/deb-test $(RELEASE)
+	@ci/slow/deb-test $(RELEASE)
 
 clean:
 	@rm -rf build

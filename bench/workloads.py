@@ -9,9 +9,8 @@ import statistics
 import subprocess
 import sys
 
-import acpi
 import figures
-import guest
+from ci.lib import acpi, guest
 
 HERE = pathlib.Path(__file__).resolve().parent
 RECORD = HERE / "results.json"
@@ -65,7 +64,7 @@ def counts_of(boot, flavour):
 
 
 def row(boot, flavour, image, program):
-    """The boot of one flavour, as ci/guest.py wants it."""
+    """The boot of one flavour, as ci/lib/guest.py wants it."""
     options = ["--shift", "0", *boot.options]
     if boot.append:
         options += ["--append", boot.append]

@@ -36,9 +36,11 @@
  *			see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
- *   Several attributes may be shown at once: a task that reclaims memory shows oncpu,
- *   oncpu_stall and memstall. Per CPU, a group counts for each attribute how many of its
- *   contributors show it. The group shows an attribute while that count is above zero.
+ *   Several attributes may be shown at once: a task that reclaims memory shows
+ *   oncpu, oncpu_stall and memstall. While a limit holds a task, the task shows
+ *   an attribute of limits in place of waiting, iowait or memstall (psi_limit.c).
+ *   Per CPU, a group counts for each attribute how many of its contributors show
+ *   it. The group shows an attribute while that count is above zero.
  *
  * States
  *
@@ -108,7 +110,8 @@
  *   of the fold walk them with the runqueue locked.
  *
  *   When a change comes to a delegating group from a task or from another child W,
- *   psi_undelegate() has the group stand for itself again, before the change is applied:
+ *   psi_undelegate() has the group stand for itself again, and then the change is
+ *   applied to it:
  *
  *	  X	delegates to Y		X	stores its times, X - Y + Y - Z + Z
  *	  |			 --->	| \	counts one contributor, which shows what Z
@@ -116,13 +119,20 @@
  *	  |				|	up of X: system, up of Z: X
  *	  Z				Z
  *
- *   This is right also where two walks are under way and the one from Z has passed above X
- *   already: what Z shows includes what that walk changed, so X counts it too.
+ *   This is right also where two walks are under way and the one from Z has passed
+ *   above X already: what Z shows includes what that walk changed, so X counts it too.
  *
- *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and its
- *   counts are that child's alone. Delegating to and fro then costs little against what it
- *   saves, also where a kernel thread wakes up every few ms. Groups that a trigger watches
- *   do not delegate, nor do groups off the list of the fold (psi_fold.c).
+ *   X delegates only while no other contributor shows anything. So the wake-up of
+ *   a task in W undelegates X. When the CPU later switches from a task in Z to one
+ *   in W, X counts both Y and W: Y gives up "oncpu", W takes it, and the walks end
+ *   in X.
+ *
+ *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and
+ *   its counts are that child's alone. A switch between two of its children starts
+ *   the streak anew. So delegating and undelegating cost little against what they
+ *   save, also where a kernel thread wakes up every few ms. Three kinds of groups do not
+ *   delegate: those that a trigger watches, those in which a limit holds a task
+ *   (psi_limit.c), and those off the list of the fold (psi_fold.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -132,14 +142,22 @@
  *	|\ \		|\ \		|\
  *	C t u		C t u		C u
  *
- *   Its states end on the CPUs where it is in use; its times and totals stay what they are.
- *   Then its children and its tasks become contributors of the next group above that is on,
- *   one by one, each under the lock of its runqueue. A CPU that a group does not use is not
- *   visited: it learns of both when it joins the list of the fold (psi_fold.c). A contributor
- *   is taken off the one group and added to the other in the same write section, so A and
- *   all above see no change. Until the last one has left, G counts and passes on what is
- *   left in it: a task that dies meanwhile stays there until its last switch. To switch G on
- *   moves contributors back, and its states begin from what they show then.
+ *   Before the first step, kernel/cgroup/pressure.c removes the files of G, which ends its
+ *   triggers. Then psi_switch_group() visits each CPU that G is in use on. G stops
+ *   delegating there, and so does a parent that delegates to G, because their states
+ *   will differ. The states of G end; its times and totals stay what they are. (The
+ *   system keeps "nonidle", by which the fold knows whether the machine is idle.)
+ *
+ *   Then the children and the tasks of G become contributors of A, the next group
+ *   above that is on: one by one, each under the lock of its runqueue. A contributor
+ *   leaves G and enters A in the same write section, so A and all above see no
+ *   change. Until the last one has left, G counts what is left in it, passes it on,
+ *   and stays on the list of the fold: a task that dies meanwhile stays in G until
+ *   its last switch. To switch G on moves contributors back, and its states begin
+ *   from what they show then.
+ *
+ *   On a CPU that a group does not use, no step changes the group. Such a CPU reads
+ *   psi_group.off and psi_group.parent when it joins the list (psi_fold.c).
  *
  * Time
  *
@@ -152,13 +170,14 @@
  *	at 1010 ms it ends	stored: 1010 - 970 = 40
  *
  *   There is no start to store, begin and end are the same three instructions, and a state
- *   that does not change costs nothing. Times grow for as long as the group exists; nobody
- *   resets them. All is exact modulo 2^64.
+ *   that does not change costs nothing. Times grow for as long as the group exists and
+ *   are never reset. All is exact modulo 2^64.
  *
  *   The clock is rq_clock() for all states but irq full: the time of an event is the one
  *   the scheduler itself uses for it. A reader on another CPU takes sched_clock_cpu(), which
- *   may be ahead of the rq_clock() of an event that is under way, so a time may shrink by
- *   as long as an event takes; psi_since() makes that no growth. Irq full is "oncpu"
+ *   may be ahead of the rq_clock() of an event that is under way. So a time that is read
+ *   twice may shrink, by no more than the event takes, and psi_since() takes a time that
+ *   shrank for one that did not grow. Irq full is "oncpu"
  *   measured on another clock, the CPU's own interrupt time, and so needs no hooks in the
  *   interrupt path.
  *
@@ -190,8 +209,10 @@
  *			next: oncpu.
  *
  *	wake-up on	A sleeping task stays counted on the CPU it last ran on (iowait,
- *	another CPU	memstall). It leaves that CPU before set_task_cpu(). So does a
- *			throttled deadline task whose CPU goes offline.
+ *	another CPU	memstall). It leaves that CPU before set_task_cpu(), under the
+ *			lock of that runqueue. Most sleepers are counted as nothing, and
+ *			take no lock. A throttled deadline task whose CPU goes offline
+ *			leaves it in the same way.
  *
  *	memory-stall	The task is current, so oncpu, and with it oncpu_stall and
  *	section		memstall, or not any more.
@@ -213,7 +234,7 @@
  *   PSI's own threads, which fold and serve triggers, are not counted, and a task that one
  *   of them preempts stays oncpu (psi_preempted): looking at pressure must not make
  *   pressure, or a monitor would see its own stall for ever. Like an interrupt they take
- *   time. A task that wakes up while one of them runs counts as waiting, and so does the
+ *   time. A task that wakes up while one of them runs counts as waiting. So does the
  *   preempted task once another task runs, or after PSI_BURST_NS (2 ms): work of PSI that
  *   saturates a CPU is pressure.
  *
@@ -237,18 +258,18 @@
  *     rq->lock		to watch a CPU
  *
  *   psi_group.seq	write sections of the fold: totals and averages of all kinds of
- *			pressure, and which slots of psi_group.seen and psi_limits.seen
- *			are the last ones. The fold is the only writer
+ *			pressure, and which slot of psi_group.seen and psi_limits.seen
+ *			readers use. The fold is the only writer
  *
- *   No lock is taken inside a write section of psi_seq. What an event has to start from
- *   there (the fold, a monitor) it starts by an irq_work.
+ *   No lock is taken inside a write section of psi_seq. An event that has to wake the fold
+ *   or a monitor does so by an irq_work.
  *
  *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
- *   both are short and cannot be preempted; one of psi_seq comes with an event of the CPU,
- *   one of psi_group.seq when a window ends. psi_account.shown, which readers write, is
- *   changed by cmpxchg. The times in use on any CPU (psi_union.c) and the causes of memory
- *   stalls are atomics. All levels of an event change in one write section of the CPU.
- *   Groups are freed under RCU, as a reader may be about to look through one.
+ *   both are short and cannot be preempted. An event opens one of psi_seq, in which all
+ *   levels change; the end of a window opens one of psi_group.seq. Readers write
+ *   psi_account.shown, by cmpxchg. The times in use on any CPU (psi_union.c) and the causes
+ *   of memory stalls are atomics. Groups are freed under RCU, because a reader may still
+ *   follow a pointer to one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -265,7 +286,7 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
-/* What a task is to be counted as. @asleep: its attributes when it sleeps. */
+/* The attributes that a task should be counted as. @asleep: those while it sleeps. */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
 						  unsigned int mode)
 {
@@ -320,7 +341,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 	psi_walk(gc, psi_task_change(t, attrs), rq, now);
 }
 
-/* psi_change_two() with changes that are about stalls too. */
+/* psi_change_two() for changes that may include attributes of stalls. */
 static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
 					struct psi_task *next, unsigned int next_attrs,
 					struct rq *rq, u64 now)
@@ -360,9 +381,9 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes in_iowait, but other bits of that word are
-	 * not its own: who wakes it up may write sched_remote_wakeup while it is
-	 * switched from. That leaves our bit as it is, whatever is read of others.
+	 * Only the task itself writes in_iowait, but other CPUs write other bits of
+	 * that word: a waker may write sched_remote_wakeup while the task is switched
+	 * from. That does not change our bit.
 	 */
 	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
 
@@ -371,7 +392,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 			     p->psi.mode);
 }
 
-/* rq_clock(); without a checker, what the caller has asserted already is not asserted again. */
+/* rq_clock(), without its assertions unless PSI checks itself: the caller has made them. */
 static __always_inline u64 psi_clock(struct rq *rq)
 {
 	return IS_ENABLED(CONFIG_PSI_DEBUG) ? rq_clock(rq) : rq->clock;
@@ -421,7 +442,7 @@ static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_
 {
 	unsigned int attrs;
 
-	/* As far as counting goes, who stops now is the task held so far. */
+	/* What stops now, as far as counting goes, is the task that the thread preempted. */
 	if (prev->psi.worker)
 		prev = xchg(per_cpu_ptr(&psi_preempted, cpu_of(rq)), NULL);
 	if (prev && prev != next && prev->psi.group) {
@@ -453,7 +474,7 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* What a limit held is a shortage from now on. */
+/* A task that a limit holds counts as in a shortage from now on. */
 static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
 {
 	unsigned int asleep = atomic_read(&t->asleep);
@@ -465,8 +486,9 @@ static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
 }
 
 /*
- * Count a task in another group from now on, as what it is counted as. Where no limit held
- * anybody yet, it is a shortage until the group is ready for limits: psi_limits_apply().
+ * Count a task in another group from now on, with the attributes it has. If no limit has held
+ * a task of that group yet, the task counts as in a shortage until the group is ready for
+ * limits: psi_limits_apply().
  */
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
@@ -500,8 +522,8 @@ void __psi_leave_cpu(struct task_struct *p)
 }
 
 /*
- * Begin or end a memory stall of the current task; @held: because of a limit. Return when, ns
- * of rq_clock().
+ * Begin or end a memory stall of the current task; @held: because of a limit. Return the time
+ * of that, ns of rq_clock().
  */
 static u64 psi_set_stall(bool stall, bool held)
 {

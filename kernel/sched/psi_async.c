@@ -21,8 +21,8 @@
  *   another one that waits, a worker or the thread of SQPOLL issues what was submitted, or
  *   a task waits for more requests than one. So psi_async_recount() looks at the sleepers again.
  *
- *   What the scheduler looks at when a task goes to sleep is in_iowait, inverted where
- *   PSI_IOWAIT is in psi_task.asleep. So waits of all other kinds cost what they did.
+ *   When a task goes to sleep, the scheduler looks at in_iowait, and inverts it if
+ *   psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what they did.
  *
  *   A task that polls for completions (IORING_SETUP_IOPOLL) runs: it does not stall.
  *
@@ -38,8 +38,8 @@
  */
 
 /**
- * psi_async_init - nothing is in flight and nobody waits
- * @async: what is to be initialised
+ * psi_async_init - nothing is in flight and no task waits
+ * @async: the struct to initialise
  */
 void psi_async_init(struct psi_async *async)
 {
@@ -50,7 +50,7 @@ void psi_async_init(struct psi_async *async)
 
 /**
  * psi_async_exit - it is about to be freed
- * @async: what nobody uses any more
+ * @async: a struct that is not in use any more
  */
 void psi_async_exit(struct psi_async *async)
 {

@@ -26,8 +26,9 @@
  *
  *	n periods of share p:	avg = p + (avg - p) * e^n
  *
- *   What would raise a share above 1, and what a division leaves, is kept for the
- *   next period. Stall moves from the window to periods; none appears or is lost.
+ *   A share is at most 1. The stall above that, and the remainder of a division, are
+ *   kept for the next period. So stall moves from windows to periods, and none appears
+ *   or is lost.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -90,8 +91,9 @@ static u64 psi_pow(u32 factor, u64 n)
 }
 
 /*
- * Feed @share to an average, of which @keep stays: both in 1 / PSI_AVG_ONE, and 2^-32.
- * Rounded to the nearest, but without any share down: so it comes to an end.
+ * Feed @share to an average, and keep @keep of what the average was. @share is in units of
+ * 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the nearest; if @share is zero it
+ * is rounded down, so that the average reaches zero.
  */
 static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
@@ -113,7 +115,7 @@ static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u
 		avgs->avg[s][h] = psi_feed(avgs->avg[s][h], share, keep[h]);
 }
 
-/* Nothing to average in this state for long, and nothing now: the common case. */
+/* No average of this state is above zero, and there is no stall now: the common case. */
 static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 {
 	const u32 *avg = avgs->avg[s];
@@ -143,7 +145,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
 	u64 stall[PSI_NR_STATES] = { };
 	int s, h;
 
-	/* Nobody averages PSI_NONIDLE. */
+	/* PSI_NONIDLE has no average. */
 	if (window)
 		memcpy(stall + 1, window + 1, sizeof(stall) - sizeof(*stall));
 

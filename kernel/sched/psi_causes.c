@@ -26,8 +26,8 @@
  *
  *   The task remembers cause and begin. Begin and end are the rq_clock() at which the states
  *   of the task's groups change, so a task that stalls alone on a CPU has the same time here
- *   and in memory "some". Where CPUs have clocks that differ, and the task changed its CPU,
- *   a stall is never shorter than zero.
+ *   and in memory "some". If the task changed its CPU and the clocks of the two differ, a
+ *   length below zero counts as zero.
  *
  *   A task that changes its cgroup during a stall has it recorded where it is in the end. The
  *   stall of a task that dies ends with the task.
@@ -42,13 +42,14 @@
  *   looks at one group and sees numbers that only grow, and nothing has to be handed over
  *   when a cgroup goes. A group that is switched off records nothing.
  *
- *   The alternative is to record in the group of the task alone, and to add up when somebody
- *   reads. A reader would then visit all descendants and either exclude the removal of
- *   cgroups meanwhile, or miss, or count twice, what one hands over to its parent.
+ *   The alternative is to record in the group of the task alone, and to add up at each
+ *   read. A reader would then visit all descendants. It would have to exclude the removal of
+ *   cgroups meanwhile. Otherwise it misses, or counts twice, what a removed cgroup hands over
+ *   to its parent.
  *
- *   The price is one or two cache lines for each level that CPUs which stall at the same
- *   moments pass around. A stall takes the lock of the runqueue twice; most of them charge
- *   pages to all these levels besides.
+ *   The price: CPUs that stall at the same moments pass one or two cache lines for each level
+ *   around. But a stall takes the lock of the runqueue twice as well, and most stalls also
+ *   charge pages to all these levels.
  *
  * Memory
  *
@@ -135,7 +136,7 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 
 /**
  * psi_causes_free - free the cells of a group
- * @group: the group, which nobody uses any more
+ * @group: the group, which is not in use any more
  */
 void psi_causes_free(struct psi_group *group)
 {

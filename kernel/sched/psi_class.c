@@ -81,8 +81,8 @@ static void psi_peek_kind(struct psi_group *group, int cpu, enum psi_kind kind,
 }
 
 /*
- * What limits did on a CPU in the running window, in which it has @since. Clocks differ a
- * little: what is more than @since is for the next window.
+ * What limits did on a CPU in the running window, in which the plain times grew by @since.
+ * Clocks differ a little: what is more than @since counts in the next window.
  */
 static void psi_class_since(struct psi_group *group, struct psi_seen_cpu *entry, int cpu,
 			    unsigned int states, const u64 *since, struct psi_limit_times *t)
@@ -149,7 +149,7 @@ static void psi_class_fold(struct psi_group *group, struct psi_limits *limits, i
 	psi_mean_add(&window->only, t.only, PSI_ALL_STATES);
 }
 
-/* Leave of what stalled in a window what was not for a limit only. */
+/* Take from the stall of a window the part in which only limits held tasks. */
 static void psi_class_shortage(struct psi_mean *mean, const struct psi_class_window *window,
 			       unsigned int states)
 {
@@ -175,7 +175,7 @@ static void psi_class_unlist(struct psi_group *group, int cpu)
 		       PSI_CLASS_SLOTS * sizeof(struct psi_slot));
 }
 
-/* Make of the plain slot @folded of a CPU one of limits or of shortages. */
+/* Turn the plain slot @folded of a CPU into one of limits or of shortages. */
 static void psi_class_folded(struct psi_group *group, enum psi_kind kind, unsigned int window,
 			     int cpu, struct psi_slot *folded)
 {
@@ -201,7 +201,7 @@ static void psi_class_folded(struct psi_group *group, enum psi_kind kind, unsign
 	rcu_read_unlock();
 }
 
-/* The fold comes by for the first time: all stall so far was shortage. */
+/* The first fold since the group has limits: all stall so far was shortage. */
 static void psi_class_begin(struct psi_group *group, struct psi_limits *limits)
 {
 	memcpy(limits->shortage.total, group->plain.total, sizeof(limits->shortage.total));

@@ -17,16 +17,17 @@
  *	CPU 0	 ===-------		=== stalled, --- at work, U 20, w 10 + 10, t 3 + 3:
  *	CPU 1		   ===-------	exact 20 * 6 / 20 = 6, the plain formula says 3
  *
- *   Both agree where s / n stays the same for as long as the window lasts. In a window in
- *   which 64 CPUs are at work first, and then one alone stalls, the sums do not tell which
- *   was when: the busy CPUs outweigh the one. Shorter windows would tell.
+ *   The formula equals the integral if s / n stays the same throughout the window. If 64
+ *   CPUs are at work first in a window, and then one alone stalls, the sums do not tell
+ *   that these were different times: the busy CPUs outweigh the one. Shorter windows would
+ *   tell.
  *
  * Begin
  *
  *   A union costs something whenever the group begins or ends to be in use on a CPU. So
- *   exact pressure is measured from the first time on that somebody reads its lines or arms
- *   a trigger on them; totals count from then. The window of the fold is under way at that
- *   moment: psi_exact.before has what it had up to then.
+ *   exact pressure begins when a program reads its lines, or arms a trigger on them, for the
+ *   first time; totals count from then. A window of the fold is under way at that moment.
+ *   psi_exact.before has what that window had before, which does not count.
  */
 
 /* Add one CPU. What is stalled there was in use there. */

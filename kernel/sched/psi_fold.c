@@ -6,23 +6,24 @@
  *
  *   The pressure of a group in a window is a mean over CPUs, in which a CPU weighs as much
  *   as the group used it in that window (psi_avgs.c). So it depends on where the window
- *   begins and ends. So windows must not depend on readers.
- *   They end where the fold visits a group: at every PSI_PERIOD, for all groups. A reader
- *   sees the total of all windows that ended, plus the mean of the running one so far, and
- *   ends nothing. The mean of a running window may shrink as weights change;
- *   psi_account.shown keeps what is printed from going backwards until the total catches up.
+ *   begins and ends, and a reader must not end one. Windows end where the fold visits
+ *   a group: at every PSI_PERIOD, for all groups. A reader sees the total of all windows
+ *   that ended, plus the mean of the running one so far. The mean of a running window may
+ *   shrink as weights change; psi_account.shown keeps what is printed from going backwards
+ *   until the total catches up. If a period has ended and the fold is late, the reader
+ *   brings a copy of the averages up to date for itself.
  *
- *   Times on a CPU grow for ever. Nobody takes them away: the fold remembers in
- *   psi_group.seen what it saw, and the difference is what the window has. To end a window
- *   the fold is a reader like any other, then: it needs no runqueue lock, and may be
+ *   Times on a CPU grow for ever. The fold does not reset them: it remembers in
+ *   psi_group.seen what it saw, and the difference is what the window has. So to end a
+ *   window the fold is a reader like any other: it needs no runqueue lock, and may be
  *   preempted anywhere but in a write section of psi_group.seq.
  *
  *   Readers must find all CPUs in the same window. So each CPU has two slots: readers use
  *   one, the fold fills the other, and psi_group.folds says which is which. To end a window
  *   is to change that number, with the total and the averages, in one short write section
- *   of psi_group.seq. If looking at the CPUs took longer than PSI_SAMPLE_NS (1 ms), as the
- *   fold was preempted, it looks again, up to three times: a window must not end at
- *   different times on different CPUs.
+ *   of psi_group.seq. A window must not end at different times on different CPUs. So if
+ *   the fold was preempted and took longer than PSI_SAMPLE_NS (1 ms) to look at the CPUs,
+ *   it looks again; it takes what it found at the third look, however long that was.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times

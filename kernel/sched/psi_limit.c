@@ -13,9 +13,8 @@
  *	only some	limit some, and no task stalls for a shortage
  *	only full	only some, and the plain full of the resource holds
  *
- *   What is plain and not "only" is shortage: a task stalls for one, or nothing stalls at
- *   all. So shortage needs no times of its own, and there is nothing to measure until a limit
- *   holds a task for the first time.
+ *   Shortage is the plain state without "only". So it needs no times of its own, and there is
+ *   nothing to measure until a limit holds a task for the first time.
  *
  * Invariants
  *
@@ -53,26 +52,26 @@
  *   The states above change also when other attributes do: when a task that no limit holds
  *   begins to wait, or one gets the CPU. A group with PSI_LIMITED is nonidle, and
  *   psi_group_cpu.slow has all bits. So each change of what the group shows calls
- *   psi_walk_slow(), and this psi_limit_states(). A state that the walk ended because it knows
- *   nothing of limits begins anew there, at the same time: none is lost. For the same reason a
- *   group with PSI_LIMITED neither delegates, nor is delegated to.
+ *   psi_walk_slow(), which calls psi_limit_states(). The walk knows nothing of limits and may
+ *   end a state that a limit keeps: there it begins anew, at the same time, and no time is
+ *   lost. For the same reason a group with PSI_LIMITED neither delegates, nor is delegated to.
  *
  * Limits of the cpu
  *
  *	cpu	The bandwidth of a task group (cpu.max) has run out, in its cgroup or in one
  *		above: fair tasks queued there are held. So is a deadline task without budget.
- *		The scheduler tells so by psi_throttle(), where it throttles and unthrottles,
- *		and where a task gets on or off a throttled runqueue.
+ *		The scheduler calls psi_throttle() where it throttles and unthrottles, and
+ *		where a task is queued on a throttled runqueue or leaves it.
  *
  *   psi_task.mode remembers that a task is held. It selects a row of the tables that say what a
- *   task shows, so nobody has to ask whether it is.
+ *   task shows, so events do not test for it.
  *
  * Limits of memory
  *
- *	A stall has the class of its cause: see psi_cause_held(). That of a task that waits for a
- *	page of its working set is in the page: reclaim for a cgroup leaves a bit in the
- *	shadow entry, see folio_evicted_by_limit(). PSI_STALL_HELD in psi_task.mode and the
- *	attributes in psi_task.asleep have the class for as long as the stall lasts.
+ *	The class of a stall follows from its cause: see psi_cause_held(). A task that waits for
+ *	a page of its working set has the class of the eviction: reclaim for a cgroup leaves a
+ *	bit in the shadow entry, see folio_evicted_by_limit(). While the stall lasts,
+ *	PSI_STALL_HELD in psi_task.mode and the attributes in psi_task.asleep have the class.
  *
  * Limits of io
  *
@@ -83,11 +82,11 @@
  *
  * Memory for limits
  *
- *   A limit holds a task where no memory can be allocated. So psi_limits_want() has a work
- *   allocate it, for the groups above first: a group that has it is below groups that have.
- *   Then the work has a look at the tasks of the group: psi_task.limits says what holds each.
- *   Until it did, the class of the task is shortage. That takes some hundred us, and longer
- *   where others hold cgroup_mutex.
+ *   When a limit begins to hold a task, no memory can be allocated. So psi_limits_want() has
+ *   a work allocate it, from the top down: all groups above one with limits have them. Then
+ *   the work looks at the tasks of the group: psi_task.limits says which limits hold each.
+ *   Until then such a task counts as in a shortage. That takes some hundred us, and longer
+ *   while cgroup_mutex is held.
  */
 
 /*
@@ -245,7 +244,7 @@ u64 psi_limit_step(struct psi_group_cpu *gc, u64 *stall, int cpu)
 	if (new == old)
 		return 0;
 
-	/* Neither delegates a group that shows one, nor is it delegated to. */
+	/* A group that shows one neither delegates nor is delegated to. */
 	if (gc->delegate)
 		psi_undelegate(gc);
 	if (gc->parent && gc->parent->delegate)
@@ -283,7 +282,7 @@ static void psi_limits_want(struct psi_group *group)
 	irq_work_queue(&psi_limits_kicker);
 }
 
-/* Whether a limit may hold tasks of a group; if not, it will be so soon. Under a runqueue lock. */
+/* Whether a group is ready for limits; if not, have it made so. Under a runqueue lock. */
 static bool psi_limits_ready(struct psi_group *group)
 {
 	/* Pairs with psi_limits_alloc(). */
@@ -294,7 +293,7 @@ static bool psi_limits_ready(struct psi_group *group)
 }
 
 /**
- * psi_limits_alloc - give a group the part that is about limits
+ * psi_limits_alloc - allocate the part of a group that is about limits
  * @group: a group; those above that are on have that part
  *
  * Context: Process context, may sleep. cgroup_mutex held.
@@ -343,7 +342,7 @@ static struct psi_group *psi_limits_missing(struct psi_group *group)
 		if (!group->limits)
 			missing = group;
 	}
-	/* It is freed when the last one below is, and RCU lets go: not now. */
+	/* A parent is freed after its last child and a grace period: not now. */
 	if (missing && !refcount_inc_not_zero(&missing->refs))
 		missing = NULL;
 	rcu_read_unlock();
@@ -559,7 +558,7 @@ struct psi_limit_times {
 	u64			only[PSI_NR_STATES];
 };
 
-/* Those at @now. They are of the group itself, as it does not delegate meanwhile. */
+/* These times at @now. A group with limits that hold tasks does not delegate: they are its own. */
 static void psi_limit_times(struct psi_group_cpu *gc, int cpu, u64 now, struct psi_limit_times *t)
 {
 	/* Pairs with psi_limits_alloc(). */

@@ -12,7 +12,9 @@
  *
  *   A CPU weighs what it does in the window of the fold. Weights of the step itself would
  *   depend on whether the sampler rested before, and so on other triggers. A step that
- *   the fold splits has two parts, each with the weights of its window:
+ *   the fold splits has two parts, each with the weights of its window. If several folds
+ *   fall into the step of a late sampler, all stall before the last fold has the weights
+ *   of the window that this fold ended:
  *
  *			   the fold
  *	_____|________________|_______|________ times of a CPU
@@ -34,8 +36,9 @@
  *   for any earlier sample t_i: the stall since, less what of it can have been before the
  *   window. And where t - t_i is n windows or less, the stall since is spread over n of
  *   them: one has an n-th. So a trigger never fires below its threshold, however late
- *   samples are or how long a pause is. On time it misses no more than one step; a late
- *   sampler misses only what its samples cannot attribute to a window. If a sample takes
+ *   samples are or how long a pause is. On time it misses no more than one step. A late
+ *   sampler takes one sample, skips the marks that have passed, and misses only what its
+ *   samples cannot attribute to a window. If a sample takes
  *   over PSI_SAMPLE_NS to add up, it contains stall of after it began: the window then
  *   ends where the sample was done. Where the whole ring has less stall than the lowest
  *   threshold, no trigger is looked at: many cost what one does, until something happens.
@@ -142,7 +145,7 @@ struct psi_sample {
  * @window: length in ns
  * @mark: when the running step ends
  * @resting: not in psi_watch.due
- * @asking: an alarm is to be raised when one of @states begins: it rests or is about to
+ * @asking: it wants an alarm when one of @states begins: it rests or is about to
  * @states: states that triggers wait for, a bit mask
  * @waiting: per state, how many triggers wait for it
  * @triggers: the triggers
@@ -229,9 +232,8 @@ struct psi_trigger {
  */
 
 /*
- * The least stall that was in some window up to @now, where @grown is the growth of
- * the total since @since, or less: in the window that ends at @now, or in the fullest
- * of those that @grown is spread over.
+ * A window up to @now had at least this much stall, if the total grew by @grown or more since
+ * @since: the window that ends at @now, or the fullest of those that @grown is spread over.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
@@ -407,7 +409,7 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 		after[s] = since - before[s];
 		grown |= s && states & BIT(s) && before[s];
 	}
-	/* Where the last window was idle, but there is stall, that is from longer ago. */
+	/* Stall, though the last window was idle: it is from before that window. */
 	if (folded->weight || !grown)
 		before[PSI_NONIDLE] = folded->weight;
 	after[PSI_NONIDLE] = psi_since(times[PSI_NONIDLE], folded->times[PSI_NONIDLE]);
@@ -468,9 +470,9 @@ static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
 }
 
 /*
- * What a time grew since it was @seen, but no more than @most. What is left may be from
- * after the step, which ended @ahead ns ago: so much is for the next one. More than that
- * nobody knows the time of, and it never counts.
+ * How much a time grew since it was @seen, but no more than @most. Of the rest, @ahead ns may
+ * be from after the step, which ended that long ago: the next step has these. It is unknown
+ * when the others were, so they never count.
  */
 static u64 psi_step_part(u64 *seen, u64 time, u64 most, u64 ahead)
 {
@@ -481,8 +483,8 @@ static u64 psi_step_part(u64 *seen, u64 time, u64 most, u64 ahead)
 }
 
 /*
- * The step of exact pressure that ends @now. No CPU was in use for longer than any was,
- * whatever is not known of one that the sampler did not look at before.
+ * The step of exact pressure that ends @now. No CPU was in use for longer than the union of
+ * all. That bounds what a CPU adds which the sampler has not looked at before.
  */
 static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean *sum)
 {
@@ -513,8 +515,8 @@ static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean
 }
 
 /*
- * A state began at @since: the time in use before is not to outweigh what comes. The same
- * CPUs are taken to be in use since then.
+ * A state began at @since. Leave out the time in use before, which would outweigh what comes.
+ * The CPUs that are in use now are taken to be in use since then.
  */
 static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 {
@@ -548,8 +550,9 @@ static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask 
 }
 
 /*
- * Bring the totals of a sampler to @now. They have what stalls until they are added up,
- * too: as the begin of a window a sample is only too careful, but it may end one later.
+ * Bring the totals of a sampler to @now. Stall after @now, while they are added up, is in
+ * them too. If a window begins with this sample, that misses some stall; if a window ends with
+ * it, @late makes the window longer.
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
@@ -597,10 +600,10 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 }
 
 /*
- * A sample in the middle of a step. Of exact pressure it ends the step; else it changes
- * nothing, and has the most that there can have been. What the step will add for
- * stall up to now depends on how the weights of the CPUs go on, but a mean is never above
- * the largest of its parts, and there are two: before the last fold and after it.
+ * A sample in the middle of a step. Of exact pressure it ends the step. Otherwise it changes
+ * nothing, and is an upper bound: what the step will add for stall up to now depends on
+ * weights to come. But a mean is never above the largest of its parts, and the step has two
+ * means: before the last fold and after it.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
@@ -610,7 +613,7 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 	int s;
 
 	if (sampler->kind == PSI_EXACT) {
-		/* A rest that may have ended: since when is not known here, so now. */
+		/* The rest may have ended at a time that is not known here: take now. */
 		if (sampler->resting)
 			psi_step_begin(sampler, psi_read_clock());
 		psi_sampler_update(sampler, psi_read_clock());
@@ -628,9 +631,9 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 }
 
 /*
- * The first trigger that waits for a state: what stalled in it before, maybe since the
- * last sample long ago, is not to count for any. The state is watched by now: when it
- * begins anew, an alarm is raised.
+ * The first trigger that waits for a state: stall from before must not count for any trigger,
+ * and the last sample may be from long ago. The state is watched by now: when it begins anew,
+ * an alarm is raised.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 {
@@ -667,7 +670,7 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 
 /*
  * A state began at @since, after a rest. Up to then there was no stall, apart from what the
- * clocks of two CPUs differ, so the last sample is true of it as well.
+ * clocks of two CPUs differ by. So the totals of the last sample are right for @since too.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
@@ -682,8 +685,8 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 }
 
 /*
- * The samplers of a group, their states or which of them ask have changed: say what they
- * wait for, and which states raise the alarm.
+ * After a change of the samplers of a group, of their states or of @asking: publish the states
+ * that they wait for, and the states that raise the alarm.
  */
 static unsigned int psi_watch_states(struct psi_watch *watch)
 {
@@ -714,8 +717,8 @@ static unsigned int psi_watch_update(struct psi_watch *watch)
 }
 
 /*
- * Whether a trigger might fire after a new sample. There was no more stall in any window
- * that ends with it than since the oldest one, from before all of them.
+ * Whether a trigger might fire after a new sample. The oldest sample is from before all windows
+ * that end with the new one, so none of these has more stall than came since.
  */
 static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 {

@@ -11,10 +11,10 @@
  *   It shares 64 bits with the count, so that one cmpxchg changes both; what is left for the
  *   time wraps after 13 days. Readers take differences, of less than half of that.
  *
- *   All CPUs write that line whenever they begin or end to be in use. Where several CPUs
- *   share a cache, and others another one, or where they are many, there are two levels. CPUs
- *   that share a cache count themselves in a block. The first of a block to begin and the
- *   last to end go on to the word, which then counts blocks:
+ *   All CPUs write the line of that word whenever they begin or end to be in use. So where
+ *   CPUs have several caches, or are very many, there are two levels. CPUs that share a cache
+ *   count themselves in a block. The first of a block to begin and the last to end go on to
+ *   the word, which then counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
@@ -23,9 +23,8 @@
  *		   \		/
  *		      the word		blocks in use, time
  *
- *   A task that is alone on the machine then changes two lines when it wakes up, not one. A
- *   CPU beside another one of its cache changes one, and does not have to try again when
- *   other CPUs change it at the same time.
+ *   A CPU that is in use alone then changes two lines, not one. A CPU beside another one of
+ *   its block changes one line, by an atomic add that never has to retry.
  *
  *   No CPU waits for another one. A CPU that counts itself first may be held up before it
  *   gets to the word. Until then the block is in use, so no other CPU of the block takes it
@@ -33,8 +32,9 @@
  *   block may be overtaken by one that begins it anew: the count is one too high for that
  *   moment, and the time goes on as it should.
  *
- *   Only groups that somebody asked exact pressure of have a union. Where a group has none,
- *   nor any that delegates to it, an event finds no PSI_USE_TELL and does nothing more.
+ *   A group has a union only after a program asked for its exact pressure. If neither a group
+ *   nor any that delegates to it has one, an event finds no PSI_USE_TELL and does nothing
+ *   more.
  *
  * The invariant: with the runqueue locked, after an event, a group with PSI_USE_JOINED on the
  * CPU has PSI_USE_COUNTED there exactly if what it shows there is nonidle. The counter of a
@@ -161,7 +161,7 @@ void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
 }
 
 /**
- * psi_union_join - a CPU is to be counted in the union of a group
+ * psi_union_join - count a CPU in the union of a group from now on
  * @gc: the group on that CPU
  * @cpu: the CPU
  * @now: ns of rq_clock()
@@ -204,7 +204,7 @@ static int __init psi_union_init(void)
 		block = first == cpu ? nr++ : per_cpu(psi_block, first);
 		per_cpu(psi_block, cpu) = block;
 	}
-	/* A block of one CPU would be a line more, to no end. */
+	/* A block of one CPU would cost a line and save nothing. */
 	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
 		psi_nr_blocks = nr;
 		static_branch_enable(&psi_blocks_used);

@@ -9,8 +9,7 @@
  * their queues in the middle of a context switch; cookies that change while a
  * task is queued; hooks that rely on one CPU's lock while siblings share it.
  *
- * It needs CONFIG_SCHED_CORE and CPUs with siblings: ci/storms boots such a
- * machine.
+ * It needs CONFIG_SCHED_CORE and CPUs with siblings.
  */
 #include <errno.h>
 #include <linux/prctl.h>

@@ -17,7 +17,7 @@
  * of the system is that of the CPU, and the oracle of cpu "some" is the run
  * queue wait of the loads, exact to the nanosecond.
  *
- * The values are also printed as "row: ...", for ci/exactness.
+ * The values are also printed as "row: ...", for a table of several kernels.
  */
 #include <math.h>
 #include <sys/prctl.h>

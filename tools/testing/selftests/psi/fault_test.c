@@ -23,7 +23,8 @@
  * A work gives groups memory for limits. Faults reach it by its code: they are
  * for each allocation that has psi_limits_work() on its stack.
  *
- * It needs a kernel of its own: CONFIG=faults, ci/faults.
+ * It needs CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and kmemleak, and for the
+ * work CONFIG_FAULT_INJECTION_STACKTRACE_FILTER.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -120,7 +120,7 @@ FIXTURE(moving) {
 	struct mover *mover;
 };
 
-/* @row: in the table of ci/exactness; @nr: movers */
+/* @row: in a table of several kernels; @nr: movers */
 FIXTURE_VARIANT(moving) {
 	const char *row;
 	int cpus;

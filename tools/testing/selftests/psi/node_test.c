@@ -19,7 +19,7 @@
  * Nothing else limits it.
  *
  * Tolerance: PSI reads its clock outside of the task's, by less than 1,000 instructions a stall,
- * of 4 ns in the machine of ci/suite.py. Files show microseconds: 1 us for each line, and for
+ * of 4 ns in the virtual machine that runs it. Files show microseconds: 1 us for each line, and for
  * each file.
  */
 #include <errno.h>
@@ -35,7 +35,7 @@
 #define STAT		"/memory.pressure.stat"
 #define MODE		"/proc/sys/vm/zone_reclaim_mode"
 #define NODE		"/sys/devices/system/node/node1"
-/* More than a node of the machine in ci/suite.py has. */
+/* More memory than the node has. */
 #define DISK_MB		384
 #define PAUSE		(200 * NSEC_PER_MSEC)
 #define ROUNDING	((NR_CAUSES + 1) * NSEC_PER_USEC)

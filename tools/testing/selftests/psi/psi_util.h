@@ -46,7 +46,7 @@
 /* Prints a line and ends the process as a failed test. */
 void __noreturn __printf(1, 2) psi_die(const char *fmt, ...);
 
-/* Prints one row of a table of measured values; ci/exactness collects it. */
+/* Prints one row of a table of measured values: "# row: ROW: VALUE". */
 void __printf(2, 3) report_row(const char *row, const char *fmt, ...);
 
 /* ---- Time ---- */

@@ -16,7 +16,7 @@
  * delays; a sample that a reader takes away; a timer that never stops.
  * trigger_oracle_test has all of this at random; here each has a name.
  *
- * The values are also printed as "row: ...", for ci/exactness.
+ * The values are also printed as "row: ...", for a table of several kernels.
  */
 #include <string.h>
 #include <sys/stat.h>

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs tests in virtual machines and adds their verdicts up.
+
+A Row is one boot: a payload directory, a kernel, options of vm/run.  Rows in
+virtual time do not feel how busy the host is: as many as it has CPUs run at
+once.  Rows in real time run alone, after them.
+"""
+import concurrent.futures
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOGS = ROOT / "build" / "check"
+VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
+
+
+def build(flavour="psi", config="default", said=None):
+    """Path of the kernel to boot, built if need be; None when that failed.
+
+    What there is to say goes to SAID, a file.
+    """
+    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config],
+                          stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
+@functools.cache
+def image(flavour="psi", config="default"):
+    """The same, and the end of the program when it failed."""
+    return build(flavour, config) or sys.exit(1)     # it said why
+
+
+@dataclasses.dataclass
+class Row:
+    """One boot, and what /payload/run does in it."""
+    name: str
+    kernel: str
+    script: str                     # /payload/run, after its first line
+    files: tuple = ()               # programs copied to the payload
+    options: tuple = ()             # of vm/run
+    real_time: bool = False
+    timeout: int = 600              # seconds of the host
+    expected_skips: str = ""        # in the words of vm/run
+    logs: pathlib.Path = LOGS
+
+    def payload(self):
+        """The payload directory, made afresh."""
+        directory = self.logs / self.name / "payload"
+        shutil.rmtree(directory.parent, ignore_errors=True)
+        directory.mkdir(parents=True)
+        for file in self.files:
+            shutil.copy(file, directory)
+        (directory / "run").write_text(f"#!/bin/sh\n{self.script}")
+        (directory / "run").chmod(0o755)
+        (directory / "expected-skips").write_text(self.expected_skips)
+        return directory
+
+    def boot(self, said=None):
+        """(passed, failed, skipped); anything but a clean PASS counts as one failure at least.
+
+        What vm/run says of failures goes to SAID, a file.
+        """
+        command = [ROOT / "vm" / "run", "--name", self.name, "--kernel", self.kernel, "--timeout", str(self.timeout),
+                   "--log", self.logs / self.name / "log", "--time", "real" if self.real_time else "virtual",
+                   *self.options, self.payload()]
+        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+        line = done.stdout.strip().split("\n")[-1]
+        print(line or f"{self.name}: vm/run ended with status {done.returncode} and no verdict", flush=True)
+        found = VERDICT.match(line)
+        if not found:
+            return 0, 1, 0
+        passed, failed, skipped = map(int, found.groups()[1:])
+        if done.returncode or found[1] != "PASS":
+            failed = max(failed, 1)
+        return passed, failed, skipped
+
+
+def boot_all(rows, said=None):
+    """(passed, failed, skipped) of some rows together."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda row: row.boot(said), [row for row in rows if not row.real_time]))
+    counts += [row.boot(said) for row in rows if row.real_time]
+    return tuple(map(sum, zip(*counts))) if counts else (0, 0, 0)
+
+
+def run(rows, words=()):
+    """Boot the rows whose name holds one of WORDS; print the closing line and end the program."""
+    rows = [row for row in rows if not words or any(word in row.name for word in words)]
+    passed, failed, skipped = boot_all(rows)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    sys.exit(bool(failed or not passed))

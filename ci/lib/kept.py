@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tables that slow verbs keep below build/: a row stays until it is run again."""
+import subprocess
+
+from . import codehash
+
+
+class Table:
+    """A file with an introduction and a Markdown table, whose first cells name a row."""
+
+    def __init__(self, path, introduction, header, names=1):
+        self.path, self.introduction, self.header, self.names = path, introduction, header, names
+
+    def markdown(self, rows):
+        lines = [self.header, ["---"] * len(self.header), *rows]
+        return "".join(f"| {' | '.join(str(cell) for cell in cells)} |\n" for cells in lines)
+
+    def key(self, cells):
+        return tuple(map(str, cells[:self.names]))
+
+    def rows(self):
+        """{names: cells} of the file as it is."""
+        text = self.path.read_text() if self.path.is_file() else ""
+        rows = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+        return {self.key(cells): cells for cells in rows[2:]}
+
+    def keep(self, rows, order):
+        """Replace these rows; all are written in this order of their names, those that never ran too."""
+        known = self.rows() | {self.key(cells): cells for cells in rows}
+        missing = ["not run yet", *["-"] * (len(self.header) - self.names - 1)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(self.introduction + "\n" +
+                             self.markdown([known.get(names, [*names, *missing]) for names in order]))
+
+
+def commit(root):
+    """Which code this is, for a table."""
+    def git(*words):
+        return subprocess.run(["git", "-C", root, *words], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "--", *codehash.PATHS)
+                                                  else "")

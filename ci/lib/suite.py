@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tests of PSI: how the selftests are built, and which boot of a kernel runs each, and the unit tests.
+
+What ci/kunit, ci/selftests and the verbs of ci/slow have in common.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+from . import acpi
+from .guest import ROOT, Row
+
+OUT = ROOT / "build" / "selftests"
+
+# Every boot: its name, the test program with its arguments, options of vm/run.
+# With one CPU virtual time is exact and a run can be repeated.  The shift is how
+# long an instruction takes: a reader at 10 kHz, and pressures of a few hundredths
+# of a percent need a faster machine than the others.
+VIRTUAL = (
+    ("format", "format_test"),
+    ("cpu", "cpu_test"),
+    ("io", "io_test"),
+    ("moving", "moving_test", "--smp", "8", "--shift", "2"),
+    ("io-async", "io_async_test", "--shift", "2"),
+    ("irq", "irq_test"),
+    ("memory", "memory_test"),
+    ("reclaim", "reclaim_test"),
+    ("causes", "causes_test", "--shift", "2"),
+    ("limit", "limit_test", "--smp", "2", "--shift", "2"),
+    ("class", "class_test", "--shift", "2"),
+    ("damon", "damon_test"),
+    ("watch", "watch_test"),
+    ("averages", "averages_test"),
+    ("cgroup-files", "cgroup_files_test"),
+    ("cgroup-state", "cgroup_state_test"),
+    ("cgroup-move", "cgroup_move_test"),
+    ("cgroup-toggle", "cgroup_toggle_test"),
+    ("reserve", "reserve_test"),
+    ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
+    ("exact-steady", "exact_test -f steady", "--shift", "4"),
+    ("exact", "exact_test -f starvation"),
+    ("trigger", "trigger_test"),
+    ("trigger-event", "trigger_event_test"),
+    ("trigger-exact", "trigger_exact_test -f trigger -f hog -f cost -f below"),
+    ("trigger-exact-fast", "trigger_exact_test -f neighbour", "--shift", "2"),
+    ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
+    ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
+    ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
+    ("deadline", "deadline_test -f offline", "--smp", "2"),
+    ("fuzz", "fuzz_test -r 5"),
+    ("kill", "kill_test", "--shift", "2"),
+    ("lmkd", "lmkd_test", "--shift", "2"),
+)
+# Several busy CPUs need real time: in virtual time QEMU lets one starve the others.
+# They also need a kernel that leaves its text alone: see configs/nojumplabel.config.
+REAL = (
+    ("weight", "weight_test", "--smp", "2"),
+    ("state", "state_test", "--smp", "2"),
+    ("storm", "storm_test", "--smp", "4"),
+    ("trigger-race", "hostile_test -f race", "--smp", "2"),
+    ("cgroup-storm", "cgroup_storm_test", "--smp", "4"),
+)
+# Two nodes of memory, the CPU at the first.
+NODES = [word for node in (0, 1) for word in (
+    "--qemu=-object", f"--qemu=memory-backend-ram,id=node{node},size=256M",
+    "--qemu=-numa", f"--qemu=node,nodeid={node},memdev=node{node}" + (",cpus=0" if node == 0 else ""))]
+# These need what only the kernel that checks itself has: tracefs, memory of several nodes.
+CHECKED = (
+    ("trace", "trace_test"),
+    ("reserve-checked", "reserve_test"),
+    ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
+)
+# These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
+ELSEWHERE = {"coresched_test", "fault_test"}
+# Programs that a test runs.
+BESIDE = {"watch_test": ("psi_watch",)}
+# The kernel runs its unit tests while it boots; debugfs keeps the results.
+SHOW_KUNIT = """\
+found=
+for results in /sys/kernel/debug/kunit/psi*/results; do
+	[ -r "$results" ] || continue
+	found=yes
+	cat "$results"
+done
+[ -n "$found" ] || { echo 'Bail out! the kernel has no unit tests of PSI'; exit 1; }
+"""
+KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
+
+# Kernels with checkers execute several times the instructions: they need a faster machine.
+SLOW = ("--shift", "3")
+SLOWER = ("--shift", "2")
+# Of all data races, those between functions of PSI: of others the kernel has plenty. In virtual time CPUs take turns
+# that are longer than an access is watched, so hardly a race is seen there.
+RACES_OF_PSI = """\
+races=/sys/kernel/debug/kcsan
+echo whitelist >$races || exit 1
+sed -n 's/.* [tT] \\(_*psi_.*\\|pressure_.*\\)/!\\1/p' /proc/kallsyms | while read -r function; do
+	echo "$function" >$races || echo "Bail out! $races does not take $function"
+done
+echo on >$races || exit 1
+"""
+RACES_WATCHED = """\
+status=$?
+echo off >$races
+grep -v '^!' $races | sed 's/^/# /'
+printf 'TAP version 13\\n1..1\\n'
+[ "$(sed -n 's/^setup_watchpoints: //p' $races)" -gt 10000 ] || printf 'not '
+echo 'ok 1 accesses were watched'
+exit $status
+"""
+# Memory that the test left behind: what was allocated a moment ago is never reported, so both scans wait.
+LEAKS = """\
+status=$?
+sleep 6
+echo scan >/sys/kernel/debug/kmemleak
+sleep 6
+echo scan >/sys/kernel/debug/kmemleak
+cat /sys/kernel/debug/kmemleak >/tmp/leaks || echo 'kmemleak cannot be read' >/tmp/leaks
+sed 's/^/# /' /tmp/leaks
+printf 'TAP version 13\\n1..1\\n'
+[ -s /tmp/leaks ] && printf 'not '
+echo 'ok 1 no memory was lost'
+exit $status
+"""
+# Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
+CHECKERS = {
+    "kasan": (SLOW, "", ""),
+    "kcsan": (SLOWER, RACES_OF_PSI, RACES_WATCHED),
+    "lockdep": (SLOW, "", ""),
+    "kmemleak": (SLOW, "", LEAKS),
+}
+
+# The programs for each machine: how the kernel calls it, and what the names of its tools begin with.
+MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64": ("arm64", "aarch64-linux-gnu-")}
+
+
+def programs(machine="x86_64", default_off=False):
+    """The directory of the test programs for a machine."""
+    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
+    return ROOT / "build" / name
+
+
+def build(machine="x86_64", default_off=False):
+    """The test programs, statically linked, with the headers of this kernel.
+
+    With DEFAULT_OFF they expect a kernel where PSI is off unless asked for.
+    """
+    tree = subprocess.run([ROOT / "scripts" / "tree"], stdout=subprocess.PIPE, text=True, check=False)
+    if tree.returncode:
+        sys.exit(1)
+    tree = tree.stdout.strip()
+    out = programs(machine, default_off)
+    out.mkdir(parents=True, exist_ok=True)
+    log = out / "build.log"
+    arch, cross = MACHINES[machine]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    with open(log, "wb") as output:
+        for command in (
+                ["make", "-s", "-C", tree, f"O={out}/kernel", f"ARCH={arch}", f"INSTALL_HDR_PATH={out}/usr",
+                 "headers_install"],
+                ["make", "-s", "-C", f"{tree}/tools/testing/selftests/psi", f"OUTPUT={out}", "USERLDFLAGS=-static",
+                 *([f"ARCH={arch}", f"CROSS_COMPILE={cross}"] if cross else []),
+                 *(["USERCFLAGS=-DPSI_DEFAULT=false"] if default_off else []),
+                 f"KHDR_INCLUDES=-isystem {out}/usr/include"]):
+            done = subprocess.run(command, stdout=output, stderr=output, env=clean, check=False)
+            if done.returncode:
+                sys.exit(f"selftests: {' '.join(command)} failed: see {log}")
+    built = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + REAL} | {"boot_test"} | ELSEWHERE
+    for name in sorted(built ^ used):
+        sys.exit(f"selftests: ci/lib/suite.py and tools/testing/selftests/psi disagree about {name}")
+
+
+def boot_name(line):
+    """What to call a boot with this on the command line."""
+    return "boot-" + (line.replace(" ", "-").replace("=", "-") or "plain")
+
+
+def row(kernel, name, command, *options, real_time=False, directory=OUT):
+    """The boot that runs one test program, of those in DIRECTORY."""
+    program = command.split()[0]
+    files = [directory / file for file in (program, *BESIDE.get(program, ()))]
+    return Row(f"selftests-{name}", kernel, f"exec ./{command} 2>&1\n", files, options, real_time=real_time)
+
+
+def kunit_row(kernel, cpus, *options):
+    """The boot that runs the unit tests."""
+    return Row(f"kunit-{cpus}-cpu", kernel, SHOW_KUNIT, options=("--smp", cpus, "--append", KUNIT_PARAMETERS, *options))
+
+
+def kunit_many_row(kernel, cpus=64):
+    """The same on a machine that could have so many CPUs, and has one: the model has them all."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    boot = kunit_row(kernel, "1", *acpi.options(cpus, OUT / f"madt-{cpus}"))
+    boot.name = f"kunit-{cpus}-possible-cpus"
+    return boot
+
+
+def checked(rows, config):
+    """ROWS, with what the checker of this configuration needs."""
+    options, before, after = CHECKERS.get(config, ((), "", ""))
+    for each in rows:
+        each.options = (*options, *each.options)
+        # Unit tests run while the kernel boots: there is nothing that could come before.
+        if after and not (before and each.script == SHOW_KUNIT):
+            each.script = before + each.script.replace("exec ", "", 1) + after
+    return rows
