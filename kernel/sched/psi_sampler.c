@@ -101,13 +101,19 @@ struct psi_alarm {
  * struct psi_watch - the samplers of a group that one monitor serves
  * @group: the group
  * @prio: which monitor
- * @lock: protects @samplers, @due, @alarm.states, what the samplers hold and their triggers
- * @samplers: all of them
+ * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and their triggers
+ * @samplers: all of them, apart from those in @unaware
+ * @unaware: samplers that the monitor has not told of the alarm yet which it answers
+ * @begun: the states of that alarm
+ * @since: its time
+ * @waiting: per state, how many samplers have it in their ->states
+ * @asking: per state, how many of these are ->asking
  * @due: those at work, by the time they are due
- * @at_work: whether there are any
+ * @at_work: whether there are any, or may be once @unaware is empty
  * @alarm: wakes those that rest
  * @queued: in the queue of the monitor, by the time the first sampler is due
  * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
+ * @pause: the monitor does not come by before, ns of local_clock(); the monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
  * @wanted: the monitor found @lock taken, and will try again
  *
@@ -118,11 +124,17 @@ struct psi_watch {
 	enum psi_prio		prio;
 	struct mutex		lock;	/* of samplers and triggers */
 	struct list_head	samplers;
+	struct list_head	unaware;
+	unsigned int		begun;
+	u64			since;
+	unsigned int		waiting[PSI_NR_STATES];
+	unsigned int		asking[PSI_NR_STATES];
 	struct timerqueue_head	due;
 	bool			at_work;
 	struct psi_alarm	alarm;
 	struct timerqueue_node	queued;
 	bool			in_queue;
+	u64			pause;
 	bool			alarmed;
 	bool			wanted;
 };
@@ -140,7 +152,7 @@ struct psi_sample {
 /**
  * struct psi_sampler - slides windows of one length over a group
  * @watch: the samplers of its group and priority, whose lock protects all that follows
- * @node: in psi_watch.samplers
+ * @node: in psi_watch.samplers or .unaware
  * @kind: of which pressure
  * @window: length in ns
  * @mark: when the running step ends
@@ -344,22 +356,54 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	return sampler;
 }
 
-static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
-					    u64 window)
+static struct psi_sampler *psi_sampler_find_in(struct list_head *samplers, enum psi_kind kind,
+					       u64 window)
 {
 	struct psi_sampler *sampler;
 
-	list_for_each_entry(sampler, &watch->samplers, node) {
+	list_for_each_entry(sampler, samplers, node) {
 		if (sampler->kind == kind && sampler->window == window)
 			return sampler;
 	}
 	return NULL;
 }
 
+static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
+					    u64 window)
+{
+	return psi_sampler_find_in(&watch->samplers, kind, window) ?:
+	       psi_sampler_find_in(&watch->unaware, kind, window);
+}
+
+/* Triggers of a sampler begin or cease to wait for a state. */
+static void psi_sampler_want(struct psi_sampler *sampler, enum psi_state state, bool want)
+{
+	struct psi_watch *watch = sampler->watch;
+	int change = want ? 1 : -1;
+
+	sampler->states ^= BIT(state);
+	watch->waiting[state] += change;
+	if (sampler->asking)
+		watch->asking[state] += change;
+}
+
+/* A sampler begins or ceases to ask for the alarm. */
+static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
+{
+	int s;
+
+	if (sampler->asking == ask)
+		return;
+	sampler->asking = ask;
+	psi_for_each_state(s, sampler->states)
+		sampler->watch->asking[s] += ask ? 1 : -1;
+}
+
 /* The samplers at work have changed; see psi_sampling(). */
 static void psi_watch_set_at_work(struct psi_watch *watch)
 {
-	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
+	WRITE_ONCE(watch->at_work,
+		   timerqueue_getnext(&watch->due) || !list_empty(&watch->unaware));
 }
 
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
@@ -375,8 +419,8 @@ static void psi_sampler_put(struct psi_sampler *sampler)
 		return;
 	if (!sampler->resting)
 		timerqueue_del(&sampler->watch->due, &sampler->due);
-	psi_watch_set_at_work(sampler->watch);
 	list_del(&sampler->node);
+	psi_watch_set_at_work(sampler->watch);
 	psi_sampler_free(sampler);
 }
 
@@ -678,7 +722,7 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 	if (sampler->kind == PSI_EXACT)
 		psi_step_begin(sampler, since);
 	sampler->resting = false;
-	sampler->asking = false;
+	psi_sampler_ask(sampler, false);
 	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
 	psi_watch_set_at_work(sampler->watch);
@@ -691,12 +735,13 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 static unsigned int psi_watch_states(struct psi_watch *watch)
 {
 	unsigned int states = 0, asked = 0;
-	struct psi_sampler *sampler;
+	int s;
 
-	list_for_each_entry(sampler, &watch->samplers, node) {
-		states |= sampler->states;
-		if (sampler->asking)
-			asked |= sampler->states;
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (watch->waiting[s])
+			states |= BIT(s);
+		if (watch->asking[s])
+			asked |= BIT(s);
 	}
 	WRITE_ONCE(watch->alarm.states, asked);
 	WRITE_ONCE(watch->group->watched[watch->prio], states);
@@ -757,7 +802,7 @@ static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
 	unsigned int hold;
 
-	sampler->asking = true;
+	psi_sampler_ask(sampler, true);
 	hold = psi_watch_update(sampler->watch);
 	return !(hold & sampler->states) && !psi_sampler_grown(sampler);
 }

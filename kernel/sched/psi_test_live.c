@@ -47,7 +47,7 @@ static void psi_test_check_long(struct kunit *test)
 	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, triggers);
 	sampler = psi_test_sampler(test, watch, PSI_PLAIN, step * PSI_STEPS);
-	sampler->states = BIT(PSI_NONIDLE);
+	psi_sampler_want(sampler, PSI_NONIDLE, true);
 	sampler->resting = false;
 	psi_sampler_queue(sampler, 0);
 	for (i = 0; i < nr; i++) {

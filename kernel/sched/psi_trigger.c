@@ -23,9 +23,24 @@
  *	  timerqueue of groups, by their first sampler  <--+
  *	  timerqueue of samplers of a group, by their mark
  *
- *   A monitor takes the group that is due first, and of it at most PSI_TURN times a
- *   sampler or PSI_BATCH triggers of one, before it looks again: one group cannot keep it
- *   from others.
+ *   Turns
+ *
+ *   A group with many triggers must not delay the triggers of another group. So a monitor
+ *   serves groups in turns. A turn ends after PSI_TURN_NS (500 us), and consists of goes. In
+ *   a go the monitor takes a sample, and PSI_BATCH (64) triggers look at it; or it tells a
+ *   sampler of an alarm. After a turn that took d of CPU time the group pauses for
+ *   (PSI_SHARE - 1) * d. Group A has thousands of windows, B has one:
+ *
+ *	A is due: turn	pause of A: 7 * 0.5 ms
+ *	|- A -|.........................................|- A -|.......
+ *	   B is due: |- B -|
+ *	   |<------->| the delay of B: the rest of a turn of A
+ *
+ *   So one group gets an eighth of a monitor, and delays another by one turn and one go,
+ *   whatever it has of triggers and windows. Where n groups are due at once, the last of
+ *   them waits for n - 1 turns. A go looks at each CPU in use by the group a few times, and
+ *   at PSI_BATCH triggers. To wake the pollers of triggers that fire comes on top. A group
+ *   that needs more than its share gets late samples, and its own events come late.
  *
  * Lifetime
  *
@@ -49,8 +64,14 @@
 /* That many triggers of a sampler are looked at in one go. */
 #define PSI_BATCH		64
 
-/* That many goes has a group before others have their turn. */
-#define PSI_TURN		16
+/*
+ * A turn of a group ends after that. Shorter, and a turn would be spent on going from one
+ * group to the next; longer, and it would show in windows of others, whose step is 50 ms.
+ */
+#define PSI_TURN_NS		(500 * NSEC_PER_USEC)
+
+/* No group gets more than this fraction of a monitor. */
+#define PSI_SHARE		8
 
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
@@ -269,7 +290,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 
 	/* While an event is owed, the time for it comes without any stall. */
 	sampler->resting = sampler->rest && sampler->next == PSI_NEVER;
-	sampler->asking = sampler->resting;
+	psi_sampler_ask(sampler, sampler->resting);
 	timerqueue_del(&sampler->watch->due, &sampler->due);
 	if (!sampler->resting)
 		psi_sampler_queue(sampler, min(sampler->next, sampler->mark));
@@ -350,63 +371,92 @@ bool psi_sampling(const struct psi_group *group)
 	return false;
 }
 
-/* Put the samplers to work that the alarm is for. */
+/* Take an alarm down. All samplers have to be told of it, before the next one. */
 static void psi_watch_answer(struct psi_watch *watch)
 {
-	u64 since = watch->alarm.since;
-	struct psi_sampler *sampler;
-	unsigned int begun;
-
 	watch->alarmed = false;
+	watch->since = watch->alarm.since;
 	/* Before the alarm is off: psi_sampling() sees one or the other. */
 	WRITE_ONCE(watch->at_work, true);
 	/* Both are full barriers, see psi_raise_alarms(). */
 	atomic_xchg(&watch->alarm.queued, 0);
-	begun = atomic_xchg(&watch->alarm.begun, 0);
-	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (!(sampler->states & begun))
-			continue;
+	watch->begun = atomic_xchg(&watch->alarm.begun, 0);
+	list_splice_init(&watch->samplers, &watch->unaware);
+	psi_watch_set_at_work(watch);
+}
+
+/* Tell a sampler of the alarm, and put it to work if it waits for one of its states. */
+static void psi_watch_tell(struct psi_watch *watch)
+{
+	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
+
+	list_move(&sampler->node, &watch->samplers);
+	if (sampler->states & watch->begun) {
 		if (sampler->resting)
-			psi_sampler_resume(sampler, since);
+			psi_sampler_resume(sampler, watch->since);
 		/* In the middle of a look: it may not rest after all. */
 		sampler->rest = false;
 	}
-	psi_watch_set_at_work(watch);
-	psi_watch_states(watch);
+	if (list_empty(&watch->unaware)) {
+		psi_watch_set_at_work(watch);
+		psi_watch_states(watch);
+	}
+}
+
+/* When there is something to do for a group, PSI_NEVER when all its samplers rest. */
+static u64 psi_watch_due(struct psi_watch *watch)
+{
+	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
+
+	if (watch->alarmed || !list_empty(&watch->unaware))
+		return 0;
+	return node ? node->expires : PSI_NEVER;
+}
+
+/* Do the next thing that is due. */
+static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
+{
+	if (!list_empty(&watch->unaware))
+		psi_watch_tell(watch);
+	else if (watch->alarmed)
+		psi_watch_answer(watch);
+	else
+		psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
+					       struct psi_sampler, due), notices);
 }
 
 /*
- * Look at the samplers of a group that are due. Return when the first is due again,
- * PSI_NEVER when all rest.
+ * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER when all its
+ * samplers rest.
  */
 static u64 psi_watch_check(struct psi_watch *watch)
 {
+	u64 now = local_clock(), end = now + PSI_TURN_NS, due;
 	struct psi_notices notices = { };
-	struct timerqueue_node *node;
-	u64 next = PSI_NEVER;
-	int i;
 
 	if (!mutex_trylock(&watch->lock)) {
 		WRITE_ONCE(watch->wanted, true);
-		return local_clock() + PSI_RETRY_NS;
+		return now + PSI_RETRY_NS;
 	}
 	WRITE_ONCE(watch->wanted, false);
-	if (watch->alarmed)
-		psi_watch_answer(watch);
-	for (i = 0; i < PSI_TURN; i++) {
-		node = timerqueue_getnext(&watch->due);
-		if (!node || node->expires > local_clock())
-			break;
-		psi_sampler_check(container_of(node, struct psi_sampler, due), &notices);
+	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
+		psi_watch_go(watch, &notices);
+		now = local_clock();
 	}
-	node = timerqueue_getnext(&watch->due);
-	/* Behind other groups that are due by now. */
-	if (node)
-		next = max_t(u64, node->expires, local_clock());
 	mutex_unlock(&watch->lock);
 
 	psi_notify(&notices);
-	return next;
+	return due;
+}
+
+/* The same. What is due after a turn has to wait, see "Turns". */
+static u64 psi_watch_turn(struct psi_watch *watch)
+{
+	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
+
+	ran = task_sched_runtime(current) - ran;
+	watch->pause = local_clock() + (PSI_SHARE - 1) * ran;
+	return max(due, watch->pause);
 }
 
 /* Take the groups whose alarms were raised into the queue. */
@@ -422,7 +472,7 @@ static void psi_monitor_collect(struct psi_monitor *monitor)
 			psi_group_put(watch->group);
 		}
 		watch->in_queue = true;
-		watch->queued.expires = local_clock();
+		watch->queued.expires = max(watch->pause, local_clock());
 		timerqueue_add(&monitor->queue, &watch->queued);
 	}
 }
@@ -443,7 +493,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 
 		timerqueue_del(&monitor->queue, node);
 		watch = container_of(node, struct psi_watch, queued);
-		due = psi_watch_check(watch);
+		due = psi_watch_turn(watch);
 		if (due != PSI_NEVER) {
 			node->expires = due;
 			timerqueue_add(&monitor->queue, node);
@@ -488,6 +538,7 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, enum psi_prio pr
 	watch->prio = prio;
 	mutex_init(&watch->lock);
 	INIT_LIST_HEAD(&watch->samplers);
+	INIT_LIST_HEAD(&watch->unaware);
 	timerqueue_init_head(&watch->due);
 	timerqueue_init(&watch->queued);
 	old = cmpxchg_release(&group->watch[prio], NULL, watch);
@@ -540,15 +591,18 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	struct psi_watch *watch = sampler->watch;
 	struct psi_sample now;
 	unsigned int hold;
+	bool first;
 
 	/* One that never fires is never looked at: it only keeps the sampler. */
 	if (t->state == PSI_NR_STATES)
 		return;
 	list_add_tail(&t->node, &sampler->triggers);
-	sampler->states |= BIT(t->state);
+	first = !sampler->waiting[t->state]++;
+	if (first)
+		psi_sampler_want(sampler, t->state, true);
 	/* Also when it is at work: it may be about to rest. */
 	hold = psi_watch_update(watch) & sampler->states;
-	if (!sampler->waiting[t->state]++)
+	if (first)
 		psi_sampler_begin(sampler, t->state);
 	psi_sampler_bound(sampler, &now);
 	psi_trigger_restart(t, &now);
@@ -699,7 +753,7 @@ void psi_disarm(struct psi_trigger *t)
 	psi_watch_lock(watch);
 	list_del(&t->node);
 	if (t->state != PSI_NR_STATES && !--sampler->waiting[t->state]) {
-		sampler->states &= ~BIT(t->state);
+		psi_sampler_want(sampler, t->state, false);
 		psi_watch_states(watch);
 	}
 	psi_sampler_put(sampler);

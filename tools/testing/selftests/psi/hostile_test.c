@@ -429,6 +429,110 @@ TEST_F_TIMEOUT(user, cgroup_with_10_000_waiters_is_removed_at_once, 150)
 	free(fds);
 }
 
+/* ---- Many windows ---- */
+
+/*
+ * Each window has a sampler of its own, and all of them have work to do: the
+ * cgroup that they watch stalls, rests, and stalls again. Its share of the
+ * real-time monitor is an eighth, and it keeps the monitor for 0.5 ms and one
+ * sample at most, before others have their turn.
+ *
+ *	crowd	stall 100 ms, pause 150 ms, stall 100 ms, ...
+ *	victim	stall 100 ms every second, sampled every 50 ms
+ *
+ * A sample of the victim is due at a multiple of 50 ms on the clock of the
+ * kernel. So its events show how late samples are, next to those of the same
+ * victim alone.
+ */
+#define WINDOWS		5000
+#define TURN		(500 * NSEC_PER_USEC)
+/* A sample, the victim's own look, and its way to the victim. */
+#define GO		(100 * NSEC_PER_USEC)
+#define STEP		(50 * NSEC_PER_MSEC)
+#define EVENTS		40
+
+static void stall_and_pause(void *arg)
+{
+	for (;;) {
+		stall(arg);
+		sleep_for(150 * NSEC_PER_MSEC);
+	}
+}
+
+/*
+ * When the victim learns of each event, within a step from @origin; 0 for an
+ * event that comes before the end of its stall.
+ */
+static void victim_times(const struct stalls *stalls, __u64 origin, __u64 *times)
+{
+	int fd = trigger_arm(VICTIM_IO, "some 90000 500000");
+	__u64 next = now_ns();
+
+	for (int i = 0; i < EVENTS; i++) {
+		stall(stalls);
+		times[i] = 0;
+		if (!trigger_fired(fd, 0)) {
+			if (!trigger_fired(fd, 500))
+				psi_die("stall %d: no event", i);
+			times[i] = (now_ns() - origin) % STEP;
+		}
+		/* No stall begins at the same point of a step, or of the crowd. */
+		next += NSEC_PER_SEC + 7 * NSEC_PER_MSEC;
+		sleep_until(next);
+	}
+	close(fd);
+}
+
+static __u64 most_of(const __u64 *times)
+{
+	__u64 most = 0;
+
+	for (int i = 0; i < EVENTS; i++)
+		most = times[i] > most ? times[i] : most;
+	return most;
+}
+
+TEST_F_TIMEOUT(user, with_5_000_windows_delays_others_for_a_turn, 150)
+{
+	const struct load load = { .cgroup = CROWD, .fn = stall_and_pause, .arg = &self->stalls };
+	const struct rlimit limit = { WINDOWS + 100, WINDOWS + 100 };
+	__u64 times[EVENTS], origin, alone, late, begin, ran;
+	int *fds = calloc(WINDOWS, sizeof(*fds));
+	double share;
+	pid_t pid;
+
+	ASSERT_NE(NULL, fds);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	/* Any event of the victim alone, less a margin, is the origin. */
+	victim_times(&self->stalls, 0, times);
+	origin = most_of(times) + STEP - 5 * NSEC_PER_MSEC;
+	victim_times(&self->stalls, origin, times);
+	alone = most_of(times);
+
+	cgroup_create(CROWD, "");
+	for (int i = 0; i < WINDOWS; i++)
+		fds[i] = trigger_arm(CROWD "/io.pressure", "some 50000 %d", 500000 + i);
+	pid = load_start(&load);
+	begin = now_ns();
+	ran = rt_monitor_ran_ns();
+	victim_times(&self->stalls, origin, times);
+	ran = rt_monitor_ran_ns() - ran;
+	share = 100.0 * ran / (now_ns() - begin);
+	late = most_of(times);
+	late = late > alone ? late - alone : 0;
+	ksft_print_msg("the monitor ran for %.2f %% of the time\n", share);
+	report_row("delay by 5,000 windows of another cgroup, us", "%.0f", late / 1e3);
+	load_stop(pid);
+	for (int i = 0; i < WINDOWS; i++)
+		close(fds[i]);
+	free(fds);
+	cgroup_remove(CROWD);
+
+	EXPECT_GE(TURN + GO, late);
+	/* The victim has a little. */
+	EXPECT_GE(13.0, share);
+}
+
 /* ---- No memory ---- */
 
 #define WITHOUT_MEMORY	2000

@@ -305,3 +305,14 @@ __u64 rt_monitor_switches(void)
 
 	return switches_of_threads(&switches, "psi_watch_rt");
 }
+
+__u64 rt_monitor_ran_ns(void)
+{
+	char path[64];
+	pid_t pid;
+
+	if (kernel_threads("psi_watch_rt", &pid, 1) != 1)
+		psi_die("there is no psi_watch_rt");
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	return file_number(path, "");
+}

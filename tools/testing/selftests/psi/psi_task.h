@@ -69,5 +69,7 @@ __u64 psi_threads_wait_ns(void);
 __u64 kthread_switches(void);
 __u64 monitor_switches(void);
 __u64 rt_monitor_switches(void);
+/* CPU time of the real-time one so far, in ns. */
+__u64 rt_monitor_ran_ns(void);
 
 #endif
