@@ -349,10 +349,10 @@ def reading():
 
 
 def memory():
-    for name, words, most in (("unused", "", None), ("used", " that was used on a CPU", 96)):
+    for name, words, most in (("unused", "", 8), ("used", " that was used on a CPU", 8)):
         yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
                    most=most)
-        yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=600)
+        yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1000)
 
 
 LINES = (*pingpong(), *others())
