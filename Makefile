@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
 	@echo 'make mutations  break the kernel code in many small ways: does a test find each? (slow)'
 	@echo 'make storms     the storms of the selftests, minutes each, on CPUs that run in parallel (slow)'
+	@echo 'make scale      64 CPUs with 2,000 busy cgroups, 100,000 cgroups, 1,024 possible CPUs, 10,000 triggers (slow)'
 	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make tool       build psi(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
@@ -44,8 +45,8 @@ help:
 	@echo 'CONFIG=default  its configuration, one of configs/list'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
-	@echo 'CHECK= MUTANT= STORM= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
-	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, programs, matrix, bisect-check,'
+	@echo 'CHECK= MUTANT= STORM= SCALE= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
+	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, scale, programs, matrix, bisect-check,'
 	@echo '                kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
@@ -103,6 +104,9 @@ mutations: deps
 
 storms: deps
 	@ci/slow/storms $(STORM)
+
+scale: deps
+	@ci/slow/scale $(SCALE)
 
 programs: deps
 	@ci/slow/programs $(PROGRAM)

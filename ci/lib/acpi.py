@@ -10,10 +10,26 @@ ENABLED = 1
 OVERRIDES = ((0, 2, 0), (5, 5, 13), (9, 9, 13), (10, 10, 13), (11, 11, 13))
 
 
+def lapic(cpu):
+    """The entry of a CPU, by the number of its APIC."""
+    return struct.pack("<BBBBI", 0, 8, cpu, cpu, ENABLED)
+
+
+def lsapic(cpu):
+    """One that has numbers above 254: Itanium's, but the kernel takes them on any machine, with any APIC."""
+    return struct.pack("<BBBBBxxxII", 7, 16, cpu & 255, cpu >> 8, cpu & 255, ENABLED, cpu)
+
+
 def madt(cpus):
-    """The body of a multiple APIC description table of the q35 machine."""
+    """The body of a multiple APIC description table of the q35 machine.
+
+    The kernel numbers CPUs as they stand there: with very many the machine's second one is the last.
+    """
     table = struct.pack("<II", 0xfee00000, 1)
-    table += b"".join(struct.pack("<BBBBI", 0, 8, cpu, cpu, ENABLED) for cpu in range(cpus))
+    if cpus < 255:
+        table += b"".join(map(lapic, range(cpus)))
+    else:
+        table += b"".join(map(lsapic, [0, *range(2, cpus), 1]))
     table += struct.pack("<BBBBII", 1, 12, 0, 0, 0xfec00000, 0)
     table += b"".join(struct.pack("<BBBBIH", 2, 10, 0, *override) for override in OVERRIDES)
     return table + struct.pack("<BBBHB", 4, 6, 255, 0, 1)

@@ -69,14 +69,19 @@ class Row:
         command = [ROOT / "vm" / "run", "--name", self.name, "--kernel", self.kernel, "--timeout", str(self.timeout),
                    "--log", self.logs / self.name / "log", "--time", "real" if self.real_time else "virtual",
                    *self.options, self.payload()]
-        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True, check=False)
-        line = done.stdout.strip().split("\n")[-1]
-        print(line or f"{self.name}: vm/run ended with status {done.returncode} and no verdict", flush=True)
+        line = ""
+        with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True) as process:
+            for line in process.stdout:     # the verdict is the last; with --live the others are what the guest says
+                line = line.rstrip("\n")
+                print(line, flush=True)
+        status = process.returncode
+        if not line:
+            print(f"{self.name}: vm/run ended with status {status} and no verdict", flush=True)
         found = VERDICT.match(line)
         if not found:
             return 0, 1, 0
         passed, failed, skipped = map(int, found.groups()[1:])
-        if done.returncode or found[1] != "PASS":
+        if status or found[1] != "PASS":
             failed = max(failed, 1)
         return passed, failed, skipped
 

@@ -172,6 +172,13 @@ def build(machine="x86_64", default_off=False):
         sys.exit(f"selftests: ci/lib/suite.py and tools/testing/selftests/psi disagree about {name}")
 
 
+def compile_beside(source, program):
+    """A program that is no selftest, with the library of the selftests: after build()."""
+    headers = ROOT / "build" / "tree" / "tools" / "testing" / "selftests" / "psi"
+    subprocess.run(["gcc", "-Wall", "-O2", "-static", "-D_GNU_SOURCE=", f"-I{headers}", f"-isystem{OUT}/usr/include",
+                    source, OUT / "libpsi.a", "-lm", "-lpthread", "-o", program], check=True)
+
+
 def boot_name(line):
     """What to call a boot with this on the command line."""
     return "boot-" + (line.replace(" ", "-").replace("=", "-") or "plain")

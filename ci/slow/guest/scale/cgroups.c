@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A hundred thousand cgroups are made and removed: nothing is left of them
+ *
+ * In batches of a thousand. Of each batch, by the number of the cgroup:
+ *
+ *	0 mod 10	a task runs there for a moment, from its fork to its end
+ *	1 mod 10	a pressure file is open when it is removed, and dead afterwards
+ *	2 mod 10	a trigger is armed when it is removed: its waiter is told
+ *	3 mod 10	somebody read its exact pressure
+ *	4 mod 10	a task of it was held by a limit, where there are controllers
+ *	the others	nothing
+ *
+ * Every tenth batch has the controllers for cpu, memory and io.
+ *
+ * What they leave is the difference between two moments at which no cgroup is there: after
+ * the first batches, when caches of the allocators are warm, and at the end. A cgroup is
+ * freed after a grace period of RCU, by a work item, and the fold holds one for two
+ * periods: both moments come after these.
+ *
+ * Bound: 20 bytes for each cgroup. The smallest thing of PSI that a group has of its own,
+ * a mask of CPUs, is 8 bytes with its share of a slab, so all but this one would show even
+ * if every fourth cgroup left it only; and what the allocators keep half empty is less.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "psi_leak.h"
+#include "psi_trigger.h"
+
+#define TOP		CGROUP_ROOT "/scale"
+#define BATCH		1000
+#define WARM		15	/* batches */
+#define BOUND		20	/* bytes for a cgroup */
+#define PERIOD		(2 * NSEC_PER_SEC)
+
+static unsigned long made, ran, read_exact, dead, told, held, wrong;
+
+static const char *path_of(int nr, const char *file)
+{
+	static char path[96];
+
+	snprintf(path, sizeof(path), TOP "/%d%s%s", nr, *file ? "/" : "", file);
+	return path;
+}
+
+static void check(bool right, const char *what, int nr)
+{
+	if (!right && wrong++ < 10)
+		ksft_print_msg("cgroup %d: %s\n", nr, what);
+}
+
+/* A task spins there for so long, from its fork to its end. */
+static void run_in(int nr, __u64 ns)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = cgroup_fork(path_of(nr, ""));
+	if (pid < 0)
+		psi_die("%s: clone3: %s", path_of(nr, ""), strerror(errno));
+	if (!pid) {
+		spin_for(&ns);
+		_exit(0);
+	}
+	reap(pid);
+	ran++;
+}
+
+/* A task that may run for 1 ms of 10. */
+static void hold_in(int nr)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s", path_of(nr, ""));
+	cgroup_write(path, "cpu.max", "1000 10000");
+	run_in(nr, 5 * NSEC_PER_MSEC);
+	held += psi_stat_total(path_of(nr, "cpu.pressure.stat"), "limit some") > 5000;
+}
+
+/* What happens in a cgroup; returns a file of it that stays open, or -1. */
+static int use(int nr, bool controllers)
+{
+	switch (nr % 10) {
+	case 0:
+		run_in(nr, 20 * NSEC_PER_USEC);
+		break;
+	case 1:
+		return open_file(path_of(nr, "cpu.pressure"), O_RDWR);
+	case 2:
+		return trigger_arm(path_of(nr, "memory.pressure"), "some 50000 1000000");
+	case 3:
+		psi_stat_total(path_of(nr, "io.pressure.stat"), "exact some");
+		run_in(nr, 20 * NSEC_PER_USEC);
+		read_exact++;
+		break;
+	case 4:
+		if (controllers)
+			hold_in(nr);
+	}
+	return -1;
+}
+
+/* A file whose cgroup is gone. */
+static void judge(int nr, int fd)
+{
+	char buf[256];
+
+	if (nr % 10 == 2) {
+		check(poll_fd(fd, POLLPRI, 0) == NO_TRIGGER, "the waiter is not told", nr);
+		told++;
+	}
+	check(read(fd, buf, sizeof(buf)) < 0 && errno == ENODEV, "a file can still be read", nr);
+	dead++;
+	close(fd);
+}
+
+static void run_batch(int batch)
+{
+	bool controllers = batch % 10 == 0;
+	static int fd[BATCH];
+
+	if (batch % 10 < 2)
+		cgroup_write(TOP, "cgroup.subtree_control", controllers ? "+cpu +memory +io" :
+			     "-cpu -memory -io");
+	for (int i = 0; i < BATCH; i++) {
+		if (mkdir(path_of(batch * BATCH + i, ""), 0755))
+			psi_die("mkdir: %s", strerror(errno));
+		fd[i] = use(batch * BATCH + i, controllers);
+	}
+	for (int i = 0; i < BATCH; i++) {
+		/* The kernel may still be at the end of a task. */
+		while (rmdir(path_of(batch * BATCH + i, "")))
+			if (errno != EBUSY)
+				psi_die("rmdir: %s", strerror(errno));
+		if (fd[i] >= 0)
+			judge(batch * BATCH + i, fd[i]);
+	}
+	made += BATCH;
+}
+
+/* ---- Memory ---- */
+
+static const char * const kinds[] = { "MemAvailable:", "Slab:", "Percpu:", "KernelStack:" };
+
+#define NR_KINDS	ARRAY_SIZE(kinds)
+
+/* Gives back what the allocators keep half empty. */
+static void shrink(void)
+{
+	glob_t found;
+
+	write_file("/proc/sys/vm/drop_caches", "3");
+	if (glob("/sys/kernel/slab/*/shrink", 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		write_file(found.gl_pathv[i], "1");
+	globfree(&found);
+}
+
+/* In bytes, when all is freed that will be. */
+static void memory_read(long long *bytes)
+{
+	for (int tries = 0; tries < 30; tries++) {
+		if (!file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants"))
+			break;
+		sleep_for(PERIOD);
+	}
+	sleep_for(3 * PERIOD);
+	shrink();
+	sleep_for(PERIOD);
+	for (size_t i = 0; i < NR_KINDS; i++)
+		bytes[i] = file_number("/proc/meminfo", kinds[i]) << 10;
+}
+
+static bool memory_is_back(const long long *before, int batches)
+{
+	long long now[NR_KINDS], bound = (long long)BOUND * batches * BATCH;
+	bool right = true;
+
+	memory_read(now);
+	for (size_t i = 0; i < NR_KINDS; i++) {
+		long long more = i ? now[i] - before[i] : before[i] - now[i];
+
+		ksft_print_msg("figures: %s %s by %lld kB, %.2f bytes for a cgroup\n", kinds[i],
+			       i ? "grew" : "fell", more / 1024, (double)more / batches / BATCH);
+		right = right && more <= bound;
+	}
+	return right;
+}
+
+static bool says(const char *found)
+{
+	if (found)
+		ksft_print_msg("%s\n", found);
+	return !found;
+}
+
+int main(int argc, char **argv)
+{
+	int batches = argc > 1 ? atoi(argv[1]) / BATCH : 0;
+	long long before[NR_KINDS];
+	struct slow_disk disk;
+
+	if (batches <= WARM)
+		psi_die("how many cgroups? More than %d", WARM * BATCH);
+	ksft_print_header();
+	ksft_set_plan(6);
+	cpus_use(cpus_possible());
+	cgroup_create(TOP, "");
+	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory +io");
+	for (int batch = 0; batch < batches + WARM; batch++) {
+		if (batch == WARM)
+			memory_read(before);
+		run_batch(batch < WARM ? batch : batch - WARM);
+		if (batch % 10 == 9)
+			ksft_print_msg("%lu cgroups came and went, %llu s\n", made,
+				       now_ns() / NSEC_PER_SEC);
+	}
+	ksft_print_msg("figures: %lu cgroups made and removed, tasks in %lu, exact pressure read in %lu\n",
+		       made, ran, read_exact);
+	ksft_print_msg("figures: %lu held by a limit, %lu files open at the end, %lu with a trigger\n",
+		       held, dead, told);
+	ksft_test_result(memory_is_back(before, batches), "memory is back\n");
+	ksft_test_result(!wrong && told,
+			 "files of a removed cgroup are dead, and waiters are told\n");
+	ksft_test_result(held > 0, "limits held some of them\n");
+	ksft_test_result(!file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants"),
+			 "no cgroup is still dying\n");
+	ksft_test_result(says(find_trigger()), "no trigger is left\n");
+	cgroup_remove(TOP);
+	slow_disk_create(&disk, "psi_scale", 5 * NSEC_PER_MSEC, 64);
+	ksft_test_result(says(find_leak(disk.node)),
+			 "a load with a known answer is seen, nothing else\n");
+	slow_disk_remove(&disk);
+	ksft_finished();
+}
