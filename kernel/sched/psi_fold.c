@@ -53,28 +53,85 @@
  *   time the thread wakes up, deferrable work of others runs too, which is activity. Other
  *   groups stay on the list while the fold rests. Nothing of theirs is lost: what they did
  *   before is still in their times, and they can do nothing while the system is idle.
+ *
+ * Helpers
+ *
+ *   One thread folds for the whole machine, as long as that takes it less than an eighth of
+ *   a period (PSI_FOLD_NS) of CPU time. If the last fold took n times that, n helpers share
+ *   the next one. They are made when they are wanted first, and sleep while they are not:
+ *
+ *	psi		 system | chunk | chunk | chunk | waits | the list
+ *	psi_fold:1		| chunk | chunk | chunk |
+ *	psi_fold:2			| chunk | chunk |  (the CPU was not free at once)
+ *	the list	 system, 64 groups, 64 groups, ...: no change while it is shared
+ *
+ *   The thread psi folds the system, and has it rest if it is idle: the averages of groups
+ *   that are folded later depend on that (psi_idle_until()). Then each thread takes the next
+ *   PSI_FOLD_CHUNK groups, until none is left, so groups are folded in the order of the list
+ *   as before. A group is folded by one thread, so the fold is still the only writer of
+ *   psi_group.seq. The thread psi does not wait for helpers that have not begun, only for
+ *   those that are in the middle of a chunk. It alone adds groups to the list and takes
+ *   groups off it, before and after.
  */
 
 /**
- * struct psi_folder - the thread that folds
+ * struct psi_folder - the thread that folds, and its helpers
  * @worker: its thread; the inbox has groups that join the list
  * @groups: the list of groups that the next fold visits, the system first
  * @mark: end of the running period, 0 while the fold rests
  * @rested: when the fold last found the system idle, ns of local_clock()
+ * @helpers: how many there are
+ * @make: makes one more
+ * @lock: protects the following, while a fold is shared
+ * @next: the first group in @groups that no thread has taken, or @groups
+ * @busy: how many threads are folding
+ * @took: CPU time of the last fold, of all threads, in ns
+ * @ask: helpers wait here for groups that they can take
+ * @done: the thread waits here for helpers that are folding
  */
 struct psi_folder {
 	struct psi_worker	worker;
 	struct list_head	groups;
 	u64			mark;
 	atomic64_t		rested;
+	unsigned int		helpers;
+	struct work_struct	make;
+	spinlock_t		lock;	/* of what threads share */
+	struct list_head	*next;
+	unsigned int		busy;
+	u64			took;
+	wait_queue_head_t	ask;
+	wait_queue_head_t	done;
 };
 
 static u64 psi_fold_work(struct psi_worker *worker);
+static void psi_helper_make(struct work_struct *work);
 
 static struct psi_folder psi_folder = {
 	.worker = { .name = "psi", .work = psi_fold_work },
 	.groups = LIST_HEAD_INIT(psi_folder.groups),
+	.make = __WORK_INITIALIZER(psi_folder.make, psi_helper_make),
+	.lock = __SPIN_LOCK_UNLOCKED(psi_folder.lock),
+	.next = &psi_folder.groups,
+	.ask = __WAIT_QUEUE_HEAD_INITIALIZER(psi_folder.ask),
+	.done = __WAIT_QUEUE_HEAD_INITIALIZER(psi_folder.done),
 };
+
+/*
+ * The fold gets a helper for each time that it takes that long. If this were longer, the last
+ * group would be folded late in the period; if it were shorter, machines would have threads
+ * that they do not need. A kernel that checks itself shares each fold.
+ */
+#define PSI_FOLD_NS		(IS_ENABLED(CONFIG_PSI_DEBUG) ? 0 : PSI_PERIOD / 8)
+
+/* With so many, a fold of 4 s of CPU time ends in 250 ms. */
+#define PSI_HELPERS		15
+
+/*
+ * A thread takes so many groups at once: the lock then costs little against folding them, and
+ * the thread psi waits for a part of the work that is small.
+ */
+#define PSI_FOLD_CHUNK		(IS_ENABLED(CONFIG_PSI_DEBUG) ? 2 : 64)
 
 /* To look at the CPUs takes less, unless the thread is held up or they are very many. */
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
@@ -598,23 +655,160 @@ static void psi_rest_when_idle(struct psi_folder *folder)
 	psi_unlist_idle(&psi_system, true);
 }
 
+/*
+ * Sharing the list
+ */
+
+/* Take groups of the list, from the one returned up to @end, which is not among them. */
+static struct list_head *psi_fold_take(struct psi_folder *folder, struct list_head **end)
+{
+	struct list_head *first = folder->next, *pos = first;
+	int i;
+
+	for (i = 0; i < PSI_FOLD_CHUNK && pos != &folder->groups; i++)
+		pos = pos->next;
+	WRITE_ONCE(folder->next, pos);
+	*end = pos;
+	return first;
+}
+
+/* Whether groups are left that no thread has taken. */
+static bool psi_fold_left(const struct psi_folder *folder)
+{
+	return READ_ONCE(folder->next) != &folder->groups;
+}
+
+/* Fold groups until none is left to take. The work goes on since @began. */
+static void psi_fold_share(struct psi_folder *folder, u64 began)
+{
+	u64 ran = current->se.sum_exec_runtime;
+	struct list_head *pos, *end;
+
+	spin_lock(&folder->lock);
+	/* A helper that comes too late changes nothing: the next fold may be about to begin. */
+	if (!psi_fold_left(folder))
+		goto out;
+	folder->busy++;
+	do {
+		pos = psi_fold_take(folder, &end);
+		spin_unlock(&folder->lock);
+		for (; pos != end; pos = pos->next) {
+			psi_fold_group(list_entry(pos, struct psi_group, active));
+			psi_worker_relax(began);
+		}
+		spin_lock(&folder->lock);
+	} while (psi_fold_left(folder));
+	folder->took += current->se.sum_exec_runtime - ran;
+	if (!--folder->busy)
+		wake_up(&folder->done);
+out:
+	spin_unlock(&folder->lock);
+}
+
+/* The lock makes what helpers wrote visible, when none is at it any more. */
+static bool psi_fold_busy(struct psi_folder *folder)
+{
+	bool busy;
+
+	spin_lock(&folder->lock);
+	busy = folder->busy;
+	spin_unlock(&folder->lock);
+	return busy;
+}
+
+/* Fold all groups of the list, from @first on, together with up to @helpers helpers. */
+static void psi_fold_together(struct psi_folder *folder, struct list_head *first,
+			      unsigned int helpers)
+{
+	spin_lock(&folder->lock);
+	WRITE_ONCE(folder->next, first);
+	spin_unlock(&folder->lock);
+	wake_up_nr(&folder->ask, helpers);
+	psi_fold_share(folder, folder->worker.began);
+	wait_event_idle(folder->done, !psi_fold_busy(folder));
+}
+
+static int psi_helper_run(void *arg)
+{
+	struct psi_folder *folder = arg;
+
+	psi_ignore_current();
+	while (!kthread_should_stop()) {
+		wait_event_idle_exclusive(folder->ask,
+					  psi_fold_left(folder) || kthread_should_stop());
+		psi_fold_share(folder, local_clock());
+	}
+	return 0;
+}
+
+/* Without memory for a thread the next long fold tries again. */
+static void psi_helper_make(struct work_struct *work)
+{
+	struct psi_folder *folder = container_of(work, struct psi_folder, make);
+	struct task_struct *thread;
+	char name[TASK_COMM_LEN];
+
+	snprintf(name, sizeof(name), "psi_fold:%u", folder->helpers + 1);
+	thread = psi_thread_create(psi_helper_run, folder, name);
+	if (IS_ERR(thread))
+		return;
+	wake_up_process(thread);
+	WRITE_ONCE(folder->helpers, folder->helpers + 1);
+}
+
+/* How many helpers are to share a fold, by how long the last one took. */
+static unsigned int psi_helpers_wanted(const struct psi_folder *folder)
+{
+	unsigned int cpus, most = PSI_HELPERS;
+
+	if (likely(folder->took < PSI_FOLD_NS))
+		return 0;
+	cpus = cpumask_weight_and(&psi_worker_cpus, cpu_online_mask);
+	if (PSI_FOLD_NS)
+		most = min_t(u64, div64_u64(folder->took, PSI_FOLD_NS), most);
+	return cpus ? min(cpus - 1, most) : 0;
+}
+
+/* The same, of those that there are. Have one more made, if there are too few. */
+static unsigned int psi_helpers(struct psi_folder *folder)
+{
+	unsigned int wanted = psi_helpers_wanted(folder), helpers = READ_ONCE(folder->helpers);
+
+	if (wanted > helpers)
+		queue_work(system_unbound_wq, &folder->make);
+	return min(wanted, helpers);
+}
+
 static void psi_fold(struct psi_folder *folder)
 {
+	unsigned int helpers = psi_helpers(folder);
+	u64 ran = current->se.sum_exec_runtime;
 	struct psi_group *group, *next;
+	struct list_head *first;
 
 	psi_fold_collect(folder);
+	first = folder->groups.next;
+	if (first == &psi_system.active) {
+		first = first->next;
+		psi_fold_group(&psi_system);
+		psi_rest_when_idle(folder);
+	}
+	folder->took = 0;
+	if (helpers)
+		psi_fold_together(folder, first, helpers);
 	list_for_each_entry_safe(group, next, &folder->groups, active) {
-		psi_fold_group(group);
-		if (group == &psi_system)
-			psi_rest_when_idle(folder);
+		if (!helpers && group != &psi_system)
+			psi_fold_group(group);
 		/* When it leaves, it may be in the inbox at once. */
 		list_del(&group->active);
 		if (psi_leaves(group))
 			psi_group_put(group);
 		else
 			list_add_tail(&group->active, &next->active);
-		psi_worker_relax(&folder->worker);
+		psi_worker_relax(folder->worker.began);
 	}
+	if (!helpers)
+		folder->took = current->se.sum_exec_runtime - ran;
 }
 
 /*

@@ -116,6 +116,129 @@ static void psi_test_fold_weights(struct kunit *test)
 	}
 }
 
+/*
+ * Where threads share the list of the fold, a window ends in each group once, and the list
+ * stays as it is. The twin of each group is folded by one thread: the two have the same totals.
+ */
+#define PSI_TEST_SHARED		150
+#define PSI_TEST_HELPERS	3
+
+struct psi_test_share {
+	struct psi_folder folder;
+	struct psi_group *group[PSI_TEST_SHARED];
+	struct psi_group *twin[PSI_TEST_SHARED];
+};
+
+static void psi_test_share_init(struct kunit *test, struct psi_test_share *share)
+{
+	struct psi_folder *folder = &share->folder;
+	int i;
+
+	INIT_LIST_HEAD(&folder->groups);
+	spin_lock_init(&folder->lock);
+	folder->next = &folder->groups;
+	init_waitqueue_head(&folder->ask);
+	init_waitqueue_head(&folder->done);
+	for (i = 0; i < PSI_TEST_SHARED; i++) {
+		share->group[i] = psi_test_group(test);
+		share->twin[i] = psi_test_group(test);
+		list_add_tail(&share->group[i]->active, &folder->groups);
+	}
+}
+
+/* What both groups of a pair do in a window. */
+static void psi_test_share_use(struct psi_test_share *share, struct rnd_state *rnd)
+{
+	int i, cpu;
+
+	for (i = 0; i < PSI_TEST_SHARED; i++) {
+		for_each_online_cpu(cpu) {
+			u32 nonidle = 1 + prandom_u32_state(rnd) % (1 << 20);
+			u32 io = prandom_u32_state(rnd) % nonidle;
+
+			psi_test_use(share->group[i], cpu, nonidle, io);
+			psi_test_use(share->twin[i], cpu, nonidle, io);
+		}
+	}
+}
+
+/* Whether @window windows ended in each group, and in each twin after that, with the same. */
+static bool psi_test_share_folded(struct kunit *test, struct psi_test_share *share,
+				  unsigned int window)
+{
+	struct psi_group *group;
+	int i = 0;
+
+	list_for_each_entry(group, &share->folder.groups, active) {
+		struct psi_group *twin = share->twin[i];
+		unsigned int folds = READ_ONCE(group->folds);
+
+		if (group != share->group[i] || folds != window) {
+			KUNIT_FAIL(test, "window %u, group %d: %u windows ended", window, i, folds);
+			return false;
+		}
+		psi_fold_group(twin);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME],
+				twin->plain.total[PSI_IO_SOME]);
+		i++;
+	}
+	KUNIT_EXPECT_EQ(test, i, PSI_TEST_SHARED);
+	return i == PSI_TEST_SHARED;
+}
+
+static void psi_test_fold_shared(struct kunit *test)
+{
+	struct psi_test_share *share = kunit_kzalloc(test, sizeof(*share), GFP_KERNEL);
+	struct task_struct *helper[PSI_TEST_HELPERS];
+	struct rnd_state rnd;
+	u64 helped = 0;
+	int i, window;
+
+	KUNIT_ASSERT_NOT_NULL(test, share);
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	psi_test_share_init(test, share);
+	for (i = 0; i < PSI_TEST_HELPERS; i++) {
+		helper[i] = kthread_create(psi_helper_run, &share->folder, "psi_test_fold");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(helper[i]));
+		get_task_struct(helper[i]);
+		wake_up_process(helper[i]);
+	}
+	prandom_seed_state(&rnd, 4711);
+	for (window = 1; window <= 200; window++) {
+		psi_test_share_use(share, &rnd);
+		share->folder.worker.began = local_clock();
+		psi_fold_together(&share->folder, share->folder.groups.next, PSI_TEST_HELPERS);
+		if (!psi_test_share_folded(test, share, window))
+			break;
+	}
+	for (i = 0; i < PSI_TEST_HELPERS; i++) {
+		helped += helper[i]->nvcsw + helper[i]->nivcsw;
+		kthread_stop_put(helper[i]);
+	}
+	KUNIT_EXPECT_GT(test, helped, PSI_TEST_HELPERS);
+	KUNIT_EXPECT_EQ(test, share->folder.busy, 0);
+	KUNIT_EXPECT_FALSE(test, psi_fold_left(&share->folder));
+}
+
+/* Helpers are wanted for the time that the last fold took, but not more than there are CPUs. */
+static void psi_test_helpers_wanted(struct kunit *test)
+{
+	unsigned int cpus = cpumask_weight_and(&psi_worker_cpus, cpu_online_mask), n;
+	struct psi_folder *folder = kunit_kzalloc(test, sizeof(*folder), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, folder);
+	/* Each fold is shared, or PSI is off. */
+	if (!PSI_FOLD_NS || !cpus)
+		return;
+	folder->took = PSI_FOLD_NS - 1;
+	KUNIT_EXPECT_EQ(test, psi_helpers_wanted(folder), 0);
+	for (n = 1; n < 100; n++) {
+		folder->took = n * PSI_FOLD_NS;
+		KUNIT_EXPECT_EQ(test, psi_helpers_wanted(folder), min3(n, cpus - 1, PSI_HELPERS));
+	}
+}
+
 /* The table has an entry for each CPU that was ever in use, and keeps what is in them. */
 static void psi_test_seen(struct kunit *test)
 {

@@ -581,6 +581,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_exact_part),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
+	KUNIT_CASE(psi_test_fold_shared),
+	KUNIT_CASE(psi_test_helpers_wanted),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_memstall_class),
 	KUNIT_CASE(psi_test_exit),

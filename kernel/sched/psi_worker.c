@@ -3,7 +3,8 @@
  * Pressure stall information: the threads
  *
  *   Three threads for the machine, made at boot, do the periodic work of PSI: one folds
- *   times, two serve triggers. A worker has an inbox. The scheduler adds to it under a
+ *   times, two serve triggers. Where one is not enough to fold, it gets helpers
+ *   (psi_fold.c). A worker has an inbox. The scheduler adds to it under a
  *   runqueue lock and kicks the worker by an irq_work, because no wake-up is possible
  *   there:
  *
@@ -15,10 +16,10 @@
  *   With an empty inbox and nothing due a worker sleeps without a timer, so an idle
  *   machine runs nothing.
  *
- *   Workers are not counted (see "Tasks" in psi.c). Otherwise they would be the activity
- *   that keeps them running. For the same reason their timers expire in hard interrupt
- *   context on PREEMPT_RT too: other timers expire in a thread that is counted. Workers
- *   and their timers stay on housekeeping CPUs.
+ *   Workers and helpers are not counted (see "Tasks" in psi.c). Otherwise they would be
+ *   the activity that keeps them running. For the same reason their timers expire in
+ *   hard interrupt context on PREEMPT_RT too: other timers expire in a thread that is
+ *   counted. Workers and their timers stay on housekeeping CPUs.
  */
 
 #define PSI_NEVER		U64_MAX
@@ -85,10 +86,10 @@ static void psi_kick(struct psi_worker *worker)
 	irq_work_queue_on(&worker->kick, cpu);
 }
 
-/* Give way to other tasks. Long work calls this between two steps. */
-static void psi_worker_relax(struct psi_worker *worker)
+/* Give way to other tasks. Work that goes on since @began calls this between two steps. */
+static void psi_worker_relax(u64 began)
 {
-	if (local_clock() - worker->began > PSI_BURST_NS)
+	if (local_clock() - began > PSI_BURST_NS)
 		psi_count_preempted();
 	cond_resched();
 }
@@ -132,6 +133,16 @@ static int psi_worker_run(void *arg)
 	return 0;
 }
 
+/* A new thread of PSI, which does not run yet. */
+static struct task_struct *psi_thread_create(int (*run)(void *), void *arg, const char *name)
+{
+	struct task_struct *thread = kthread_create(run, arg, "%s", name);
+
+	if (!IS_ERR(thread))
+		set_cpus_allowed_ptr(thread, &psi_worker_cpus);
+	return thread;
+}
+
 static void __init psi_worker_start(struct psi_worker *worker)
 {
 	const struct cpumask *threads = housekeeping_cpumask(HK_TYPE_KTHREAD);
@@ -140,12 +151,11 @@ static void __init psi_worker_start(struct psi_worker *worker)
 		cpumask_copy(&psi_worker_cpus, threads);
 
 	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
-	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
+	worker->thread = psi_thread_create(psi_worker_run, worker, worker->name);
 	if (IS_ERR(worker->thread)) {
 		pr_err("psi: no thread %s: %ld\n", worker->name, PTR_ERR(worker->thread));
 		return;
 	}
-	set_cpus_allowed_ptr(worker->thread, &psi_worker_cpus);
 	if (worker->realtime)
 		sched_set_fifo_low(worker->thread);
 	wake_up_process(worker->thread);

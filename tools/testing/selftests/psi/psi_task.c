@@ -232,12 +232,12 @@ int kernel_threads(const char *pattern, pid_t *pids, int most)
 
 __u64 psi_threads_wait_ns(void)
 {
-	static const char * const patterns[] = { "psi", "psi_watch*" };
-	pid_t pids[8];
+	static const char * const patterns[] = { "psi", "psi_watch*", "psi_fold*" };
+	pid_t pids[16];
 	__u64 sum = 0;
 
-	for (int p = 0; p < 2; p++)
-		for (int nr = kernel_threads(patterns[p], pids, 8); nr; nr--)
+	for (int p = 0; p < 3; p++)
+		for (int nr = kernel_threads(patterns[p], pids, 16); nr; nr--)
 			sum += task_wait_ns(pids[nr - 1]);
 	return sum;
 }
