@@ -60,9 +60,12 @@ static atomic_t psi_reserve_short;
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
+/* On housekeeping CPUs, and not behind the very tasks that used up the reserve. */
+static struct workqueue_struct *psi_reserve_wq;
+
 static void psi_reserve_kick(struct irq_work *work)
 {
-	queue_delayed_work(system_unbound_wq, &psi_reserve_worker, 0);
+	queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
 }
 
 static DEFINE_IRQ_WORK(psi_reserve_kicker, psi_reserve_kick);
@@ -165,7 +168,7 @@ static void psi_reserve_work(struct work_struct *work)
 		cond_resched();
 	}
 	if (!filled)
-		queue_delayed_work(system_unbound_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
+		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (atomic_read(&psi_reserve_short))
 		psi_cgroup_settle();
 }
@@ -209,6 +212,9 @@ static int __init psi_reserve_init(void)
 	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
+	psi_reserve_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	if (!psi_reserve_wq)
+		panic("psi: no memory for a workqueue");
 	cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "sched/psi:prepare", psi_reserve_prepare, NULL);
 	return 0;
 }
