@@ -83,7 +83,8 @@ static void close_server(const struct server *server)
 	rmdir(server->directory);
 }
 
-static void set_variables(const char *resource, const char *path)
+/* Without a @trigger the service writes nothing. */
+static void set_variables(const char *resource, const char *path, const char *trigger)
 {
 	char *watch = text_of("%s_PRESSURE_WATCH", resource);
 	char *write = text_of("%s_PRESSURE_WRITE", resource);
@@ -93,7 +94,10 @@ static void set_variables(const char *resource, const char *path)
 		write[i] = toupper(resource[i]);
 	}
 	setenv(watch, path, 1);
-	setenv(write, TRIGGER_BASE64, 1);
+	if (trigger)
+		setenv(write, trigger, 1);
+	else
+		unsetenv(write);
 	free(watch);
 	free(write);
 }
@@ -296,7 +300,8 @@ int verb_simulate(int argc, char **argv)
 		die("simulate for what? For instance: psi simulate -- ./my-service");
 	find_stall(resource);
 	open_server(&server, use_socket);
-	set_variables(resource, server.path);
+	/* A service would read back from a FIFO what it wrote, and take it for an event. */
+	set_variables(resource, server.path, use_socket ? TRIGGER_BASE64 : NULL);
 	status = serve(&server, command, every, count);
 	close_server(&server);
 	return status;
