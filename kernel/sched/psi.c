@@ -330,15 +330,24 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
+/* psi_change() where the group of the task has no memory on the CPU yet. */
+static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
+				      u64 now)
+{
+	t->group = psi_group_extend(t->group, cpu_of(rq));
+	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
+}
+
 /* Count a task as @attrs. */
 static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, struct rq *rq,
 				       u64 now)
 {
 	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
-	if (unlikely(!gc))
-		gc = psi_admit(t, cpu_of(rq));
-	psi_walk(gc, psi_task_change(t, attrs), rq, now);
+	if (likely(gc))
+		psi_walk(gc, psi_task_change(t, attrs), rq, now);
+	else
+		psi_change_first(t, attrs, rq, now);
 }
 
 /* psi_change_two() for changes that may include attributes of stalls. */

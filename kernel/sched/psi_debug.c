@@ -126,8 +126,7 @@ static void psi_debug_wrong(struct task_struct *p, unsigned int attrs, struct ps
 	psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
 			p->comm, task_pid_nr(p), p->psi.attrs, attrs, READ_ONCE(p->__state),
 			p->on_rq, p->se.sched_delayed);
-	if (!p->psi.group->cpus[d->cpu])
-		psi_admit(&p->psi, d->cpu);
+	p->psi.group = psi_group_extend(p->psi.group, d->cpu);
 	p->psi.attrs = attrs;
 	psi_debug_note(p, d->cpu);
 }

@@ -122,13 +122,6 @@ static struct psi_group *psi_group_extend(struct psi_group *group, int cpu)
 	return group;
 }
 
-/* A task is about to be counted where its group has no memory yet. */
-static noinline struct psi_group_cpu *psi_admit(struct psi_task *t, int cpu)
-{
-	t->group = psi_group_extend(t->group, cpu);
-	return t->group->cpus[cpu];
-}
-
 /* Add memory to the reserve of a CPU; false if there is not enough. */
 static bool psi_reserve_fill(int cpu)
 {
