@@ -130,7 +130,6 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 	}
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		struct psi_group *group = &m->groups[g];
-
 		struct psi_group *parent = g ? &m->groups[psi_test_parent[g]] : NULL;
 
 		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, parent, psi_test_level(g)));
