@@ -27,7 +27,8 @@
  *			fold meets a task of a CPU now and then
  *   exact some	0.2 points: of exact pressure psi.rst promises 2
  *   its average	0.02 points, as psi.rst promises, and 1 % for those of the total; the
- *			oracle is its wait in each period, by the definition of averages
+ *			oracle is its wait in each period, which the hog of its CPU notes
+ *			while all sleep, by the definition of averages
  *   the system		2 %: CPUs begin and end a few ms after each other
  *
  * In virtual time CPUs take turns. Who spins here uses PAUSE, which ends a turn: else
@@ -72,7 +73,7 @@ static const __u64 length[NR_PHASES] = { NR_PERIODS * PERIOD, 5 * PERIOD, 5 * PE
  * @wait: by the scheduler's clock, in ns, so far, then in the phase
  * @before: its totals before the phase
  * @exact: its line "exact some" before the phase, in us
- * @waits: of a sleeper, so far, at the end of each period with turns
+ * @waits: of a sleeper, so far, right after each mark of the phase with turns
  * @avg10: of cpu some at the end of the phase
  */
 struct member {
@@ -116,6 +117,17 @@ static void spin_politely(__u64 end)
 		asm volatile("pause" ::: "memory");
 }
 
+/*
+ * What the sleepers of a CPU waited until the mark. They note nothing themselves: who
+ * has noted its wait may be preempted, and wait again before the mark.
+ */
+static void note_waits(int cpu, int period, __u64 at)
+{
+	sleep_until(at);
+	for (int i = 2 * cpus + cpu; i < nr_members; i += cpus)
+		members[i].waits[period] = task_wait_ns(members[i].pid[0]);
+}
+
 static void take_turns(struct member *m, enum phase phase)
 {
 	__u64 begin = plan->begin[phase], at;
@@ -125,8 +137,8 @@ static void take_turns(struct member *m, enum phase phase)
 		sleep_until(at + m->wakes);
 		/* Nobody works in the last turn of a period, so none waits at a mark. */
 		if (turn % (PERIOD / TURN) == PERIOD / TURN - 1) {
-			if (m->kind == SLEEPERS && phase == WAITS)
-				m->waits[turn / (PERIOD / TURN)] = task_wait_ns(getpid());
+			if (m->kind == HOGS)
+				note_waits(m->cpu, turn / (PERIOD / TURN), at + TURN - AFTER / 2);
 			continue;
 		}
 		spin_politely(m->kind == HOGS ? at + HOG : now_ns() + WORK);
@@ -402,7 +414,8 @@ static bool waits_are_right(enum kind kind, bool roams, __u64 length)
 		full = p.full[RES_CPU] - m->before.full[RES_CPU];
 		if (roams) {
 			expect(some <= wait + NSEC_PER_MSEC,
-			       "%s: plain some %.6f s, its task waited %.6f s", m->path, some / 1e9, wait / 1e9);
+			       "%s: plain some %.6f s, its task waited %.6f s", m->path,
+			       some / 1e9, wait / 1e9);
 			member_stat(m, &exact);
 			some = full = (exact - m->exact) * NSEC_PER_USEC;
 		}
@@ -434,8 +447,8 @@ static bool averages_are_right(enum kind kind, __u64 length)
 
 		if (m->kind != kind || m->roams)
 			continue;
-		expect(near(m->avg10, oracle, 0.01, 0.02), "%s: avg10 is %.2f, must be %.2f", m->path,
-		       m->avg10, oracle);
+		expect(near(m->avg10, oracle, 0.01, 0.02),
+		       "%s: avg10 is %.2f, must be %.2f", m->path, m->avg10, oracle);
 		worst = fmax(worst, fabs(m->avg10 - oracle));
 	}
 	ksft_print_msg("figures: averages are %.3f points off at most\n", worst);

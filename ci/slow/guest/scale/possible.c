@@ -107,7 +107,8 @@ static bool reader_is_seen(int cpu, const struct slow_disk *disk)
 	load_wait(reader_start(reader, cpu));
 	ksft_print_msg("io some grew by %.4f s, the reader slept for %.4f s\n", reader->some / 1e9,
 		       reader->asleep / 1e9);
-	return reader->asleep && fabs((double)reader->some - reader->asleep) < reader->asleep * 0.02;
+	return reader->asleep &&
+	       fabs((double)reader->some - reader->asleep) < reader->asleep * 0.02;
 }
 
 static bool files_are_right(const char *directory, const char *separator)
