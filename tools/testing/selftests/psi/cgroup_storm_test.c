@@ -9,7 +9,8 @@
  * Bugs it would find: a task that changes its cgroup between PSI's last look at
  * the old one and its context switch, or while it exits; a fork into a cgroup
  * that is being switched off; a switch that reads the states of a CPU without
- * waiting for that CPU; a read of a file whose cgroup is being removed.
+ * waiting for that CPU; a read of a file whose cgroup is being removed; a task that
+ * stays counted in the cgroup above, where it was while its own had no memory.
  *
  * Only real time makes this a test: in virtual time the CPUs take turns.
  */
@@ -31,6 +32,8 @@
 #define PATIENCE	60
 #define NR_TASKS	16
 #define NR_THREADS	4
+/* More than a CPU has memory in reserve for. */
+#define NR_CROWD	100
 
 /* The workers create and remove these; a parent stands before its children. */
 static const char * const slots[] = {
@@ -58,6 +61,7 @@ static const char * const files[] = { "cpu.pressure", "memory.pressure", "io.pre
  * @forks: number of forks into another cgroup
  * @switches: number of writes to cgroup.pressure
  * @removals: number of removed cgroups
+ * @crowds: how often many cgroups began to use a CPU at once
  */
 struct common {
 	__u64 begin;
@@ -69,6 +73,7 @@ struct common {
 	unsigned long forks;
 	unsigned long switches;
 	unsigned long removals;
+	unsigned long crowds;
 };
 
 static struct common *common;
@@ -212,6 +217,60 @@ static void keep_tasks(void *arg)
 		load_stop(common->task[i]);
 }
 
+/* One of a crowd: sleeps until the other end of the pipe is closed. */
+static pid_t crowd_member(int cpu, const int end[2])
+{
+	pid_t pid = fork_or_die();
+	char byte;
+
+	if (pid)
+		return pid;
+	close(end[1]);
+	pin_to(cpu);
+	if (read(end[0], &byte, 1))
+		psi_die("a pipe that nobody writes to has data");
+	spin_until(now_ns() + storm_chance(300) * NSEC_PER_USEC);
+	_exit(0);
+}
+
+/*
+ * Many cgroups begin to use a CPU at once: their tasks are moved there while they
+ * sleep, and all wake up together. Some then go on to another cgroup.
+ */
+static void crowd(void *arg)
+{
+	pid_t pid[NR_CROWD];
+	char path[64], text[16];
+	int end[2], i;
+
+	while (!storm_ended()) {
+		int cpu = storm_chance(cpus_possible());
+
+		if (pipe(end))
+			psi_die("pipe: %s", strerror(errno));
+		for (i = 0; i < NR_CROWD; i++) {
+			snprintf(path, sizeof(path), TOP "/crowd/%d", i);
+			cgroup_create(path, "");
+			pid[i] = crowd_member(cpu, end);
+			cgroup_move(path, pid[i]);
+		}
+		close(end[0]);
+		close(end[1]);
+		for (i = 0; i < NR_CROWD; i += 10) {
+			snprintf(text, sizeof(text), "%d", pid[i]);
+			common->moves += group_try_write(random_slot(), "cgroup.procs", text);
+		}
+		for (i = 0; i < NR_CROWD; i++) {
+			reap(pid[i]);
+			snprintf(path, sizeof(path), TOP "/crowd/%d", i);
+			if (rmdir(path))
+				psi_die("%s: %s", path, strerror(errno));
+		}
+		common->crowds++;
+		sleep_for(storm_chance(200) * NSEC_PER_MSEC);
+	}
+}
+
 static bool group_switch(const char *path)
 {
 	return group_try_write(path, "cgroup.pressure", storm_chance(2) ? "1" : "0");
@@ -223,6 +282,8 @@ static void toggle(void *arg)
 		const char *path = storm_chance(4) ? random_slot() : TOP;
 
 		common->switches += group_switch(path);
+		if (!storm_chance(20))
+			group_switch(TOP "/crowd");
 		if (!storm_chance(20))
 			group_switch(threaded[storm_chance(ARRAY_SIZE(threaded))]);
 		sleep_for(storm_chance(500) * NSEC_PER_USEC);
@@ -435,14 +496,14 @@ FIXTURE_TEARDOWN(storm)
 static bool did_enough(__u64 seconds)
 {
 	return common->moves > 5 * seconds && common->forks > 0 &&
-	       common->switches > seconds && common->removals > 0;
+	       common->switches > seconds && common->removals > 0 && common->crowds > 0;
 }
 
 TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 {
 	static void (* const workers[])(void *arg) = {
 		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
-		move_exiting, fork_into_slots, toggle, limit, read_all, read_all,
+		move_exiting, fork_into_slots, crowd, toggle, limit, read_all, read_all,
 	};
 	pid_t pid[ARRAY_SIZE(workers)], threads;
 	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;
@@ -450,6 +511,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	common->begin = now_ns();
 	common->end = common->begin + seconds * NSEC_PER_SEC;
 	threads = start_threads();
+	cgroup_create(TOP "/crowd", "");
 	for (size_t i = 0; i < ARRAY_SIZE(workers); i++) {
 		/*
 		 * Nice -15 puts the workers before the tasks, but lets the
@@ -470,8 +532,9 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	for (size_t i = 0; i < ARRAY_SIZE(workers); i++)
 		load_wait(pid[i]);
 	load_stop(threads);
-	ksft_print_msg("%lu moves, %lu forks, %lu switches, %lu cgroups removed\n",
-		       common->moves, common->forks, common->switches, common->removals);
+	ksft_print_msg("%lu moves, %lu forks, %lu switches, %lu cgroups removed, %lu crowds\n",
+		       common->moves, common->forks, common->switches, common->removals,
+		       common->crowds);
 	EXPECT_TRUE(did_enough(seconds));
 	restore_all();
 
