@@ -36,7 +36,8 @@ VIRTUAL = (
     ("cgroup-state", "cgroup_state_test"),
     ("cgroup-move", "cgroup_move_test"),
     ("cgroup-toggle", "cgroup_toggle_test"),
-    ("reserve", "reserve_test", "--shift", "2"),
+    ("reserve", "reserve_test -f reserve", "--shift", "2"),
+    ("reserve-offline", "reserve_test -f offline", "--smp", "2", "--shift", "2"),
     ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
     ("exact-steady", "exact_test -f steady", "--shift", "4"),
     ("exact", "exact_test -f starvation"),
@@ -68,7 +69,7 @@ NODES = [word for node in (0, 1) for word in (
 # These need what only the kernel that checks itself has: tracefs, memory of several nodes.
 CHECKED = (
     ("trace", "trace_test"),
-    ("reserve-checked", "reserve_test", "--shift", "2"),
+    ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
     ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
 )
 # These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.

@@ -433,10 +433,10 @@ void psi_group_put(struct psi_group *group);
 void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now);
 #ifdef CONFIG_CGROUPS
-void psi_cgroup_settle(void);
+void psi_cgroup_rehome_all(void);
 #else
 /* There is one group, which has memory on each CPU. */
-static inline void psi_cgroup_settle(void) { }
+static inline void psi_cgroup_rehome_all(void) { }
 #endif
 
 void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now);

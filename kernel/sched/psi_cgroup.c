@@ -148,8 +148,11 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
 	struct task_struct *p;
 
 	css_task_iter_start(&cgrp->self, 0, &it);
-	while ((p = css_task_iter_next(&it)))
-		psi_move_task(p, to);
+	while ((p = css_task_iter_next(&it))) {
+		/* It may only go above that one meanwhile, and say so by psi_reserve_short. */
+		if (READ_ONCE(p->psi.group) != to)
+			psi_move_task(p, to);
+	}
 	css_task_iter_end(&it);
 }
 
@@ -217,22 +220,24 @@ int psi_cgroup_enable(struct cgroup *cgrp, bool on)
 }
 
 /**
- * psi_cgroup_settle - count all contributors where they belong
+ * psi_cgroup_rehome_all - count each contributor where it belongs, if there is memory now
  *
  * Some were counted above that, as there was no memory where they belong, see psi_reserve.c.
+ * Those for which there is still none set psi_reserve_short again.
  *
  * Context: Process context, may sleep.
  */
-void psi_cgroup_settle(void)
+void psi_cgroup_rehome_all(void)
 {
 	struct cgroup_subsys_state *pos;
 
 	cgroup_lock();
-	/* One for which there is no memory again sets it anew. */
 	atomic_set(&psi_reserve_short, 0);
 	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self) {
 		if (!pos->cgroup->psi)
 			continue;
+		/* What it is about to take. */
+		psi_reserve_refill();
 		psi_cgroup_adopt(pos->cgroup->psi);
 		psi_cgroup_rehome_tasks(pos->cgroup);
 		cond_resched();

@@ -498,7 +498,7 @@ static struct psi_group *psi_debug_home(struct cgroup *cgrp)
 	return cgroup_psi(cgrp);
 }
 
-/* Whether a contributor is counted in its home, or above it and psi_cgroup_settle() is due. */
+/* Whether a contributor is counted in its home, or above it and psi_cgroup_rehome_all() is due. */
 static bool psi_debug_at_home(struct psi_group *group, struct psi_group *home)
 {
 	return group == home || (atomic_read(&psi_reserve_short) && group->level < home->level);

@@ -270,7 +270,7 @@ static void psi_limits_kick(struct irq_work *work)
 	queue_work(system_unbound_wq, &psi_limits_worker);
 }
 
-static DEFINE_IRQ_WORK(psi_limits_kicker, psi_limits_kick);
+static struct irq_work psi_limits_kicker = IRQ_WORK_INIT_HARD(psi_limits_kick);
 
 /* A limit holds a task of a group that has no memory for it. Under a runqueue lock. */
 static void psi_limits_want(struct psi_group *group)
@@ -279,7 +279,7 @@ static void psi_limits_want(struct psi_group *group)
 		return;
 	refcount_inc(&group->refs);
 	llist_add(&group->limits_inbox, &psi_limits_inbox);
-	irq_work_queue(&psi_limits_kicker);
+	psi_kick_by(&psi_limits_kicker);
 }
 
 /* Whether a group is ready for limits; if not, have it made so. Under a runqueue lock. */

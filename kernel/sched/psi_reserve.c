@@ -11,13 +11,16 @@
  *	take from the reserve
  *	half of it is left ---------->	queue_work --->	allocate, lock the runqueue, add
  *
+ *   A task that waits for io is counted on the CPU where it fell asleep, even if that goes
+ *   offline. So the work goes by who asked for memory, not by which CPUs are online.
+ *
  *   The change that the task makes goes up, and each group that it reaches joins the list of
  *   the fold on that CPU. Then the next group above needs memory there, too.
  *
  *   If the reserve is empty, the task, or the group that joins, is counted in the next group
  *   above that has memory on the CPU. The system has it on each. For that group and all above
  *   this is exact. The groups in between do not see the task until the work has allocated
- *   memory, and psi_cgroup_settle() moves what was counted above:
+ *   memory. Then psi_cgroup_rehome_all() moves what was counted above:
  *
  *	  A		  A		  A
  *	  |		  | \		  |
@@ -27,12 +30,13 @@
  *
  * The invariants: the pointer of a group on a CPU changes once in its life, under the lock of
  * the runqueue. A contributor with attributes is counted in a group that has memory on its CPU.
- * If that is not the one it belongs to, psi_reserve_short is set, or it is a dying task.
+ * If that is not the one it belongs to, psi_reserve_short is set, psi_cgroup_rehome_all() is
+ * under way, or it is a dying task.
  */
 
 /*
- * So many groups may begin to be used on a CPU until the work has run: some containers of
- * some levels each. More would be memory for nothing on CPUs that run few groups.
+ * The work is asked for when half is left. Until it has run, the other half serves some
+ * containers of some levels each. More would be memory for nothing on CPUs with few groups.
  */
 #define PSI_RESERVE		64
 
@@ -43,12 +47,14 @@
  * struct psi_reserve - memory for groups on one CPU
  * @free: linked by psi_group_cpu.up
  * @nr: how many there are
+ * @wanted: there may be too few, so the work has to look
  *
  * Changes under the lock of the CPU's runqueue.
  */
 struct psi_reserve {
 	struct psi_group_cpu	*free;
 	unsigned int		nr;
+	bool			wanted;
 };
 
 static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
@@ -60,7 +66,14 @@ static atomic_t psi_reserve_short;
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
-/* On housekeeping CPUs, and not behind the very tasks that used up the reserve. */
+/* It waits for cgroup_mutex. Meanwhile the other one fills reserves. */
+static void psi_rehome_work(struct work_struct *work);
+static DECLARE_WORK(psi_rehome_worker, psi_rehome_work);
+
+/*
+ * Its threads run on housekeeping CPUs, and at high priority: the tasks that used up the
+ * reserve must not delay it.
+ */
 static struct workqueue_struct *psi_reserve_wq;
 
 static void psi_reserve_kick(struct irq_work *work)
@@ -68,7 +81,7 @@ static void psi_reserve_kick(struct irq_work *work)
 	queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
 }
 
-static DEFINE_IRQ_WORK(psi_reserve_kicker, psi_reserve_kick);
+static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
 /* Memory for a group on a CPU, NULL if none is left. The runqueue is locked. */
 static struct psi_group_cpu *psi_reserve_take(int cpu)
@@ -76,8 +89,10 @@ static struct psi_group_cpu *psi_reserve_take(int cpu)
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
 	struct psi_group_cpu *gc;
 
-	if (reserve->nr <= PSI_RESERVE / 2)
-		irq_work_queue(&psi_reserve_kicker);
+	if (reserve->nr <= PSI_RESERVE / 2) {
+		WRITE_ONCE(reserve->wanted, true);
+		psi_kick_by(&psi_reserve_kicker);
+	}
 	gc = reserve->free;
 	if (gc) {
 		reserve->free = gc->up;
@@ -131,8 +146,6 @@ static bool psi_reserve_fill(int cpu)
 	unsigned int nr = READ_ONCE(reserve->nr), added;
 	struct rq_flags rf;
 
-	if (nr > PSI_RESERVE / 2)
-		return true;
 	for (added = 0; nr + added < PSI_RESERVE; added++) {
 		gc = kmem_cache_alloc_node(psi_cpu_cache, gfp, cpu_to_node(cpu));
 		if (!gc)
@@ -147,23 +160,37 @@ static bool psi_reserve_fill(int cpu)
 	last->up = reserve->free;
 	reserve->free = first;
 	WRITE_ONCE(reserve->nr, reserve->nr + added);
+	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	return nr + added == PSI_RESERVE;
 }
 
-static void psi_reserve_work(struct work_struct *work)
+/* Fill up the reserve of each CPU that wants it, false if one of them got too little. */
+static bool psi_reserve_refill(void)
 {
 	bool filled = true;
 	int cpu;
 
-	for_each_online_cpu(cpu) {
+	for_each_possible_cpu(cpu) {
+		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
+			continue;
 		filled &= psi_reserve_fill(cpu);
 		cond_resched();
 	}
-	if (!filled)
+	return filled;
+}
+
+static void psi_reserve_work(struct work_struct *work)
+{
+	if (!psi_reserve_refill())
 		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (atomic_read(&psi_reserve_short))
-		psi_cgroup_settle();
+		queue_work(psi_reserve_wq, &psi_rehome_worker);
+}
+
+static void psi_rehome_work(struct work_struct *work)
+{
+	psi_cgroup_rehome_all();
 }
 
 /**
@@ -208,6 +235,9 @@ static int __init psi_reserve_init(void)
 	psi_reserve_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!psi_reserve_wq)
 		panic("psi: no memory for a workqueue");
+	/* The system has memory on each CPU. */
+	if (!IS_ENABLED(CONFIG_CGROUPS))
+		return 0;
 	cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "sched/psi:prepare", psi_reserve_prepare, NULL);
 	return 0;
 }

@@ -466,13 +466,17 @@ static void psi_monitor_collect(struct psi_monitor *monitor)
 	struct psi_watch *watch, *next;
 
 	llist_for_each_entry_safe(watch, next, list, alarm.link) {
+		u64 due = max(watch->pause, local_clock());
+
 		watch->alarmed = true;
 		if (watch->in_queue) {
+			/* If it waits for its turn, it keeps its place. */
+			due = min_t(u64, due, watch->queued.expires);
 			timerqueue_del(&monitor->queue, &watch->queued);
 			psi_group_put(watch->group);
 		}
 		watch->in_queue = true;
-		watch->queued.expires = max(watch->pause, local_clock());
+		watch->queued.expires = due;
 		timerqueue_add(&monitor->queue, &watch->queued);
 	}
 }

@@ -19,7 +19,7 @@
  *   Workers and helpers are not counted (see "Tasks" in psi.c). Otherwise they would be
  *   the activity that keeps them running. For the same reason their timers expire in
  *   hard interrupt context on PREEMPT_RT too: other timers expire in a thread that is
- *   counted. Workers and their timers stay on housekeeping CPUs.
+ *   counted. Workers, helpers and their timers stay on housekeeping CPUs.
  */
 
 #define PSI_NEVER		U64_MAX
@@ -64,26 +64,38 @@ static void psi_worker_wake(struct irq_work *work)
 }
 
 /**
- * psi_kick - wake a worker after adding to its inbox
- * @worker: the worker
+ * psi_kick_by - have an irq_work run soon
+ * @kick: the irq_work, of those that run in hard interrupt context on PREEMPT_RT, too: in a
+ *	  thread it would wait for a real-time task that never sleeps
  *
- * Context: Interrupts disabled; a runqueue lock may be held. So no CPU goes offline
- *	    meanwhile, and a CPU that is going offline still serves its irq_works.
+ * With interrupts disabled here no other CPU can finish going offline, so the CPU that is
+ * chosen still serves irq_works. This one may not: on its way down it still switches tasks
+ * after it has served the last.
+ *
+ * Context: Interrupts disabled; a runqueue lock may be held.
  */
-static void psi_kick(struct psi_worker *worker)
+static void psi_kick_by(struct irq_work *kick)
 {
 	int cpu = smp_processor_id();
 
-	/* Adding to the inbox was a full barrier, see psi_worker_sleep(). */
-	if (!atomic_read(&worker->idle) || !atomic_xchg(&worker->idle, 0))
-		return;
-
-	/* This CPU may be past that: it still switches, but serves no irq_work any more. */
 	if (!cpumask_test_cpu(cpu, &psi_worker_cpus) || !cpu_online(cpu))
 		cpu = cpumask_any_and(&psi_worker_cpus, cpu_online_mask);
 	if (cpu >= nr_cpu_ids)
 		cpu = cpumask_any(cpu_online_mask);
-	irq_work_queue_on(&worker->kick, cpu);
+	irq_work_queue_on(kick, cpu);
+}
+
+/**
+ * psi_kick - wake a worker after adding to its inbox
+ * @worker: the worker
+ *
+ * Context: Interrupts disabled; a runqueue lock may be held.
+ */
+static void psi_kick(struct psi_worker *worker)
+{
+	/* Adding to the inbox was a full barrier, see psi_worker_sleep(). */
+	if (atomic_read(&worker->idle) && atomic_xchg(&worker->idle, 0))
+		psi_kick_by(&worker->kick);
 }
 
 /* Give way to other tasks. Work that goes on since @began calls this between two steps. */

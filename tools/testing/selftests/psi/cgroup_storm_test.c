@@ -237,7 +237,7 @@ static pid_t crowd_member(int cpu, const int end[2])
  * Many cgroups begin to use a CPU at once: their tasks are moved there while they
  * sleep, and all wake up together. Some then go on to another cgroup.
  */
-static void crowd(void *arg)
+static void wake_crowds(void *arg)
 {
 	pid_t pid[NR_CROWD];
 	char path[64], text[16];
@@ -503,7 +503,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 {
 	static void (* const workers[])(void *arg) = {
 		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
-		move_exiting, fork_into_slots, crowd, toggle, limit, read_all, read_all,
+		move_exiting, fork_into_slots, wake_crowds, toggle, limit, read_all, read_all,
 	};
 	pid_t pid[ARRAY_SIZE(workers)], threads;
 	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;

@@ -12,7 +12,8 @@
  *          all wake up     memory came
  *
  * Bugs it would find: a task that is counted nowhere, or stays with the cgroup above for good;
- * a cgroup between the two that gets memory later and does not see what is below it.
+ * a cgroup between the two that gets memory later and does not see what is below it; a CPU
+ * whose reserve is not filled up again, as it is offline.
  *
  * All tasks are woken by one interrupt, so nothing else runs in between.
  */
@@ -21,6 +22,7 @@
 #include <string.h>
 
 #include "../kselftest_harness.h"
+#include "psi_disk.h"
 #include "psi_util.h"
 
 #define ABOVE		CGROUP_ROOT "/psi_above"
@@ -44,12 +46,12 @@ static void child_path(char *path, size_t size, int i)
 	snprintf(path, size, ABOVE "/c%d", i);
 }
 
-static __u64 some_ns(const char *path)
+static __u64 some_ns(const char *path, enum psi_resource res)
 {
 	struct pressure p;
 
 	pressure_read(path, &p);
-	return p.some[RES_CPU];
+	return p.some[res];
 }
 
 /* A task that sleeps by now. */
@@ -99,16 +101,16 @@ TEST_F(reserve, cgroups_side_by_side_are_seen_once_there_is_memory_and_the_one_a
 		waited[i] = task_wait_ns(pid[i]);
 	}
 	ASSERT_LT(now_ns(), self->span.begin);
-	before = some_ns(ABOVE);
+	before = some_ns(ABOVE, RES_CPU);
 	sleep_until(self->span.end + END);
 	/* All wait but the one that runs. */
-	EXPECT_GE(some_ns(ABOVE) - before, SPIN - SLACK);
-	EXPECT_LE(some_ns(ABOVE) - before, SPIN + END);
+	EXPECT_GE(some_ns(ABOVE, RES_CPU) - before, SPIN - SLACK);
+	EXPECT_LE(some_ns(ABOVE, RES_CPU) - before, SPIN + END);
 	for (i = 0; i < MANY; i++) {
 		__u64 wait = task_wait_ns(pid[i]) - waited[i], seen;
 
 		child_path(path, sizeof(path), i);
-		seen = some_ns(path);
+		seen = some_ns(path, RES_CPU);
 		if (wait > seen + most)
 			most = wait - seen;
 		EXPECT_GE(seen, wait - LATE);
@@ -137,16 +139,16 @@ TEST_F(reserve, cgroups_one_below_the_other_are_seen_once_there_is_memory_and_th
 	/* It waits for this one, of the root. */
 	rival = sleep_until_span(&other);
 	ASSERT_LT(now_ns(), self->span.begin);
-	above = some_ns(ABOVE);
+	above = some_ns(ABOVE, RES_CPU);
 	wait = task_wait_ns(pid);
 	sleep_until(self->span.end + END);
 	wait = task_wait_ns(pid) - wait;
 	EXPECT_GE(wait, SPIN / 4);
-	above = some_ns(ABOVE) - above;
+	above = some_ns(ABOVE, RES_CPU) - above;
 	EXPECT_GE(above, wait - FOLDS);
 	EXPECT_LE(above, wait + SLACK);
 	for (i = 0; i < DEEP; i++) {
-		seen = some_ns(path);
+		seen = some_ns(path, RES_CPU);
 		EXPECT_GE(seen, above - LATE);
 		EXPECT_LE(seen, above + SLACK);
 		late += seen < above - SLACK;
@@ -155,6 +157,64 @@ TEST_F(reserve, cgroups_one_below_the_other_are_seen_once_there_is_memory_and_th
 	TH_LOG("%d of %d cgroups were seen late", late, DEEP);
 	EXPECT_GE(late, DEEP / 10);
 	load_stop(rival);
+}
+
+/* ---- A CPU that is offline ---- */
+
+/* For how long the reader sleeps: less than the 5 s after which the request has failed. */
+#define STALL		(4 * NSEC_PER_SEC)
+#define MEASURE		NSEC_PER_SEC
+
+static void read_once(void *stalls)
+{
+	stall(stalls);
+}
+
+FIXTURE(offline) {
+	struct stalls stalls;
+	pid_t reader;
+};
+
+FIXTURE_SETUP(offline)
+{
+	const struct load load = { .cpu = 1, .fn = read_once, .arg = &self->stalls };
+
+	cpus_use(2);
+	pin_to(0);
+	cgroup_moves_are_fast();
+	cgroup_create(ABOVE, "");
+	stalls_create(&self->stalls, "psi_reserve", STALL);
+	self->reader = load_start(&load);
+	sleep_for(10 * NSEC_PER_MSEC);
+	cpu_online(1, false);
+}
+
+FIXTURE_TEARDOWN(offline)
+{
+	cpu_online(1, true);
+	stalls_remove(&self->stalls);
+	cgroup_remove(ABOVE);
+}
+
+TEST_F(offline, reserve_is_filled_up_for_a_reader_that_moves_in_its_sleep)
+{
+	__u64 begin, seen;
+	char path[256];
+
+	for (int i = 0; i < MANY; i++) {
+		child_path(path, sizeof(path), i);
+		cgroup_create(path, "");
+		cgroup_move(path, self->reader);
+	}
+	sleep_for(LATE);
+	begin = now_ns();
+	seen = some_ns(path, RES_IO);
+	sleep_for(MEASURE);
+	seen = some_ns(path, RES_IO) - seen;
+	/* At least the sleep between the two reads, at most both reads with it. */
+	EXPECT_GE(seen, MEASURE);
+	EXPECT_LE(seen, now_ns() - begin);
+	load_wait(self->reader);
 }
 
 TEST_HARNESS_MAIN
