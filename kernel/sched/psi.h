@@ -159,13 +159,17 @@ struct psi_group_cpu {
 /* psi_union_join() was here, for the group itself. */
 #define PSI_USE_JOINED		BIT(2)
 
+/* All states but PSI_NONIDLE, the first one, may be those of limits. */
+#define PSI_HELD(s)		((s) - PSI_NONIDLE - 1)
+#define PSI_NR_HELD		PSI_HELD(PSI_NR_STATES)
+
 /**
  * struct psi_limit_cpu - the part of a group on one CPU that is about limits
  * @nr: per resource, how many contributors show the attribute that says a limit holds them
  * @attrs: these attributes, where there are any
  * @limit: states in which a limit holds a task, a subset of psi_group_cpu.states
  * @only: those of @limit in which no task stalls for a shortage
- * @limit_times: as psi_group_cpu.times, for @limit
+ * @limit_times: as psi_group_cpu.times, for @limit; each state has its place by PSI_HELD()
  * @only_times: the same for @only
  * @recount: as @nr, counted by psi_debug.c
  * @checked_limit: time in @limit when psi_debug.c last checked it, ns
@@ -178,13 +182,20 @@ struct psi_limit_cpu {
 	u16			attrs;
 	u8			limit;
 	u8			only;
-	u64			limit_times[PSI_NR_STATES];
-	u64			only_times[PSI_NR_STATES];
+	u64			limit_times[PSI_NR_HELD];
+	u64			only_times[PSI_NR_HELD];
 #ifdef CONFIG_PSI_DEBUG
 	u32			recount[PSI_NR_LIMITS];
-	u64			checked_limit[PSI_NR_STATES];
-	u64			checked_only[PSI_NR_STATES];
+	u64			checked_limit[PSI_NR_HELD];
+	u64			checked_only[PSI_NR_HELD];
 #endif
+};
+
+/* The smallest piece of memory, see psi_reserve.c. */
+union psi_memory {
+	struct psi_group_cpu	group_cpu;
+	struct psi_limit_cpu	limit_cpu;
+	union psi_memory	*next;
 };
 
 /**
@@ -266,7 +277,7 @@ struct psi_exact {
 
 /**
  * struct psi_limits - what limits did to a group
- * @cpus: on each CPU
+ * @cpus: on each CPU that psi_group.cpus has the group on, %NULL for others
  * @limit: the pressure of limits
  * @shortage: the pressure of shortages
  * @begun: these two are true; before, all pressure was shortage
@@ -275,7 +286,7 @@ struct psi_exact {
  * Allocated when a limit holds a task of the group, or of one below, first; freed with it.
  */
 struct psi_limits {
-	struct psi_limit_cpu __percpu *cpus;
+	struct psi_limit_cpu	**cpus;
 	struct psi_account	limit;
 	struct psi_account	shortage;
 	bool			begun;
@@ -320,6 +331,8 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
  * @cpus: per CPU, the group there, %NULL before it is in use there: see psi_reserve.c
+ * @lock: nests in the lock of a runqueue. Taken to set a pointer in @cpus, and to set @limits
+ * @nr_cpus: how many pointers in @cpus are set
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the lock of
  *	     that CPU's runqueue
  * @limits: what limits did, %NULL before a limit holds a task of the group. Each group
@@ -352,6 +365,8 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 struct psi_group {
 	/* read often, written hardly ever */
 	struct psi_group_cpu	**cpus;
+	raw_spinlock_t		lock;	/* of cpus and limits */
+	unsigned int		nr_cpus;
 	cpumask_var_t		cpumask;
 	struct psi_limits	*limits;
 	struct psi_exact	*exact;

@@ -178,7 +178,7 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 /* What a group has about limits on a CPU, NULL if there was never one. */
 static struct psi_limit_cpu *psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	return gc->group->limits ? per_cpu_ptr(gc->group->limits->cpus, d->cpu) : NULL;
+	return gc->group->limits ? gc->group->limits->cpus[d->cpu] : NULL;
 }
 
 static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
@@ -341,9 +341,9 @@ static bool psi_debug_limits_possible(struct psi_group_cpu *gc, struct psi_debug
 	if (!lc)
 		return true;
 	psi_limit_times(gc, d->cpu, d->now, &t);
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_IRQ_FULL)) {
-		limit = t.limit[s] - lc->checked_limit[s];
-		only = t.only[s] - lc->checked_only[s];
+	psi_for_each_state(s, PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
+		limit = t.limit[s] - lc->checked_limit[PSI_HELD(s)];
+		only = t.only[s] - lc->checked_only[PSI_HELD(s)];
 		if (only < 0 || only > limit || limit > (s64)since[s])
 			return false;
 	}
@@ -451,8 +451,8 @@ static void psi_debug_checked(struct psi_group_cpu *gc, struct psi_debug *d)
 	if (!lc)
 		return;
 	psi_limit_times(gc, d->cpu, d->now, &t);
-	memcpy(lc->checked_limit, t.limit, sizeof(lc->checked_limit));
-	memcpy(lc->checked_only, t.only, sizeof(lc->checked_only));
+	memcpy(lc->checked_limit, &t.limit[PSI_NONIDLE + 1], sizeof(lc->checked_limit));
+	memcpy(lc->checked_only, &t.only[PSI_NONIDLE + 1], sizeof(lc->checked_only));
 }
 
 /**

@@ -13,6 +13,7 @@ void psi_group_init(struct psi_group *group, struct psi_group *parent, int level
 	refcount_set(&group->refs, 1);
 	group->parent = parent;
 	group->level = level;
+	raw_spin_lock_init(&group->lock);
 	seqcount_init(&group->seq);
 	psi_avgs_init(&group->plain.avgs, local_clock());
 }

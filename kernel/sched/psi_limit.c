@@ -82,8 +82,10 @@
  *
  * Memory for limits
  *
- *   When a limit begins to hold a task, no memory can be allocated. So psi_limits_want() has
- *   a work allocate it, from the top down: all groups above one with limits have them. Then
+ *   Once a limit has held a task of a group, the group has memory for that on each CPU that it
+ *   is in use on, from the reserve of the CPU (psi_reserve.c). When a limit holds a task
+ *   first, no memory can be allocated. So psi_limits_want() has a work allocate it for the
+ *   CPUs so far, from the top down: all groups above one with limits have them. Then
  *   the work looks at the tasks of the group: psi_task.limits says which limits hold each.
  *   Until then such a task counts as in a shortage. That takes some hundred us, and longer
  *   while cgroup_mutex is held.
@@ -106,7 +108,7 @@ unsigned int psi_shown(const struct psi_group_cpu *gc, int cpu)
 	unsigned int attrs = gc->attrs & ~PSI_LIMITED;
 
 	if (gc->attrs & PSI_LIMITED)
-		attrs |= per_cpu_ptr(gc->group->limits->cpus, cpu)->attrs;
+		attrs |= gc->group->limits->cpus[cpu]->attrs;
 	return attrs;
 }
 
@@ -140,13 +142,16 @@ static unsigned int psi_limit_states_of(unsigned int attrs, unsigned int states,
 	return limit;
 }
 
-/* Begin and end states at @now, see "Time" in psi.c. */
-static inline void psi_limit_flip(u8 *states, u64 *times, unsigned int to, u64 now)
+/* Begin and end states at @now, see "Time" in psi.c. @first: the one that @times begins with. */
+static inline void psi_limit_flip(u8 *states, u64 *times, unsigned int first, unsigned int to,
+				  u64 now)
 {
-	unsigned int flips;
+	unsigned int flips, s;
 
-	for (flips = *states ^ to; flips; flips &= flips - 1)
-		times[__ffs(flips)] = now - times[__ffs(flips)];
+	for (flips = *states ^ to; flips; flips &= flips - 1) {
+		s = __ffs(flips) - first;
+		times[s] = now - times[s];
+	}
 	*states = to;
 }
 
@@ -160,14 +165,14 @@ static inline void psi_limit_flip(u8 *states, u64 *times, unsigned int to, u64 n
  */
 void psi_limit_states(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_limit_cpu *lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
+	struct psi_limit_cpu *lc = gc->group->limits->cpus[cpu];
 	unsigned int attrs = psi_shown(gc, cpu);
 	unsigned int states = psi_states[psi_plain_attrs(attrs)] & gc->enabled;
 	unsigned int only, limit = psi_limit_states_of(attrs, states, &only);
 
-	psi_limit_flip(&gc->states, gc->times, states, now);
-	psi_limit_flip(&lc->limit, lc->limit_times, limit, now);
-	psi_limit_flip(&lc->only, lc->only_times, only, now);
+	psi_limit_flip(&gc->states, gc->times, PSI_NONIDLE, states, now);
+	psi_limit_flip(&lc->limit, lc->limit_times, PSI_NONIDLE + 1, limit, now);
+	psi_limit_flip(&lc->only, lc->only_times, PSI_NONIDLE + 1, only, now);
 }
 
 /* What a group shows of limits, by what it counts. */
@@ -238,7 +243,7 @@ u64 psi_limit_step(struct psi_group_cpu *gc, u64 *stall, int cpu)
 	/* Most are about something else. */
 	if (!fields)
 		return 0;
-	lc = per_cpu_ptr(gc->group->limits->cpus, cpu);
+	lc = gc->group->limits->cpus[cpu];
 	old = lc->attrs;
 	new = psi_limit_count(lc, fields);
 	if (new == old)
@@ -292,6 +297,55 @@ static bool psi_limits_ready(struct psi_group *group)
 	return false;
 }
 
+void psi_limits_free(struct psi_limits *limits)
+{
+	int cpu;
+
+	if (!limits)
+		return;
+	if (limits->cpus) {
+		for_each_possible_cpu(cpu)
+			psi_memory_free(limits->cpus[cpu]);
+	}
+	kvfree(limits->cpus);
+	kvfree(rcu_access_pointer(limits->seen));
+	kfree(limits);
+}
+
+/* Allocate what is about limits on the CPUs that the group was ever in use on. */
+static bool psi_limits_fill(const struct psi_group *group, struct psi_limits *limits)
+{
+	union psi_memory *memory;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (limits->cpus[cpu] || !READ_ONCE(group->cpus[cpu]))
+			continue;
+		memory = psi_memory_alloc(cpu);
+		if (!memory)
+			return false;
+		limits->cpus[cpu] = &memory->limit_cpu;
+		cond_resched();
+	}
+	return true;
+}
+
+/* Give the group what it needs on @nr_cpus CPUs, unless it has come to be in use on more. */
+static bool psi_limits_set(struct psi_group *group, struct psi_limits *limits,
+			   unsigned int nr_cpus)
+{
+	bool set;
+
+	raw_spin_lock_irq(&group->lock);
+	set = group->nr_cpus == nr_cpus;
+	if (set) {
+		/* Pairs with psi_limits_ready() and psi_group_limits(). */
+		smp_store_release(&group->limits, limits);
+	}
+	raw_spin_unlock_irq(&group->lock);
+	return set;
+}
+
 /**
  * psi_limits_alloc - allocate the part of a group that is about limits
  * @group: a group; those above that are on have that part
@@ -302,6 +356,7 @@ static bool psi_limits_ready(struct psi_group *group)
 bool psi_limits_alloc(struct psi_group *group)
 {
 	struct psi_limits *limits;
+	unsigned int nr_cpus;
 	int s;
 
 	if (group->limits)
@@ -309,27 +364,24 @@ bool psi_limits_alloc(struct psi_group *group)
 	limits = kzalloc(sizeof(*limits), GFP_KERNEL);
 	if (!limits)
 		return false;
-	limits->cpus = alloc_percpu(struct psi_limit_cpu);
-	if (!limits->cpus) {
-		kfree(limits);
-		return false;
-	}
+	limits->cpus = kvcalloc(nr_cpu_ids, sizeof(*limits->cpus), GFP_KERNEL);
+	if (!limits->cpus)
+		goto fail;
 	/* So far, readers of shortages were shown these. */
 	for (s = 0; s < PSI_NR_STATES; s++)
 		atomic64_set(&limits->shortage.shown[s], atomic64_read(&group->plain.shown[s]));
 	static_branch_enable(&psi_limits_used);
-	/* Pairs with psi_limits_ready() and psi_group_limits(). */
-	smp_store_release(&group->limits, limits);
+	do {
+		/* Pairs with psi_group_install(): these CPUs are found below. */
+		nr_cpus = smp_load_acquire(&group->nr_cpus);
+		if (!psi_limits_fill(group, limits))
+			goto fail;
+	} while (!psi_limits_set(group, limits, nr_cpus));
 	return true;
-}
 
-void psi_limits_free(struct psi_limits *limits)
-{
-	if (!limits)
-		return;
-	kvfree(rcu_access_pointer(limits->seen));
-	free_percpu(limits->cpus);
-	kfree(limits);
+fail:
+	psi_limits_free(limits);
+	return false;
 }
 
 /* The highest group from @group up that has none, with a reference; NULL if all have. */
@@ -569,9 +621,9 @@ static void psi_limit_times(struct psi_group_cpu *gc, int cpu, u64 now, struct p
 	memset(t, 0, sizeof(*t));
 	if (!limits)
 		return;
-	lc = per_cpu_ptr(limits->cpus, cpu);
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		u64 limit = lc->limit_times[s], only = lc->only_times[s];
+	lc = limits->cpus[cpu];
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		u64 limit = lc->limit_times[PSI_HELD(s)], only = lc->only_times[PSI_HELD(s)];
 
 		t->limit[s] = lc->limit & BIT(s) ? now - limit : limit;
 		t->only[s] = lc->only & BIT(s) ? now - only : only;

@@ -17,6 +17,8 @@
  *   The change that the task makes goes up, and each group that it reaches joins the list of
  *   the fold on that CPU. Then the next group above needs memory there, too.
  *
+ *   A group with limits (psi_limit.c) takes two pieces: one is for the part about limits.
+ *
  *   If the reserve is empty, the task, or the group that joins, is counted in the next group
  *   above that has memory on the CPU. The system has it on each. For that group and all above
  *   this is exact. The groups in between do not see the task until the work has allocated
@@ -45,14 +47,14 @@
 
 /**
  * struct psi_reserve - memory for groups on one CPU
- * @free: linked by psi_group_cpu.up
+ * @free: the pieces
  * @nr: how many there are
  * @wanted: there may be too few, so the work has to look
  *
  * Changes under the lock of the CPU's runqueue.
  */
 struct psi_reserve {
-	struct psi_group_cpu	*free;
+	union psi_memory	*free;
 	unsigned int		nr;
 	bool			wanted;
 };
@@ -83,23 +85,28 @@ static void psi_reserve_kick(struct irq_work *work)
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
-/* Memory for a group on a CPU, NULL if none is left. The runqueue is locked. */
-static struct psi_group_cpu *psi_reserve_take(int cpu)
+/* Memory for a CPU, zeroed, NULL without. May sleep. */
+static union psi_memory *psi_memory_alloc(int cpu)
 {
-	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	struct psi_group_cpu *gc;
+	return kmem_cache_alloc_node(psi_cpu_cache, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
+				     cpu_to_node(cpu));
+}
 
-	if (reserve->nr <= PSI_RESERVE / 2) {
-		WRITE_ONCE(reserve->wanted, true);
-		psi_kick_by(&psi_reserve_kicker);
-	}
-	gc = reserve->free;
-	if (gc) {
-		reserve->free = gc->up;
-		WRITE_ONCE(reserve->nr, reserve->nr - 1);
-		gc->up = NULL;
-	}
-	return gc;
+static void psi_memory_free(void *memory)
+{
+	if (memory)
+		kmem_cache_free(psi_cpu_cache, memory);
+}
+
+/* A piece of a reserve, which has one. The runqueue is locked. */
+static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
+{
+	union psi_memory *memory = reserve->free;
+
+	reserve->free = memory->next;
+	WRITE_ONCE(reserve->nr, reserve->nr - 1);
+	memory->next = NULL;
+	return memory;
 }
 
 /* Let a group be in use on a CPU, with memory that is zeroed. */
@@ -111,6 +118,31 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 	gc->level = group->level;
 	/* Readers find it by the bit that psi_fold_join() sets. */
 	WRITE_ONCE(group->cpus[cpu], gc);
+	/* Pairs with psi_limits_alloc(). */
+	smp_store_release(&group->nr_cpus, group->nr_cpus + 1);
+}
+
+/* The same with memory from the reserve of the CPU, false if that has too little. */
+static bool psi_group_begin(struct psi_group *group, int cpu)
+{
+	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	struct psi_limits *limits;
+	bool enough;
+
+	if (reserve->nr <= PSI_RESERVE / 2) {
+		WRITE_ONCE(reserve->wanted, true);
+		psi_kick_by(&psi_reserve_kicker);
+	}
+	raw_spin_lock(&group->lock);
+	limits = group->limits;
+	enough = reserve->nr >= (limits ? 2 : 1);
+	if (enough) {
+		if (limits)
+			limits->cpus[cpu] = &psi_reserve_take(reserve)->limit_cpu;
+		psi_group_install(group, cpu, &psi_reserve_take(reserve)->group_cpu);
+	}
+	raw_spin_unlock(&group->lock);
+	return enough;
 }
 
 /**
@@ -123,14 +155,7 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
  */
 static struct psi_group *psi_group_extend(struct psi_group *group, int cpu)
 {
-	struct psi_group_cpu *gc;
-
-	while (!group->cpus[cpu]) {
-		gc = psi_reserve_take(cpu);
-		if (gc) {
-			psi_group_install(group, cpu, gc);
-			break;
-		}
+	while (!group->cpus[cpu] && !psi_group_begin(group, cpu)) {
 		atomic_set(&psi_reserve_short, 1);
 		group = READ_ONCE(group->parent) ?: &psi_system;
 	}
@@ -141,23 +166,22 @@ static struct psi_group *psi_group_extend(struct psi_group *group, int cpu)
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
-	struct psi_group_cpu *gc, *first = NULL, *last = NULL;
+	union psi_memory *memory, *first = NULL, *last = NULL;
 	unsigned int nr = READ_ONCE(reserve->nr), added;
 	struct rq_flags rf;
 
 	for (added = 0; nr + added < PSI_RESERVE; added++) {
-		gc = kmem_cache_alloc_node(psi_cpu_cache, gfp, cpu_to_node(cpu));
-		if (!gc)
+		memory = psi_memory_alloc(cpu);
+		if (!memory)
 			break;
-		gc->up = first;
-		first = gc;
-		last = last ?: gc;
+		memory->next = first;
+		first = memory;
+		last = last ?: memory;
 	}
 	if (!first)
 		return false;
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	last->up = reserve->free;
+	last->next = reserve->free;
 	reserve->free = first;
 	WRITE_ONCE(reserve->nr, reserve->nr + added);
 	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
@@ -213,10 +237,8 @@ void psi_group_free_cpus(struct psi_group *group)
 
 	if (!group->cpus)
 		return;
-	for_each_possible_cpu(cpu) {
-		if (group->cpus[cpu])
-			kmem_cache_free(psi_cpu_cache, group->cpus[cpu]);
-	}
+	for_each_possible_cpu(cpu)
+		psi_memory_free(group->cpus[cpu]);
 	kvfree(group->cpus);
 }
 
@@ -229,7 +251,11 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
+	/* A group on a CPU is two lines, and what is about limits must fit in there. */
+	BUILD_BUG_ON(sizeof(union psi_memory) != sizeof(struct psi_group_cpu));
+	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(union psi_memory),
+					  __alignof__(union psi_memory),
+					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
 	psi_reserve_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);

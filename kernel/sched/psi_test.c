@@ -25,14 +25,14 @@ static bool psi_test_group_init(struct psi_group *group, struct psi_group *paren
 /* Give a group memory on each CPU, as if it had been in use there. */
 static bool psi_test_group_extend(struct psi_group *group)
 {
-	struct psi_group_cpu *gc;
+	union psi_memory *memory;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		gc = kmem_cache_zalloc(psi_cpu_cache, GFP_KERNEL);
-		if (!gc)
+		memory = psi_memory_alloc(cpu);
+		if (!memory)
 			return false;
-		psi_group_install(group, cpu, gc);
+		psi_group_install(group, cpu, &memory->group_cpu);
 	}
 	return true;
 }

@@ -79,6 +79,70 @@ static void psi_test_class_fields(struct kunit *test)
 	}
 }
 
+/* Have a group begin on a CPU that has @nr pieces in reserve; return where it is counted. */
+static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *group, int cpu,
+					int nr)
+{
+	struct psi_reserve reserve = { };
+	union psi_memory *memory;
+	struct psi_group *home;
+	struct rq_flags rf;
+
+	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu))) {
+		memory->next = reserve.free;
+		reserve.free = memory;
+		reserve.nr++;
+	}
+	KUNIT_EXPECT_EQ(test, reserve.nr, nr);
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	swap(*per_cpu_ptr(&psi_reserves, cpu), reserve);
+	home = psi_group_extend(group, cpu);
+	swap(*per_cpu_ptr(&psi_reserves, cpu), reserve);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	psi_test_model_free(reserve.free);
+	return home;
+}
+
+/* A group with limits has memory for them on each CPU that it is in use on, and on no other. */
+static void psi_test_class_memory(struct kunit *test)
+{
+	struct psi_group *above = psi_test_group(test);
+	struct psi_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+	int cpu = cpumask_first(cpu_possible_mask), other = cpumask_last(cpu_possible_mask);
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, above, 1));
+	/* Without limits one piece is enough. */
+	KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, cpu, 0), above);
+	KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, cpu, 1), group);
+	KUNIT_EXPECT_TRUE(test, psi_limits_alloc(above));
+	KUNIT_EXPECT_TRUE(test, psi_limits_alloc(group));
+	KUNIT_EXPECT_NOT_NULL(test, group->limits->cpus[cpu]);
+	if (other != cpu) {
+		KUNIT_EXPECT_NULL(test, group->limits->cpus[other]);
+		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 1), above);
+		KUNIT_EXPECT_NULL(test, group->limits->cpus[other]);
+		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 2), group);
+		KUNIT_EXPECT_NOT_NULL(test, group->limits->cpus[other]);
+	}
+	psi_test_group_free(group);
+}
+
+/* CPUs that begin to be used while the memory for limits is allocated are not forgotten. */
+static void psi_test_class_memory_late(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_limits *limits = kunit_kzalloc(test, sizeof(*limits), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, limits);
+	KUNIT_EXPECT_EQ(test, group->nr_cpus, num_possible_cpus());
+	KUNIT_EXPECT_FALSE(test, psi_limits_set(group, limits, group->nr_cpus - 1));
+	KUNIT_EXPECT_NULL(test, group->limits);
+	KUNIT_EXPECT_TRUE(test, psi_limits_set(group, limits, group->nr_cpus));
+	KUNIT_EXPECT_PTR_EQ(test, group->limits, limits);
+	group->limits = NULL;
+}
+
 /* A task that a limit holds moves to a group that has no memory for limits, and back. */
 static void psi_test_class_regroup(struct kunit *test)
 {
@@ -90,7 +154,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	struct rq_flags rf;
 
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(from));
-	lc = per_cpu_ptr(from->limits->cpus, cpu);
+	lc = from->limits->cpus[cpu];
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	psi_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
@@ -128,7 +192,7 @@ static void psi_test_class_switch(struct kunit *test)
 
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(above));
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
-	lc = per_cpu_ptr(group->limits->cpus, cpu);
+	lc = group->limits->cpus[cpu];
 	group->parent = above;
 	gc->parent = above->cpus[cpu];
 	gc->up = gc->parent;
@@ -153,10 +217,10 @@ static void psi_test_class_switch(struct kunit *test)
 /* Of the time in which a group is stalled on io, a limit holds a task for @limit ns. */
 static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only)
 {
-	struct psi_limit_cpu *lc = per_cpu_ptr(group->limits->cpus, cpu);
+	struct psi_limit_cpu *lc = group->limits->cpus[cpu];
 
-	lc->limit_times[PSI_IO_SOME] += limit;
-	lc->only_times[PSI_IO_SOME] += only;
+	lc->limit_times[PSI_HELD(PSI_IO_SOME)] += limit;
+	lc->only_times[PSI_HELD(PSI_IO_SOME)] += only;
 }
 
 static u64 psi_test_class_total(struct psi_group *group, enum psi_kind kind)

@@ -565,6 +565,8 @@ static struct kunit_case psi_test_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_SLOW(psi_test_class_exhaustive),
 	KUNIT_CASE_SLOW(psi_test_class_fields),
+	KUNIT_CASE(psi_test_class_memory),
+	KUNIT_CASE(psi_test_class_memory_late),
 	KUNIT_CASE(psi_test_class_regroup),
 	KUNIT_CASE(psi_test_class_begins),
 	KUNIT_CASE(psi_test_class_identity),

@@ -8,6 +8,8 @@
 #define PSI_TEST_TASKS		24
 #define PSI_TEST_CPUS		64
 #define PSI_TEST_EVENTS		20000
+/* Pieces of memory that a group takes on a CPU: all have limits. */
+#define PSI_TEST_MEMORY		2
 
 /*
  *	    0
@@ -59,7 +61,7 @@ struct psi_test_model {
 	int counted;
 	/* memory for groups on CPUs: in place of the reserve of a CPU, and what is added later */
 	struct psi_reserve reserve;
-	struct psi_group_cpu *spare;
+	union psi_memory *spare;
 	int above;		/* how often a task was counted above its group for lack of it */
 	/* the oracle: states by definition, and their times; since a group has a union, its time */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
@@ -90,13 +92,13 @@ static int psi_test_level(int group)
 	return level;
 }
 
-static void psi_test_model_free(struct psi_group_cpu *list)
+static void psi_test_model_free(union psi_memory *list)
 {
-	struct psi_group_cpu *gc;
+	union psi_memory *memory;
 
-	while ((gc = list)) {
-		list = gc->up;
-		kmem_cache_free(psi_cpu_cache, gc);
+	while ((memory = list)) {
+		list = memory->next;
+		psi_memory_free(memory);
 	}
 }
 
@@ -115,7 +117,7 @@ static void psi_test_model_exit(void *data)
 static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start, int cpus)
 {
 	struct psi_test_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
-	int g, t, cpu;
+	int g, t, i, cpu;
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->test = test;
@@ -134,18 +136,16 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 
 		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, parent, psi_test_level(g)));
 		m->parent[g] = psi_test_parent[g];
+		/* As the system, the top has memory on each CPU. The others come to need it. */
+		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	}
-	/* As the system, the top has memory on each CPU. The others come to need it. */
-	KUNIT_ASSERT_TRUE(test, psi_test_group_extend(&m->groups[0]));
-	for (g = 1; g < PSI_TEST_GROUPS; g++) {
-		for (cpu = 0; cpu < m->nr_cpus; cpu++) {
-			struct psi_group_cpu *gc = kmem_cache_zalloc(psi_cpu_cache, GFP_KERNEL);
+	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
+		union psi_memory *memory = psi_memory_alloc(m->cpus[0]);
 
-			KUNIT_ASSERT_NOT_NULL(test, gc);
-			gc->up = m->spare;
-			m->spare = gc;
-		}
+		KUNIT_ASSERT_NOT_NULL(test, memory);
+		memory->next = m->spare;
+		m->spare = memory;
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
 		m->tasks[t].group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
@@ -313,17 +313,17 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 	}
 }
 
-/* Memory for @nr more groups on CPUs comes: what had none is counted where it belongs. */
+/* @nr more pieces of memory come: what had none is counted where it belongs. */
 static void psi_test_model_settle(struct psi_test_model *m, int nr)
 {
-	struct psi_group_cpu *gc;
+	union psi_memory *memory;
 	int g, c, t;
 
 	for (; nr && m->spare; nr--) {
-		gc = m->spare;
-		m->spare = gc->up;
-		gc->up = m->reserve.free;
-		m->reserve.free = gc;
+		memory = m->spare;
+		m->spare = memory->next;
+		memory->next = m->reserve.free;
+		m->reserve.free = memory;
 		m->reserve.nr++;
 	}
 	for (g = 1; g < PSI_TEST_GROUPS; g++) {
@@ -593,7 +593,7 @@ static void psi_test_model_add(struct psi_counts *sum, u32 *nr, unsigned int att
 /* Recount a group from its tasks and from the attributes of its children. */
 static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
 {
-	struct psi_limit_cpu *lc = per_cpu_ptr(m->groups[g].limits->cpus, m->cpus[c]);
+	struct psi_limit_cpu *lc = m->groups[g].limits->cpus[m->cpus[c]];
 	struct psi_counts sum = { };
 	u32 nr[PSI_NR_LIMITS] = { };
 	int i;
@@ -607,8 +607,10 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 		if (gc && psi_test_model_first(m, m->parent[i], c) == g)
 			psi_test_model_add(&sum, nr, psi_shown(psi_delegate_of(gc), m->cpus[c]));
 	}
+	/* Limits have memory where the group has. */
+	KUNIT_EXPECT_EQ(m->test, !lc, !psi_test_model_on(m, g, c));
 	for (i = 0; i < PSI_NR_LIMITS; i++)
-		KUNIT_EXPECT_EQ(m->test, lc->nr[i], nr[i]);
+		KUNIT_EXPECT_EQ(m->test, lc ? lc->nr[i] : 0, nr[i]);
 	sum.stall = psi_stall_showing(sum.stall, psi_limit_attrs_of(nr));
 	return sum;
 }
@@ -618,7 +620,7 @@ static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, i
 {
 	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
-	struct psi_limit_cpu *lc = per_cpu_ptr(m->groups[g].limits->cpus, m->cpus[c]);
+	struct psi_limit_cpu *lc = m->groups[g].limits->cpus[m->cpus[c]];
 	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
 	struct psi_limit_times times;
 
@@ -808,7 +810,7 @@ static bool psi_test_model_events(struct psi_test_model *m, int nr, int events)
 		cond_resched();
 		psi_test_model_pass(m, len);
 		if (m->spare && event % 128 == 127)
-			psi_test_model_settle(m, m->nr_cpus);
+			psi_test_model_settle(m, PSI_TEST_MEMORY * m->nr_cpus);
 		psi_test_model_event(m);
 		if (!psi_test_model_holds(m, event))
 			return false;
