@@ -681,7 +681,7 @@ static bool psi_fold_left(const struct psi_folder *folder)
 /* Fold groups until none is left to take. The work goes on since @began. */
 static void psi_fold_share(struct psi_folder *folder, u64 began)
 {
-	u64 ran = current->se.sum_exec_runtime;
+	u64 ran = task_sched_runtime(current);
 	struct list_head *pos, *end;
 
 	spin_lock(&folder->lock);
@@ -698,7 +698,7 @@ static void psi_fold_share(struct psi_folder *folder, u64 began)
 		}
 		spin_lock(&folder->lock);
 	} while (psi_fold_left(folder));
-	folder->took += current->se.sum_exec_runtime - ran;
+	folder->took += task_sched_runtime(current) - ran;
 	if (!--folder->busy)
 		wake_up(&folder->done);
 out:
@@ -782,7 +782,7 @@ static unsigned int psi_helpers(struct psi_folder *folder)
 static void psi_fold(struct psi_folder *folder)
 {
 	unsigned int helpers = psi_helpers(folder);
-	u64 ran = current->se.sum_exec_runtime;
+	u64 ran = task_sched_runtime(current);
 	struct psi_group *group, *next;
 	struct list_head *first;
 
@@ -808,7 +808,7 @@ static void psi_fold(struct psi_folder *folder)
 		psi_worker_relax(folder->worker.began);
 	}
 	if (!helpers)
-		folder->took = current->se.sum_exec_runtime - ran;
+		folder->took = task_sched_runtime(current) - ran;
 }
 
 /*
