@@ -111,7 +111,8 @@ struct psi_alarm {
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be once @unaware is empty
  * @alarm: wakes those that rest
- * @queued: in the queue of the monitor, by the time the first sampler is due
+ * @queued: in the queue of the monitor, by when that is to come by: the first sampler is due,
+ *	    or an alarm is to be answered, and the pause is over
  * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
  * @pause: the monitor does not come by before, ns of local_clock(); the monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's

@@ -20,16 +20,17 @@
  *
  *	walk: a state begins ---> psi_alarm ---> inbox of the monitor
  *						      |
- *	  timerqueue of groups, by their first sampler  <--+
+ *	  timerqueue of groups, by when one is due      <--+
  *	  timerqueue of samplers of a group, by their mark
  *
  *   Turns
  *
  *   A group with many triggers must not delay the triggers of another group. So a monitor
  *   serves groups in turns. A turn ends after PSI_TURN_NS (500 us), and consists of goes. In
- *   a go the monitor takes a sample, and PSI_BATCH (64) triggers look at it; or it tells a
- *   sampler of an alarm. After a turn that took d of CPU time the group pauses for
- *   (PSI_SHARE - 1) * d. Group A has thousands of windows, B has one:
+ *   a go the monitor does one of these: it takes an alarm down, tells one sampler of it, or
+ *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before the first of
+ *   them. After a turn that took d of CPU time the group pauses for (PSI_SHARE - 1) * d.
+ *   Group A has thousands of windows, B has one:
  *
  *	A is due: turn	pause of A: 7 * 0.5 ms
  *	|- A -|.........................................|- A -|.......
@@ -70,7 +71,7 @@
  */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
-/* No group gets more than this fraction of a monitor. */
+/* No group gets more than one part in so many of the CPU time of a monitor. */
 #define PSI_SHARE		8
 
 /* A monitor that finds the lock of a group taken comes back after that. */
