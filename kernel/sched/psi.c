@@ -506,7 +506,7 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
 
 	if (t->attrs)
 		to = psi_group_extend(to, cpu);
-	/* Pairs with psi_limits_alloc(). */
+	/* Pairs with psi_limits_set(). */
 	if (!smp_load_acquire(&to->limits))
 		psi_release(t, rq, now);
 	all = psi_counts_of(t->attrs);

@@ -159,9 +159,9 @@ struct psi_group_cpu {
 /* psi_union_join() was here, for the group itself. */
 #define PSI_USE_JOINED		BIT(2)
 
-/* All states but PSI_NONIDLE, the first one, may be those of limits. */
-#define PSI_HELD(s)		((s) - PSI_NONIDLE - 1)
-#define PSI_NR_HELD		PSI_HELD(PSI_NR_STATES)
+/* Limits are never about PSI_NONIDLE, which comes first, so their times go without it. */
+#define PSI_HELD_AT(s)		((s) - PSI_NONIDLE - 1)
+#define PSI_NR_HELD		PSI_HELD_AT(PSI_NR_STATES)
 
 /**
  * struct psi_limit_cpu - the part of a group on one CPU that is about limits
@@ -169,7 +169,7 @@ struct psi_group_cpu {
  * @attrs: these attributes, where there are any
  * @limit: states in which a limit holds a task, a subset of psi_group_cpu.states
  * @only: those of @limit in which no task stalls for a shortage
- * @limit_times: as psi_group_cpu.times, for @limit; each state has its place by PSI_HELD()
+ * @limit_times: as psi_group_cpu.times, for @limit; each state has its place by PSI_HELD_AT()
  * @only_times: the same for @only
  * @recount: as @nr, counted by psi_debug.c
  * @checked_limit: time in @limit when psi_debug.c last checked it, ns

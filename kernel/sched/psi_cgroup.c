@@ -148,11 +148,8 @@ static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
 	struct task_struct *p;
 
 	css_task_iter_start(&cgrp->self, 0, &it);
-	while ((p = css_task_iter_next(&it))) {
-		/* It may only go above that one meanwhile, and say so by psi_reserve_short. */
-		if (READ_ONCE(p->psi.group) != to)
-			psi_move_task(p, to);
-	}
+	while ((p = css_task_iter_next(&it)))
+		psi_move_task(p, to);
 	css_task_iter_end(&it);
 }
 
@@ -232,12 +229,14 @@ void psi_cgroup_rehome_all(void)
 	struct cgroup_subsys_state *pos;
 
 	cgroup_lock();
-	atomic_set(&psi_reserve_short, 0);
+	/* Before the CPUs and tasks are looked at, each of which said so first. */
+	atomic_xchg(&psi_reserve_short, 0);
 	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self) {
 		if (!pos->cgroup->psi)
 			continue;
 		/* What it is about to take. */
-		psi_reserve_refill();
+		if (READ_ONCE(psi_reserve_asked))
+			psi_reserve_refill();
 		psi_cgroup_adopt(pos->cgroup->psi);
 		psi_cgroup_rehome_tasks(pos->cgroup);
 		cond_resched();

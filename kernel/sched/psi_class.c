@@ -35,7 +35,7 @@ struct psi_class_window {
 
 static struct psi_limits *psi_group_limits(const struct psi_group *group)
 {
-	/* Pairs with psi_limits_alloc(). */
+	/* Pairs with psi_limits_set(). */
 	return smp_load_acquire(&group->limits);
 }
 

@@ -178,7 +178,9 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 /* What a group has about limits on a CPU, NULL if there was never one. */
 static struct psi_limit_cpu *psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	return gc->group->limits ? gc->group->limits->cpus[d->cpu] : NULL;
+	struct psi_limits *limits = READ_ONCE(gc->group->limits);
+
+	return limits ? limits->cpus[d->cpu] : NULL;
 }
 
 static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
@@ -342,8 +344,8 @@ static bool psi_debug_limits_possible(struct psi_group_cpu *gc, struct psi_debug
 		return true;
 	psi_limit_times(gc, d->cpu, d->now, &t);
 	psi_for_each_state(s, PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
-		limit = t.limit[s] - lc->checked_limit[PSI_HELD(s)];
-		only = t.only[s] - lc->checked_only[PSI_HELD(s)];
+		limit = t.limit[s] - lc->checked_limit[PSI_HELD_AT(s)];
+		only = t.only[s] - lc->checked_only[PSI_HELD_AT(s)];
 		if (only < 0 || only > limit || limit > (s64)since[s])
 			return false;
 	}

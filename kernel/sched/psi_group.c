@@ -113,7 +113,7 @@ void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
 	/* psi_walk_slow() must not look at a child that may be gone. */
 	gc->last = NULL;
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
-	if (gc->group->limits)
+	if (READ_ONCE(gc->group->limits))
 		psi_limit_states(gc, cpu, now);
 }
 
@@ -162,7 +162,7 @@ void __init psi_init(void)
 	int cpu;
 
 	/* A switch stays within the first line of a group on a CPU. */
-	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) != 64);
+	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) > 64);
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);

@@ -290,7 +290,7 @@ static void psi_limits_want(struct psi_group *group)
 /* Whether a group is ready for limits; if not, have it made so. Under a runqueue lock. */
 static bool psi_limits_ready(struct psi_group *group)
 {
-	/* Pairs with psi_limits_alloc(). */
+	/* Pairs with psi_limits_set(). */
 	if (smp_load_acquire(&group->limits))
 		return true;
 	psi_limits_want(group);
@@ -339,7 +339,7 @@ static bool psi_limits_set(struct psi_group *group, struct psi_limits *limits,
 	raw_spin_lock_irq(&group->lock);
 	set = group->nr_cpus == nr_cpus;
 	if (set) {
-		/* Pairs with psi_limits_ready() and psi_group_limits(). */
+		/* Pairs with psi_limits_ready(), psi_group_limits() and others. */
 		smp_store_release(&group->limits, limits);
 	}
 	raw_spin_unlock_irq(&group->lock);
@@ -613,7 +613,7 @@ struct psi_limit_times {
 /* These times at @now. A group with limits that hold tasks does not delegate: they are its own. */
 static void psi_limit_times(struct psi_group_cpu *gc, int cpu, u64 now, struct psi_limit_times *t)
 {
-	/* Pairs with psi_limits_alloc(). */
+	/* Pairs with psi_limits_set(). */
 	struct psi_limits *limits = smp_load_acquire(&gc->group->limits);
 	struct psi_limit_cpu *lc;
 	unsigned int s;
@@ -623,7 +623,7 @@ static void psi_limit_times(struct psi_group_cpu *gc, int cpu, u64 now, struct p
 		return;
 	lc = limits->cpus[cpu];
 	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
-		u64 limit = lc->limit_times[PSI_HELD(s)], only = lc->only_times[PSI_HELD(s)];
+		u64 limit = lc->limit_times[PSI_HELD_AT(s)], only = lc->only_times[PSI_HELD_AT(s)];
 
 		t->limit[s] = lc->limit & BIT(s) ? now - limit : limit;
 		t->only[s] = lc->only & BIT(s) ? now - only : only;

@@ -31,9 +31,10 @@
  *	  t wakes up			  t
  *
  * The invariants: the pointer of a group on a CPU changes once in its life, under the lock of
- * the runqueue. A contributor with attributes is counted in a group that has memory on its CPU.
- * If that is not the one it belongs to, psi_reserve_short is set, psi_cgroup_rehome_all() is
- * under way, or it is a dying task.
+ * the runqueue and psi_group.lock. Once a group has limits, it has memory for these on each CPU
+ * that it has memory on: both come at once under psi_group.lock. A contributor with attributes
+ * is counted in a group that has memory on its CPU. If that is not the one it belongs to,
+ * psi_reserve_short is set, psi_cgroup_rehome_all() is under way, or it is a dying task.
  */
 
 /*
@@ -65,6 +66,9 @@ static struct kmem_cache *psi_cpu_cache;
 /* A task is counted above the group it belongs to, as a reserve was empty. */
 static atomic_t psi_reserve_short;
 
+/* Some CPU has too little. A hint: the work does not depend on it. */
+static bool psi_reserve_asked;
+
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
@@ -80,7 +84,9 @@ static struct workqueue_struct *psi_reserve_wq;
 
 static void psi_reserve_kick(struct irq_work *work)
 {
-	queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
+	/* Unit tests also run where PSI is off. */
+	if (psi_reserve_wq)
+		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
 }
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
@@ -109,7 +115,7 @@ static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
 	return memory;
 }
 
-/* Let a group be in use on a CPU, with memory that is zeroed. */
+/* Let a group be in use on a CPU, with zeroed memory. Its lock is held, if others see it. */
 static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
 {
 	gc->group = group;
@@ -131,6 +137,8 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
+		if (!READ_ONCE(psi_reserve_asked))
+			WRITE_ONCE(psi_reserve_asked, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
 	raw_spin_lock(&group->lock);
@@ -179,7 +187,7 @@ static bool psi_reserve_fill(int cpu)
 		last = last ?: memory;
 	}
 	if (!first)
-		return false;
+		return nr >= PSI_RESERVE;
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	last->next = reserve->free;
 	reserve->free = first;
@@ -195,6 +203,7 @@ static bool psi_reserve_refill(void)
 	bool filled = true;
 	int cpu;
 
+	WRITE_ONCE(psi_reserve_asked, false);
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
 			continue;
@@ -251,8 +260,9 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	/* A group on a CPU is two lines, and what is about limits must fit in there. */
-	BUILD_BUG_ON(sizeof(union psi_memory) != sizeof(struct psi_group_cpu));
+	/* What is about limits must not make a piece larger than the two lines of a group. */
+	BUILD_BUG_ON(IS_ENABLED(CONFIG_64BIT) && !IS_ENABLED(CONFIG_PSI_DEBUG) &&
+		     sizeof(struct psi_limit_cpu) > 128);
 	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(union psi_memory),
 					  __alignof__(union psi_memory),
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);

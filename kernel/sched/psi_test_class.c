@@ -219,8 +219,8 @@ static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only
 {
 	struct psi_limit_cpu *lc = group->limits->cpus[cpu];
 
-	lc->limit_times[PSI_HELD(PSI_IO_SOME)] += limit;
-	lc->only_times[PSI_HELD(PSI_IO_SOME)] += only;
+	lc->limit_times[PSI_HELD_AT(PSI_IO_SOME)] += limit;
+	lc->only_times[PSI_HELD_AT(PSI_IO_SOME)] += only;
 }
 
 static u64 psi_test_class_total(struct psi_group *group, enum psi_kind kind)
