@@ -191,7 +191,7 @@ struct psi_limit_cpu {
 #endif
 };
 
-/* The smallest piece of memory, see psi_reserve.c. */
+/* A piece of what a CPU has in reserve, see psi_reserve.c. */
 union psi_memory {
 	struct psi_group_cpu	group_cpu;
 	struct psi_limit_cpu	limit_cpu;

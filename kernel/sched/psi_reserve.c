@@ -12,7 +12,7 @@
  *	half of it is left ---------->	queue_work --->	allocate, lock the runqueue, add
  *
  *   A task that waits for io is counted on the CPU where it fell asleep, even if that goes
- *   offline. So the work goes by who asked for memory, not by which CPUs are online.
+ *   offline. So the work fills the reserves that ran low, also those of CPUs that are offline.
  *
  *   The change that the task makes goes up, and each group that it reaches joins the list of
  *   the fold on that CPU. Then the next group above needs memory there, too.
