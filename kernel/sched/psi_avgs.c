@@ -61,18 +61,18 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
  */
 static void psi_mean_add(struct psi_mean *mean, const u64 *times, unsigned int states)
 {
-	u64 w = times[PSI_NONIDLE], sum = mean->weight + w;
-	int s;
+	u64 w = times[PSI_NONIDLE], before = mean->weight, sum = before + w;
+	unsigned long s;
 
 	if (!w)
 		return;
 	psi_for_each_state(s, states) {
+		u64 t = times[s], mixed = mean->stall[s];
+
 		/* Mostly there is one. */
-		if (!mean->weight)
-			mean->stall[s] = times[s];
-		else
-			mean->stall[s] = psi_muldiv(mean->stall[s], mean->weight, sum) +
-					 psi_muldiv(times[s], w, sum);
+		if (before)
+			t = psi_muldiv(mixed, before, sum) + psi_muldiv(t, w, sum);
+		mean->stall[s] = t;
 	}
 	mean->weight = sum;
 }

@@ -135,12 +135,6 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	struct psi_limits *limits;
 	bool enough;
 
-	if (reserve->nr <= PSI_RESERVE / 2) {
-		WRITE_ONCE(reserve->wanted, true);
-		if (!READ_ONCE(psi_reserve_asked))
-			WRITE_ONCE(psi_reserve_asked, true);
-		psi_kick_by(&psi_reserve_kicker);
-	}
 	raw_spin_lock(&group->lock);
 	limits = group->limits;
 	enough = reserve->nr >= (limits ? 2 : 1);
@@ -150,6 +144,15 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 		psi_group_install(group, cpu, &psi_reserve_take(reserve)->group_cpu);
 	}
 	raw_spin_unlock(&group->lock);
+	/* Before the work is asked for, which looks at it. */
+	if (!enough)
+		atomic_set(&psi_reserve_short, 1);
+	if (reserve->nr <= PSI_RESERVE / 2) {
+		WRITE_ONCE(reserve->wanted, true);
+		if (!READ_ONCE(psi_reserve_asked))
+			WRITE_ONCE(psi_reserve_asked, true);
+		psi_kick_by(&psi_reserve_kicker);
+	}
 	return enough;
 }
 
@@ -163,10 +166,8 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
  */
 static struct psi_group *psi_group_extend(struct psi_group *group, int cpu)
 {
-	while (!group->cpus[cpu] && !psi_group_begin(group, cpu)) {
-		atomic_set(&psi_reserve_short, 1);
+	while (!group->cpus[cpu] && !psi_group_begin(group, cpu))
 		group = READ_ONCE(group->parent) ?: &psi_system;
-	}
 	return group;
 }
 

@@ -136,7 +136,7 @@ static void psi_window_since(struct psi_group *group, const struct psi_seen_cpu 
 {
 	static const u64 none[PSI_NR_STATES];
 	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : none;
-	int s;
+	unsigned long s;
 
 	psi_peek_cpu(group->cpus[cpu], cpu, states, since);
 	psi_for_each_state(s, states)

@@ -651,22 +651,30 @@ static __always_inline void psi_walk_two(struct psi_group_cpu *a, struct psi_cou
  */
 
 /*
- * The times of a group on a CPU at @now, with @irq as its interrupt time, in @states.
- * Return which group stands for it.
+ * The times of a group on a CPU at @now, with @irq as its interrupt time, in @states. @d
+ * stands for it.
  */
+static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_group_cpu *d,
+					 unsigned int states, u64 now, u64 irq, u64 *times)
+{
+	unsigned long s;
+
+	psi_for_each_state(s, states)
+		times[s] = d->times[s];
+	/* Mostly none. */
+	psi_for_each_state(s, states & d->states)
+		times[s] = (s == PSI_IRQ_FULL ? irq : now) - times[s];
+	if (d != gc)
+		psi_add_delegated(gc, states, times);
+}
+
+/* The same; return which group stands for it. */
 static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
 				       u64 irq, u64 *times)
 {
 	struct psi_group_cpu *d = psi_delegate_of(gc);
-	unsigned int s;
 
-	psi_for_each_state(s, states) {
-		u64 t = s == PSI_IRQ_FULL ? irq : now;
-
-		times[s] = d->states & BIT(s) ? t - d->times[s] : d->times[s];
-	}
-	if (d != gc)
-		psi_add_delegated(gc, states, times);
+	psi_times_by(gc, d, states, now, irq, times);
 	return d;
 }
 
@@ -696,22 +704,25 @@ static u64 psi_read_clock(void)
  *
  * Context: Any but NMI, and not inside a write section of psi_seq.
  */
-static void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states, u64 *times)
+static __always_inline void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states,
+					 u64 *times)
 {
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
+	struct psi_group_cpu *d;
 	unsigned int seq, hold;
 	u64 now = 0, irq = 0;
 
 	rcu_read_lock();
 	do {
 		seq = read_seqcount_begin(seqcount);
+		d = psi_delegate_of(gc);
 		/* Where no state holds, the times need no clock. */
-		hold = psi_delegate_of(gc)->states & states;
+		hold = d->states & states;
 		if (hold)
 			now = psi_read_cpu_clock(cpu);
 		if (hold & BIT(PSI_IRQ_FULL))
 			irq = irq_time_read(cpu);
-		psi_times(gc, states, now, irq, times);
+		psi_times_by(gc, d, states, now, irq, times);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
 }
