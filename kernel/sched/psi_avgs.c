@@ -59,20 +59,21 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
  * @times: the times of the CPU in that window, in ns
  * @states: the states that matter
  */
-static void psi_mean_add(struct psi_mean *mean, const u64 *times, unsigned int states)
+static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times,
+					 unsigned int states)
 {
-	u64 w = times[PSI_NONIDLE], before = mean->weight, sum = before + w;
+	u64 w = times[PSI_NONIDLE], sum = mean->weight + w;
 	unsigned long s;
 
 	if (!w)
 		return;
 	psi_for_each_state(s, states) {
-		u64 t = times[s], mixed = mean->stall[s];
-
 		/* Mostly there is one. */
-		if (before)
-			t = psi_muldiv(mixed, before, sum) + psi_muldiv(t, w, sum);
-		mean->stall[s] = t;
+		if (!mean->weight)
+			mean->stall[s] = times[s];
+		else
+			mean->stall[s] = psi_muldiv(mean->stall[s], mean->weight, sum) +
+					 psi_muldiv(times[s], w, sum);
 	}
 	mean->weight = sum;
 }
@@ -82,6 +83,8 @@ static u64 psi_pow(u32 factor, u64 n)
 {
 	u64 square = factor, result = 1ULL << 32;
 
+	if (likely(n == 1))
+		return factor;
 	for (; n && result; n >>= 1) {
 		if (n & 1)
 			result = (result * square) >> 32;
@@ -142,28 +145,28 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now)
  */
 static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
 {
-	u64 stall[PSI_NR_STATES] = { };
-	int s, h;
+	u64 stall[PSI_NR_STATES] __uninitialized, keep[PSI_NR_HORIZONS] __uninitialized;
+	unsigned int alive = 0;
+	unsigned long s, h;
 
 	/* PSI_NONIDLE has no average. */
-	if (window)
-		memcpy(stall + 1, window + 1, sizeof(stall) - sizeof(*stall));
+	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
+		stall[s] = window ? window[s] : 0;
+		if (!psi_avgs_zero(avgs, s, stall[s]))
+			alive |= BIT(s);
+	}
 
 	while (to >= avgs->mark) {
 		/* A period that has begun ends alone, whole ones go together. */
 		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
-		u64 keep[PSI_NR_HORIZONS];
 
 		for (h = 0; h < PSI_NR_HORIZONS; h++)
 			keep[h] = psi_pow(psi_decay[h], n);
-		for (s = 0; s < PSI_NR_STATES; s++) {
-			u64 part;
+		psi_for_each_state(s, alive) {
+			u64 part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
 
-			if (psi_avgs_zero(avgs, s, stall[s]))
-				continue;
-			part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
 			psi_avgs_end(avgs, s, part, n, keep);
 			stall[s] -= part;
 		}
@@ -171,7 +174,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
 		avgs->mark = end + PSI_PERIOD;
 	}
 
-	for (s = 0; s < PSI_NR_STATES; s++)
+	psi_for_each_state(s, alive)
 		avgs->pending[s] += stall[s];
 	avgs->at = max(avgs->at, to);
 }

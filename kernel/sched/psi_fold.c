@@ -203,8 +203,8 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 {
 	const struct psi_exact *exact = kind == PSI_EXACT ? group->exact : NULL;
 	struct psi_limits *limits = kind >= PSI_LIMIT ? group->limits : NULL;
-	struct psi_class_window classes;
-	u64 since[PSI_NR_STATES], used = 0;
+	struct psi_class_window classes __uninitialized;
+	u64 since[PSI_NR_STATES] __uninitialized, used = 0;
 	unsigned int at = 0, skip_at = 0;
 	struct psi_seen *seen;
 	int cpu;
@@ -264,8 +264,8 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int states,
 		     struct psi_reading *reading)
 {
+	struct psi_mean window __uninitialized;
 	struct psi_account *account;
-	struct psi_mean window;
 	unsigned int seq;
 	u64 now;
 	int s;
@@ -406,6 +406,8 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
  * @classes: for limits and shortages
  * @used: psi_union_read() at @now
  * @skip_at: for psi_exact_skip()
+ * @idle: the group was idle on a CPU
+ * @missing: a CPU has no entry in psi_group.seen
  */
 struct psi_window {
 	u64			now;
@@ -414,6 +416,8 @@ struct psi_window {
 	struct psi_class_window	classes;
 	u64			used;
 	unsigned int		skip_at;
+	bool			idle;
+	bool			missing;
 };
 
 /* Note in the other slot what a CPU has by now, and add what is new to @window. */
@@ -423,13 +427,15 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 {
 	const struct psi_slot *last = &entry->slot[psi_last_slot(group)];
 	struct psi_slot *slot = &entry->slot[!psi_last_slot(group)];
-	u64 since[PSI_NR_STATES];
+	u64 since[PSI_NR_STATES] __uninitialized;
 	int s;
 
 	psi_window_since(group, entry, entry->cpu, PSI_ALL_STATES, since);
 	/* Without weight it would be lost; the next window has it. */
-	if (!since[PSI_NONIDLE])
+	if (!since[PSI_NONIDLE]) {
 		memset(since, 0, sizeof(since));
+		window->idle = true;
+	}
 	for (s = 0; s < PSI_NR_STATES; s++)
 		slot->times[s] = last->times[s] + since[s];
 	slot->weight = since[PSI_NONIDLE];
@@ -467,26 +473,33 @@ static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
 	unsigned int at = 0;
 	int cpu;
 
-	memset(window, 0, sizeof(*window));
+	memset(&window->mean, 0, sizeof(window->mean));
+	if (limits)
+		memset(&window->classes, 0, sizeof(window->classes));
 	window->now = psi_read_clock();
-	if (exact)
+	if (exact) {
+		memset(&window->sum, 0, sizeof(window->sum));
 		window->used = psi_union_read(&exact->use, window->now);
+		window->skip_at = 0;
+	}
+	window->idle = false;
+	window->missing = false;
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 
 		if (entry)
 			psi_fold_cpu(group, entry, exact, limits, window);
+		else
+			window->missing = true;
 	}
 }
 
 /* The averages of an account with the window that ends. */
-static struct psi_avgs psi_fold_avgs(struct psi_group *group, const struct psi_account *account,
-				     u64 now, const struct psi_mean *window)
+static void psi_fold_avgs(struct psi_group *group, const struct psi_account *account, u64 now,
+			  const struct psi_mean *window, struct psi_avgs *avgs)
 {
-	struct psi_avgs avgs = account->avgs;
-
-	psi_avgs_update(&avgs, psi_idle_until(group, avgs.at), now, window->stall);
-	return avgs;
+	*avgs = account->avgs;
+	psi_avgs_update(avgs, psi_idle_until(group, avgs->at), now, window->stall);
 }
 
 static void psi_fold_account(struct psi_account *account, const struct psi_avgs *avgs,
@@ -502,13 +515,14 @@ static void psi_fold_account(struct psi_account *account, const struct psi_avgs 
 /* End the running window of a group. */
 static void psi_fold_group(struct psi_group *group)
 {
-	struct psi_seen *seen = psi_fold_seen(group, &group->seen, 2);
+	struct psi_seen *seen = rcu_dereference_protected(group->seen, true), *before;
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
 	struct psi_limits *limits = psi_group_limits(group);
-	struct psi_avgs plain, avgs, limit, shortage;
-	struct psi_window window;
-	struct psi_mean rest;
+	struct psi_avgs plain __uninitialized, avgs __uninitialized;
+	struct psi_avgs limit __uninitialized, shortage __uninitialized;
+	struct psi_window window __uninitialized;
+	struct psi_mean rest __uninitialized;
 	int tries = 3;
 
 	if (limits) {
@@ -518,18 +532,21 @@ static void psi_fold_group(struct psi_group *group)
 	}
 	do {
 		psi_fold_look(group, seen, exact, limits, &window);
-	} while (psi_read_clock() - window.now > PSI_SAMPLE_NS && --tries);
-	plain = psi_fold_avgs(group, &group->plain, window.now, &window.mean);
+		before = seen;
+		if (unlikely(window.missing))
+			seen = psi_fold_seen(group, &group->seen, 2);
+	} while ((seen != before || psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
+	psi_fold_avgs(group, &group->plain, window.now, &window.mean, &plain);
 	if (exact) {
 		psi_sum_share(&window.sum, PSI_ALL_STATES,
 			      psi_union_since(window.used, exact->used));
-		avgs = psi_fold_avgs(group, &exact->account, window.now, &window.sum);
+		psi_fold_avgs(group, &exact->account, window.now, &window.sum, &avgs);
 	}
 	if (limits) {
 		rest = window.mean;
 		psi_class_shortage(&rest, &window.classes, PSI_ALL_STATES);
-		limit = psi_fold_avgs(group, &limits->limit, window.now, &window.classes.limit);
-		shortage = psi_fold_avgs(group, &limits->shortage, window.now, &rest);
+		psi_fold_avgs(group, &limits->limit, window.now, &window.classes.limit, &limit);
+		psi_fold_avgs(group, &limits->shortage, window.now, &rest, &shortage);
 	}
 	psi_trace_update(group, &plain, &window.mean);
 
@@ -551,7 +568,7 @@ static void psi_fold_group(struct psi_group *group)
 	if (exact)
 		psi_exact_forget(exact);
 	/* Samplers at work look at the CPUs on the list. */
-	if (!psi_sampling(group))
+	if (window.idle && !psi_sampling(group))
 		psi_unlist_idle(group, false);
 }
 

@@ -131,8 +131,9 @@ static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumas
  * @states: the states that matter
  * @since: filled in for @states, ns
  */
-static void psi_window_since(struct psi_group *group, const struct psi_seen_cpu *entry, int cpu,
-			     unsigned int states, u64 *since)
+static __always_inline void psi_window_since(struct psi_group *group,
+					     const struct psi_seen_cpu *entry, int cpu,
+					     unsigned int states, u64 *since)
 {
 	static const u64 none[PSI_NR_STATES];
 	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : none;
