@@ -98,7 +98,7 @@ static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
  * The attributes with a count above zero. A count carries into the bit above it
  * when PSI_LANE_MAX is added, unless it is zero.
  */
-static __always_inline unsigned int psi_sched_attrs_of(u64 counts)
+static __always_inline unsigned long psi_sched_attrs_of(u64 counts)
 {
 	u64 carry = counts + PSI_LANES_MAX;
 
@@ -329,7 +329,7 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, unsigned int states,
 					    int cpu, u64 now)
 {
-	unsigned int flips = gc->states ^ states;
+	u8 flips = gc->states ^ states;
 
 	gc->states = states;
 	/* Most often, a task comes to wait beside one that runs, or goes on while that sleeps. */
@@ -337,17 +337,29 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, unsigned i
 		psi_flip(gc, PSI_CPU_SOME, now);
 		return;
 	}
-	if (flips & BIT(PSI_NONIDLE))
+	/* Often, a task that is alone in its group wakes up, runs, sleeps. */
+	if (flips == (BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL))) {
 		psi_flip(gc, PSI_NONIDLE, now);
-	if (flips & BIT(PSI_CPU_SOME))
 		psi_flip(gc, PSI_CPU_SOME, now);
-	if (flips & BIT(PSI_CPU_FULL))
 		psi_flip(gc, PSI_CPU_FULL, now);
-	if (flips & BIT(PSI_IRQ_FULL))
+		return;
+	}
+	if (flips == (BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) | BIT(PSI_IRQ_FULL))) {
+		psi_flip(gc, PSI_CPU_SOME, now);
+		psi_flip(gc, PSI_CPU_FULL, now);
 		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu));
-	/* The others follow. */
-	for (flips >>= PSI_IO_SOME; unlikely(flips); flips &= flips - 1)
-		psi_flip(gc, PSI_IO_SOME + __ffs(flips), now);
+		return;
+	}
+	if (flips == (BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
+		psi_flip(gc, PSI_NONIDLE, now);
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu));
+		return;
+	}
+	for (; flips; flips &= flips - 1) {
+		unsigned int s = __ffs(flips);
+
+		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu) : now);
+	}
 }
 
 /* Whether psi_union_update() has to be called where a group gets into @states. */
@@ -473,11 +485,13 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 	}
 }
 
-static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_counts change_a,
+/* The first of the two has come as far as @a, from @from_a, where @change_a is to be applied. */
+static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_group_cpu *from_a,
+					    struct psi_counts change_a,
 					    struct psi_group_cpu *b, struct psi_counts change_b,
 					    enum psi_extent extent, int cpu, u64 now)
 {
-	struct psi_group_cpu *from_a = NULL, *from_b = NULL;
+	struct psi_group_cpu *from_b = NULL;
 
 	while (a != b) {
 		if (a->level >= b->level) {
@@ -502,50 +516,78 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 	psi_walk_up(a, from_a, psi_counts_add(change_a, change_b), extent, cpu, now);
 }
 
-/* Go on with a walk from @gc on, and end the write section. */
-static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-				 u64 sched, struct rq *rq, u64 now)
+/*
+ * The light walk
+ *
+ *   What most steps are: a group is changed from where it was changed before, and calls
+ *   nobody. psi_step_light() does what psi_step_counts() does then. A walk of such steps
+ *   calls nothing, so it needs no stack frame, which would be a quarter of its instructions.
+ *   Where a step is another one, it has done nothing, and psi_walk_rest() goes on from there.
+ */
+
+/*
+ * Apply @sched to one level, and put what that changes for the next in its place. Return
+ * false, with nothing done, if that takes more than a light walk does.
+ */
+static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+					   u64 *sched, struct rq *rq, u64 now)
+{
+	unsigned long old = gc->attrs, new;
+	unsigned int states;
+
+	/* A group that delegates is its own ->last. */
+	if (unlikely(from ? gc->last == gc || gc->streak == 1 : !!gc->last))
+		return false;
+	new = psi_sched_attrs_of(gc->sched + *sched) | (old & PSI_STALL_ATTRS);
+	states = psi_states[new] & gc->enabled;
+	/* Nothing shown is idle: this is psi_tells_use() without its registers. */
+	if (unlikely(states & gc->slow || (gc->use && (!old || !new))))
+		return false;
+	if (from && gc->last != from) {
+		gc->last = from;
+		gc->streak = PSI_STREAK;
+	} else if (from) {
+		gc->streak--;
+	}
+	gc->sched += *sched;
+	if (new == old) {
+		*sched = 0;
+		return true;
+	}
+	gc->attrs = new;
+	*sched = psi_sched_counts[new] - psi_sched_counts[old];
+	psi_flip_states(gc, states, cpu_of(rq), now);
+	return true;
+}
+
+/* Go on with a light walk in any way, and end the write section. */
+static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+				   u64 sched, struct rq *rq, u64 now)
 {
 	psi_walk_up(gc, from, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/* The same where @gc has begun or ended to be in use, after @sched for the next group. */
-static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
+/* Go on with a light walk, and end the write section. */
+static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+				 u64 sched, struct rq *rq, u64 now)
 {
-	psi_union_update(gc, cpu_of(rq), now);
-	if (gc->up && sched)
-		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
+	do {
+		if (!psi_step_light(gc, from, &sched, rq, now))
+			return psi_walk_rest(gc, from, sched, rq, now);
+		from = gc;
+		gc = gc->up;
+	} while (gc && sched);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/*
- * What most walks are: a task changes a group as it did before, and that changes nothing for
- * the next group. This does what psi_step() does then. It calls nothing, so it needs no stack
- * frame, which would be a quarter of its instructions.
- */
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
-	unsigned int old = gc->attrs, new, states;
-
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (unlikely(gc->last))
-		return psi_walk_on(gc, NULL, sched, rq, now);
-	new = psi_sched_attrs_of(gc->sched + sched) | (old & PSI_STALL_ATTRS);
-	states = psi_states[new] & gc->enabled;
-	if (unlikely(states & gc->slow))
-		return psi_walk_on(gc, NULL, sched, rq, now);
-	gc->sched += sched;
-	if (new != old) {
-		gc->attrs = new;
-		sched = psi_sched_counts[new] - psi_sched_counts[old];
-		psi_flip_states(gc, states, cpu_of(rq), now);
-		/* Nothing shown is idle: this is psi_tells_use() without its registers. */
-		if (unlikely(gc->use) && (!old || !new))
-			return psi_walk_tell(gc, sched, rq, now);
-		if (gc->up && sched)
-			return psi_walk_on(gc->up, gc, sched, rq, now);
-	}
+	if (!psi_step_light(gc, NULL, &sched, rq, now))
+		return psi_walk_rest(gc, NULL, sched, rq, now);
+	if (gc->up && sched)
+		return psi_walk_on(gc->up, gc, sched, rq, now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -589,13 +631,38 @@ static __always_inline void psi_walk(struct psi_group_cpu *gc, struct psi_counts
 		psi_walk_sched(gc, change.sched, rq, now);
 }
 
+/* Go on with a light walk of two in any way, and end the write section. */
+static noinline void psi_walk_two_rest(struct psi_group_cpu *a, struct psi_group_cpu *from_a,
+				       u64 sched_a, struct psi_group_cpu *b, u64 sched_b,
+				       struct rq *rq, u64 now)
+{
+	psi_walk_up_two(a, from_a, (struct psi_counts){ sched_a }, b,
+			(struct psi_counts){ sched_b }, PSI_SCHED, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
+/* Mostly, all groups between two and the first that they share delegate. */
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 					struct psi_group_cpu *b, u64 sched_b,
 					struct rq *rq, u64 now)
 {
+	struct psi_group_cpu *up = a->up;
+	u64 sched;
+
 	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_up_two(a, (struct psi_counts){ sched_a }, b, (struct psi_counts){ sched_b },
-			PSI_SCHED, cpu_of(rq), now);
+	if (unlikely(!up || b->up != up || !psi_step_light(a, NULL, &sched_a, rq, now)))
+		return psi_walk_two_rest(a, NULL, sched_a, b, sched_b, rq, now);
+	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now))) {
+		if (sched_a)
+			return psi_walk_two_rest(up, a, sched_a, b, sched_b, rq, now);
+		return psi_walk_rest(b, NULL, sched_b, rq, now);
+	}
+	/* Where two children meet, no child stands for the group. */
+	if (sched_a && sched_b)
+		up->streak = PSI_STREAK;
+	sched = sched_a + sched_b;
+	if (sched)
+		return psi_walk_on(up, sched_a ? a : b, sched, rq, now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -605,7 +672,7 @@ static noinline void psi_walk_two_classes(struct psi_group_cpu *a, struct psi_co
 					  struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_up_two(a, change_a, b, change_b, PSI_CLASSES, cpu_of(rq), now);
+	psi_walk_up_two(a, NULL, change_a, b, change_b, PSI_CLASSES, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
@@ -618,7 +685,7 @@ static noinline void psi_walk_two_all(struct psi_group_cpu *a, struct psi_counts
 		return;
 	}
 	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_up_two(a, change_a, b, change_b, PSI_STALLS, cpu_of(rq), now);
+	psi_walk_up_two(a, NULL, change_a, b, change_b, PSI_STALLS, cpu_of(rq), now);
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
