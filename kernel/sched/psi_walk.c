@@ -525,24 +525,33 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
  *   Where a step is another one, it has done nothing, and psi_walk_rest() goes on from there.
  */
 
+enum psi_light {
+	PSI_HEAVY,		/* nothing was done: that takes more than a light walk does */
+	PSI_LIGHT,		/* it was done */
+	PSI_TELL,		/* it was done, but psi_union_update() has to be called */
+};
+
 /*
- * Apply @sched to one level, and put what that changes for the next in its place. Return
- * false, with nothing done, if that takes more than a light walk does.
+ * Apply @sched to one level, and put what that changes for the next in its place. @tells, a
+ * constant: the caller knows what to do with %PSI_TELL.
  */
-static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					   u64 *sched, struct rq *rq, u64 now)
+static __always_inline enum psi_light psi_step_light(struct psi_group_cpu *gc,
+						     struct psi_group_cpu *from, u64 *sched,
+						     bool tells, struct rq *rq, u64 now)
 {
 	unsigned long old = gc->attrs, new;
 	unsigned int states;
 
 	/* A group that delegates is its own ->last. */
 	if (unlikely(from ? gc->last == gc || gc->streak == 1 : !!gc->last))
-		return false;
+		return PSI_HEAVY;
 	new = psi_sched_attrs_of(gc->sched + *sched) | (old & PSI_STALL_ATTRS);
 	states = psi_states[new] & gc->enabled;
+	if (unlikely(states & gc->slow))
+		return PSI_HEAVY;
 	/* Nothing shown is idle: this is psi_tells_use() without its registers. */
-	if (unlikely(states & gc->slow || (gc->use && (!old || !new))))
-		return false;
+	if (!tells && unlikely(gc->use) && (!old || !new))
+		return PSI_HEAVY;
 	if (from && gc->last != from) {
 		gc->last = from;
 		gc->streak = PSI_STREAK;
@@ -552,12 +561,12 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	gc->sched += *sched;
 	if (new == old) {
 		*sched = 0;
-		return true;
+		return PSI_LIGHT;
 	}
 	gc->attrs = new;
 	*sched = psi_sched_counts[new] - psi_sched_counts[old];
 	psi_flip_states(gc, states, cpu_of(rq), now);
-	return true;
+	return tells && unlikely(gc->use) && (!old || !new) ? PSI_TELL : PSI_LIGHT;
 }
 
 /* Go on with a light walk in any way, and end the write section. */
@@ -568,13 +577,27 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
+/* The same above @gc, which has begun or ended to be in use. */
+static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
+{
+	psi_union_update(gc, cpu_of(rq), now);
+	if (gc->up)
+		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
 /* Go on with a light walk, and end the write section. */
 static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				 u64 sched, struct rq *rq, u64 now)
 {
+	enum psi_light step;
+
 	do {
-		if (!psi_step_light(gc, from, &sched, rq, now))
+		step = psi_step_light(gc, from, &sched, true, rq, now);
+		if (unlikely(step == PSI_HEAVY))
 			return psi_walk_rest(gc, from, sched, rq, now);
+		if (unlikely(step == PSI_TELL))
+			return psi_walk_tell(gc, sched, rq, now);
 		from = gc;
 		gc = gc->up;
 	} while (gc && sched);
@@ -583,9 +606,14 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
+	enum psi_light step;
+
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (!psi_step_light(gc, NULL, &sched, rq, now))
+	step = psi_step_light(gc, NULL, &sched, true, rq, now);
+	if (unlikely(step == PSI_HEAVY))
 		return psi_walk_rest(gc, NULL, sched, rq, now);
+	if (unlikely(step == PSI_TELL))
+		return psi_walk_tell(gc, sched, rq, now);
 	if (gc->up && sched)
 		return psi_walk_on(gc->up, gc, sched, rq, now);
 	raw_write_seqcount_end(&rq->psi_seq);
@@ -650,9 +678,10 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	u64 sched;
 
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (unlikely(!up || b->up != up || !psi_step_light(a, NULL, &sched_a, rq, now)))
+	if (unlikely(!up || b->up != up ||
+		     psi_step_light(a, NULL, &sched_a, false, rq, now) == PSI_HEAVY))
 		return psi_walk_two_rest(a, NULL, sched_a, b, sched_b, rq, now);
-	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now))) {
+	if (unlikely(psi_step_light(b, NULL, &sched_b, false, rq, now) == PSI_HEAVY)) {
 		if (sched_a)
 			return psi_walk_two_rest(up, a, sched_a, b, sched_b, rq, now);
 		return psi_walk_rest(b, NULL, sched_b, rq, now);
