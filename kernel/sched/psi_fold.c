@@ -23,7 +23,8 @@
  *   is to change that number, with the total and the averages, in one short write section
  *   of psi_group.seq. A window must not end at different times on different CPUs. So if
  *   the fold was preempted and took longer than PSI_SAMPLE_NS (1 ms) to look at the CPUs,
- *   it looks again; it takes what it found at the third look, however long that was.
+ *   it looks again. It also does when it met a CPU that its table had no entry for, and made
+ *   one. It takes what it found at the third look, however long that was.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times

@@ -519,10 +519,11 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 /*
  * The light walk
  *
- *   What most steps are: a group is changed from where it was changed before, and calls
- *   nobody. psi_step_light() does what psi_step_counts() does then. A walk of such steps
- *   calls nothing, so it needs no stack frame, which would be a quarter of its instructions.
- *   Where a step is another one, it has done nothing, and psi_walk_rest() goes on from there.
+ *   Most steps need nobody: the group neither delegates nor is about to, joins no list and
+ *   wakes no sampler. psi_step_light() does what psi_step_counts() does then. A walk of such
+ *   steps calls nothing, so it saves few registers or none. That would be a quarter of its
+ *   instructions. Where a step needs more, psi_step_light() does nothing and says so, and
+ *   psi_walk_rest() or psi_walk_two_rest() goes on from there.
  */
 
 enum psi_light {
@@ -669,7 +670,10 @@ static noinline void psi_walk_two_rest(struct psi_group_cpu *a, struct psi_group
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/* Mostly, all groups between two and the first that they share delegate. */
+/*
+ * Mostly, all groups between two and the first that they share delegate, so both come to that
+ * one in a step. If only the first step is light, the second begins after it.
+ */
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 					struct psi_group_cpu *b, u64 sched_b,
 					struct rq *rq, u64 now)
