@@ -84,6 +84,23 @@ static void psi_test_fold_without_weight(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 700);
 }
 
+/* A group that was idle on a CPU for a window leaves the list there, and not before. */
+static void psi_test_fold_idle(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+
+	for (i = 0; i < 3; i++) {
+		psi_test_use(group, cpu, 1000, 0);
+		psi_fold_group(group);
+		KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(cpu, group->cpumask));
+	}
+	/* Somebody may have locked the runqueue. */
+	for (i = 0; i < 1000 && cpumask_test_cpu(cpu, group->cpumask); i++)
+		psi_fold_group(group);
+	KUNIT_EXPECT_FALSE(test, cpumask_test_cpu(cpu, group->cpumask));
+}
+
 /* Each window has the weights of that window, by the definition. */
 static void psi_test_fold_weights(struct kunit *test)
 {
