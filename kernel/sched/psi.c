@@ -510,7 +510,7 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
 	if (!smp_load_acquire(&to->limits))
 		psi_release(t, rq, now);
 	all = psi_counts_of(t->attrs);
-	if (t->attrs)
+	if (t->attrs && to != t->group)
 		psi_walk_two(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
 			     to->cpus[cpu], all, rq, now);
 	t->group = to;

@@ -450,7 +450,7 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 	}
 }
 
-/* What the fold saw of a group; a CPU that is missing now comes with the next fold. */
+/* What the fold saw of a group; a CPU that is missing now comes with the next look. */
 static struct psi_seen *psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table,
 				      unsigned int slots)
 {
@@ -534,8 +534,12 @@ static void psi_fold_group(struct psi_group *group)
 	do {
 		psi_fold_look(group, seen, exact, limits, &window);
 		before = seen;
-		if (unlikely(window.missing))
+		if (unlikely(window.missing)) {
 			seen = psi_fold_seen(group, &group->seen, 2);
+			/* After that: where a stall counts, what limits held of it counts, too. */
+			if (limits)
+				psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
+		}
 	} while ((seen != before || psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
 	psi_fold_avgs(group, &group->plain, window.now, &window.mean, &plain);
 	if (exact) {

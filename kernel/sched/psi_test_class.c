@@ -403,6 +403,33 @@ static void psi_test_class_joins(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, window.only.stall[PSI_IO_SOME], 0);
 }
 
+/* On the clock of psi_test_class_looks(): a limit holds a task from the first look on. */
+static u64 psi_test_class_clock(void)
+{
+	struct psi_group *group = kunit_get_current_test()->priv;
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	if (!cpumask_test_cpu(cpu, group->cpumask)) {
+		psi_test_use(group, cpu, 1000, 300);
+		psi_test_limit(group, cpu, 300, 300);
+	}
+	return local_clock();
+}
+
+/* A CPU that joins while the fold is at work has both its stall and its limits, or neither. */
+static void psi_test_class_looks(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	test->priv = group;
+	kunit_activate_static_stub(test, psi_read_clock, psi_test_class_clock);
+	psi_fold_group(group);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 300);
+	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
+	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 0);
+}
+
 /* Samplers of each class see their own, before and after a fold. */
 static void psi_test_class_samplers(struct kunit *test)
 {

@@ -575,6 +575,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_unlisted),
 	KUNIT_CASE(psi_test_class_alarm),
 	KUNIT_CASE(psi_test_class_joins),
+	KUNIT_CASE(psi_test_class_looks),
 	KUNIT_CASE(psi_test_class_switch),
 	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_exact_begins),
