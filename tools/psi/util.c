@@ -55,8 +55,8 @@ const char *explain(int error)
 		const char *text;
 	} known[] = {
 		{ ENOENT, "there is no such file; 'psi doctor' tells why" },
-		{ EOPNOTSUPP, "PSI is switched off: boot with psi=1, or write 1 to "
-			      "/proc/sys/kernel/psi where that exists" },
+		{ EOPNOTSUPP, "this machine cannot tell interrupt time (irq), or PSI is switched "
+			      "off: boot with psi=1" },
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },

@@ -211,7 +211,7 @@ static enum psi_resource resource_or_die(const char *name)
 
 int verb_on(int argc, char **argv)
 {
-	const char *trigger = NULL, *cgroup = NULL, *resource = "memory";
+	const char *trigger = NULL, *cgroup = NULL, *resource = NULL;
 	double timeout = 0;
 	bool anywhere = false;
 	long count = 0;
@@ -240,9 +240,13 @@ int verb_on(int argc, char **argv)
 		trigger = *command++;
 	if (*command && !strcmp(*command, "--"))
 		command++;
+	if (trigger ? resource || anywhere : !!cgroup)
+		die(trigger ? "--resource and --anywhere are for the variables of the service "
+			      "manager: leave them out, or leave out the trigger" :
+			      "--cgroup wants a trigger: psi on 'memory some 150ms/2s' --cgroup %s", cgroup);
 	if (trigger)
 		arm_or_die(&watch, trigger, cgroup);
 	else
-		watch_or_die(&watch, resource_or_die(resource), anywhere);
+		watch_or_die(&watch, resource ? resource_or_die(resource) : PSI_MEMORY, anywhere);
 	return wait_events(&watch, trigger ? trigger : watch.path, count, timeout, command);
 }
