@@ -240,10 +240,11 @@ int verb_on(int argc, char **argv)
 		trigger = *command++;
 	if (*command && !strcmp(*command, "--"))
 		command++;
-	if (trigger ? resource || anywhere : !!cgroup)
-		die(trigger ? "--resource and --anywhere are for the variables of the service "
-			      "manager: leave them out, or leave out the trigger" :
-			      "--cgroup wants a trigger: psi on 'memory some 150ms/2s' --cgroup %s", cgroup);
+	if (trigger && (resource || anywhere))
+		die("--resource and --anywhere say which variable of the service manager to "
+		    "follow: leave them out, or leave out the trigger");
+	if (!trigger && cgroup)
+		die("--cgroup wants a trigger: psi on 'memory some 150ms/2s' --cgroup %s", cgroup);
 	if (trigger)
 		arm_or_die(&watch, trigger, cgroup);
 	else
