@@ -129,8 +129,8 @@ static void psi_class_note(struct psi_group *group, struct psi_seen_cpu *entry,
 	}
 }
 
-/* The same by the fold. */
-static void psi_class_fold(struct psi_group *group, struct psi_limits *limits, int cpu,
+/* The same by the fold. Return whether there is room to note what was seen. */
+static bool psi_class_fold(struct psi_group *group, struct psi_limits *limits, int cpu,
 			   const u64 *since, struct psi_class_window *window)
 {
 	struct psi_seen *seen = rcu_dereference_protected(limits->seen, true);
@@ -141,12 +141,13 @@ static void psi_class_fold(struct psi_group *group, struct psi_limits *limits, i
 		psi_class_since(group, entry, cpu, PSI_ALL_STATES, since, &t);
 		psi_class_note(group, entry, &t);
 	} else {
-		/* There was no memory, or the CPU has joined just now: the next window has it. */
+		/* The CPU has joined just now, or there was no memory: a later look has it. */
 		t.limit[PSI_NONIDLE] = since[PSI_NONIDLE];
 		t.only[PSI_NONIDLE] = since[PSI_NONIDLE];
 	}
 	psi_mean_add(&window->limit, t.limit, PSI_ALL_STATES);
 	psi_mean_add(&window->only, t.only, PSI_ALL_STATES);
+	return entry;
 }
 
 /* Take from the stall of a window the part in which only limits held tasks. */

@@ -408,7 +408,7 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
  * @used: psi_union_read() at @now
  * @skip_at: for psi_exact_skip()
  * @idle: the group was idle on a CPU
- * @missing: a CPU has no entry in psi_group.seen
+ * @missing: a CPU has no entry in psi_group.seen, or none in psi_limits.seen
  */
 struct psi_window {
 	u64			now;
@@ -441,8 +441,8 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 		slot->times[s] = last->times[s] + since[s];
 	slot->weight = since[PSI_NONIDLE];
 	psi_mean_add(&window->mean, since, PSI_ALL_STATES);
-	if (limits)
-		psi_class_fold(group, limits, entry->cpu, since, &window->classes);
+	if (limits && !psi_class_fold(group, limits, entry->cpu, since, &window->classes))
+		window->missing = true;
 	if (exact) {
 		psi_exact_skip(group, exact, &window->skip_at, entry->cpu, PSI_ALL_STATES,
 			       since);
@@ -450,27 +450,37 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
 	}
 }
 
-/* What the fold saw of a group; a CPU that is missing now comes with the next look. */
-static struct psi_seen *psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table,
-				      unsigned int slots)
+/* Make room in a table for what the fold sees of CPUs. Return whether there is more now. */
+static bool psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table,
+			  unsigned int slots)
 {
 	struct psi_seen *seen = rcu_dereference_protected(*table, true), *grown;
 	struct psi_seen none = { .slots = slots };
 
 	grown = psi_seen_grow(seen ?: &none, group->cpumask);
 	if (!grown || grown == &none || grown == seen)
-		return seen;
+		return false;
 	rcu_assign_pointer(*table, grown);
 	if (seen)
 		kvfree_rcu_mightsleep(seen);
+	return true;
+}
+
+/* The same in both tables: for stalls, and for what limits held of them. */
+static bool psi_fold_grow(struct psi_group *group, struct psi_limits *limits)
+{
+	bool grown = psi_fold_seen(group, &group->seen, 2);
+
+	if (limits)
+		grown |= psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
 	return grown;
 }
 
 /* Look at the CPUs of a group. */
-static void psi_fold_look(struct psi_group *group, struct psi_seen *seen,
-			  const struct psi_exact *exact, struct psi_limits *limits,
-			  struct psi_window *window)
+static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact,
+			  struct psi_limits *limits, struct psi_window *window)
 {
+	struct psi_seen *seen = rcu_dereference_protected(group->seen, true);
 	unsigned int at = 0;
 	int cpu;
 
@@ -516,7 +526,6 @@ static void psi_fold_account(struct psi_account *account, const struct psi_avgs 
 /* End the running window of a group. */
 static void psi_fold_group(struct psi_group *group)
 {
-	struct psi_seen *seen = rcu_dereference_protected(group->seen, true), *before;
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
 	struct psi_limits *limits = psi_group_limits(group);
@@ -526,21 +535,12 @@ static void psi_fold_group(struct psi_group *group)
 	struct psi_mean rest __uninitialized;
 	int tries = 3;
 
-	if (limits) {
-		psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
-		if (!limits->begun)
-			psi_class_begin(group, limits);
-	}
+	if (limits && !limits->begun)
+		psi_class_begin(group, limits);
 	do {
-		psi_fold_look(group, seen, exact, limits, &window);
-		before = seen;
-		if (unlikely(window.missing)) {
-			seen = psi_fold_seen(group, &group->seen, 2);
-			/* After that: where a stall counts, what limits held of it counts, too. */
-			if (limits)
-				psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
-		}
-	} while ((seen != before || psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
+		psi_fold_look(group, exact, limits, &window);
+	} while (((unlikely(window.missing) && psi_fold_grow(group, limits)) ||
+		  psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
 	psi_fold_avgs(group, &group->plain, window.now, &window.mean, &plain);
 	if (exact) {
 		psi_sum_share(&window.sum, PSI_ALL_STATES,

@@ -416,18 +416,31 @@ static u64 psi_test_class_clock(void)
 	return local_clock();
 }
 
-/* A CPU that joins while the fold is at work has both its stall and its limits, or neither. */
+/*
+ * A CPU that joins while the fold is at work has both its stall and its limits, or neither;
+ * also one that was away while the group got limits.
+ */
 static void psi_test_class_looks(struct kunit *test)
 {
-	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), known;
 
-	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
-	test->priv = group;
-	kunit_activate_static_stub(test, psi_read_clock, psi_test_class_clock);
-	psi_fold_group(group);
-	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 300);
-	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
-	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 0);
+	for (known = 0; known <= 1; known++) {
+		struct psi_group *group = psi_test_group(test);
+
+		if (known) {
+			psi_test_use(group, cpu, 0, 0);
+			psi_fold_group(group);
+			cpumask_clear_cpu(cpu, group->cpumask);
+		}
+		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+		test->priv = group;
+		kunit_activate_static_stub(test, psi_read_clock, psi_test_class_clock);
+		psi_fold_group(group);
+		kunit_deactivate_static_stub(test, psi_read_clock);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 300);
+		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
+		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 0);
+	}
 }
 
 /* Samplers of each class see their own, before and after a fold. */
