@@ -306,22 +306,28 @@ struct psi_slot {
 /**
  * struct psi_seen_cpu - what was seen of one CPU
  * @cpu: the CPU
- * @slot: one or more
+ * @words: its slots, see psi_seen_slot()
  */
 struct psi_seen_cpu {
 	int			cpu;
-	struct psi_slot		slot[];
+	u64			words[];
 };
 
 /**
  * struct psi_seen - what was seen of the CPUs that a group was ever in use on
  * @nr: how many
+ * @states: those that a slot has a time for. Any other was seen with no time, or does not matter
+ * @weighed: a slot has the weight too
+ * @words: how many u64 a slot is
  * @slots: for each CPU
  * @entries: by ascending number. A CPU that is missing was seen with no time at all
  */
 struct psi_seen {
 	unsigned int		nr;
-	unsigned int		slots;
+	u8			states;
+	bool			weighed;
+	u8			words;
+	u8			slots;
 	u64			entries[];
 };
 

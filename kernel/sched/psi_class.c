@@ -39,10 +39,11 @@ static struct psi_limits *psi_group_limits(const struct psi_group *group)
 	return smp_load_acquire(&group->limits);
 }
 
-/* The slots that the fold filled last, or fills now: the one of limit, then that of only. */
-static struct psi_slot *psi_class_slots(struct psi_seen_cpu *entry, unsigned int window)
+/* A slot that the fold filled last, or fills now: the one of limit, or that of only. */
+static u64 *psi_class_slot(const struct psi_seen *seen, struct psi_seen_cpu *entry,
+			   unsigned int window, unsigned int class)
 {
-	return &entry->slot[window * PSI_CLASS_SLOTS];
+	return psi_seen_slot(seen, entry, window * PSI_CLASS_SLOTS + class);
 }
 
 /* The times of a group on a CPU, and those of limits, at the same moment. */
@@ -84,19 +85,23 @@ static void psi_peek_kind(struct psi_group *group, int cpu, enum psi_kind kind,
  * What limits did on a CPU in the running window, in which the plain times grew by @since.
  * Clocks differ a little: what is more than @since counts in the next window.
  */
-static void psi_class_since(struct psi_group *group, struct psi_seen_cpu *entry, int cpu,
-			    unsigned int states, const u64 *since, struct psi_limit_times *t)
+static void psi_class_since(struct psi_group *group, const struct psi_seen *seen,
+			    struct psi_seen_cpu *entry, int cpu, unsigned int states,
+			    const u64 *since, struct psi_limit_times *t)
 {
-	struct psi_slot none[PSI_CLASS_SLOTS] = { }, *last = none;
+	struct psi_slot limit = { }, only = { };
+	unsigned int window = psi_last_slot(group);
 	u64 times[PSI_NR_STATES];
 	int s;
 
-	if (entry)
-		last = psi_class_slots(entry, psi_last_slot(group));
+	if (entry) {
+		limit = psi_seen_get(seen, psi_class_slot(seen, entry, window, PSI_SLOT_LIMIT));
+		only = psi_seen_get(seen, psi_class_slot(seen, entry, window, PSI_SLOT_ONLY));
+	}
 	psi_peek_classes(group->cpus[cpu], cpu, states, times, t);
 	psi_for_each_state(s, states) {
-		t->limit[s] = min(psi_since(t->limit[s], last[PSI_SLOT_LIMIT].times[s]), since[s]);
-		t->only[s] = min(psi_since(t->only[s], last[PSI_SLOT_ONLY].times[s]), t->limit[s]);
+		t->limit[s] = min(psi_since(t->limit[s], limit.times[s]), since[s]);
+		t->only[s] = min(psi_since(t->only[s], only.times[s]), t->limit[s]);
 	}
 	t->limit[PSI_NONIDLE] = since[PSI_NONIDLE];
 	t->only[PSI_NONIDLE] = since[PSI_NONIDLE];
@@ -106,48 +111,53 @@ static void psi_class_since(struct psi_group *group, struct psi_seen_cpu *entry,
 static void psi_class_peek(struct psi_group *group, struct psi_limits *limits, int cpu,
 			   unsigned int states, const u64 *since, struct psi_class_window *window)
 {
-	struct psi_seen_cpu *entry;
+	struct psi_seen *seen = rcu_dereference(limits->seen);
+	struct psi_seen_cpu *entry = psi_seen_find(seen, &window->at, cpu);
 	struct psi_limit_times t;
 
-	entry = psi_seen_find(rcu_dereference(limits->seen), &window->at, cpu);
-	psi_class_since(group, entry, cpu, states, since, &t);
+	psi_class_since(group, seen, entry, cpu, states, since, &t);
 	psi_mean_add(&window->limit, t.limit, states);
 	psi_mean_add(&window->only, t.only, states);
 }
 
-/* Note in the other slots of a CPU that it has @t in the window. */
-static void psi_class_note(struct psi_group *group, struct psi_seen_cpu *entry,
-			   const struct psi_limit_times *t)
+/* Note in the other slot of a CPU that it has @times in the window. */
+static void psi_class_note(struct psi_group *group, const struct psi_seen *seen,
+			   struct psi_seen_cpu *entry, unsigned int class, const u64 *times)
 {
-	struct psi_slot *last = psi_class_slots(entry, psi_last_slot(group));
-	struct psi_slot *next = psi_class_slots(entry, !psi_last_slot(group));
+	const u64 *last = psi_class_slot(seen, entry, psi_last_slot(group), class);
+	u64 *next = psi_class_slot(seen, entry, !psi_last_slot(group), class);
 	int s;
 
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		next[PSI_SLOT_LIMIT].times[s] = last[PSI_SLOT_LIMIT].times[s] + t->limit[s];
-		next[PSI_SLOT_ONLY].times[s] = last[PSI_SLOT_ONLY].times[s] + t->only[s];
-	}
+	psi_for_each_state(s, seen->states)
+		*next++ = *last++ + times[s];
 }
 
-/* The same by the fold. Return whether there is room to note what was seen. */
+/*
+ * The same by the fold, which has @since for @states. Return whether there is room to note
+ * what was seen.
+ */
 static bool psi_class_fold(struct psi_group *group, struct psi_limits *limits, int cpu,
-			   const u64 *since, struct psi_class_window *window)
+			   unsigned int states, const u64 *since, struct psi_class_window *window)
 {
 	struct psi_seen *seen = rcu_dereference_protected(limits->seen, true);
 	struct psi_seen_cpu *entry = psi_seen_find(seen, &window->at, cpu);
-	struct psi_limit_times t = { };
+	unsigned int room = entry ? seen->states & states : 0;
+	struct psi_limit_times t __uninitialized;
+	int s;
 
-	if (entry) {
-		psi_class_since(group, entry, cpu, PSI_ALL_STATES, since, &t);
-		psi_class_note(group, entry, &t);
-	} else {
-		/* The CPU has joined just now, or there was no memory: a later look has it. */
-		t.limit[PSI_NONIDLE] = since[PSI_NONIDLE];
-		t.only[PSI_NONIDLE] = since[PSI_NONIDLE];
+	psi_class_since(group, seen, entry, cpu, room, since, &t);
+	/* The CPU has joined just now, or the state begun, or there was no memory: wait. */
+	psi_for_each_state(s, PSI_ALL_STATES & ~(room | BIT(PSI_NONIDLE))) {
+		t.limit[s] = 0;
+		t.only[s] = 0;
 	}
-	psi_mean_add(&window->limit, t.limit, PSI_ALL_STATES);
-	psi_mean_add(&window->only, t.only, PSI_ALL_STATES);
-	return entry;
+	if (entry) {
+		psi_class_note(group, seen, entry, PSI_SLOT_LIMIT, t.limit);
+		psi_class_note(group, seen, entry, PSI_SLOT_ONLY, t.only);
+	}
+	psi_mean_add(&window->limit, t.limit, states);
+	psi_mean_add(&window->only, t.only, states);
+	return !(states & ~(room | BIT(PSI_NONIDLE)));
 }
 
 /* Take from the stall of a window the part in which only limits held tasks. */
@@ -165,41 +175,44 @@ static void psi_class_unlist(struct psi_group *group, int cpu)
 {
 	struct psi_limits *limits = psi_group_limits(group);
 	struct psi_seen_cpu *entry;
+	struct psi_seen *seen;
 	unsigned int at = 0;
 
 	if (!limits)
 		return;
-	entry = psi_seen_find(rcu_dereference_protected(limits->seen, true), &at, cpu);
+	seen = rcu_dereference_protected(limits->seen, true);
+	entry = psi_seen_find(seen, &at, cpu);
 	if (entry)
-		memcpy(psi_class_slots(entry, !psi_last_slot(group)),
-		       psi_class_slots(entry, psi_last_slot(group)),
-		       PSI_CLASS_SLOTS * sizeof(struct psi_slot));
+		memcpy(psi_class_slot(seen, entry, !psi_last_slot(group), 0),
+		       psi_class_slot(seen, entry, psi_last_slot(group), 0),
+		       PSI_CLASS_SLOTS * seen->words * sizeof(u64));
 }
 
 /* Turn the plain slot @folded of a CPU into one of limits or of shortages. */
 static void psi_class_folded(struct psi_group *group, enum psi_kind kind, unsigned int window,
 			     int cpu, struct psi_slot *folded)
 {
-	struct psi_slot none[PSI_CLASS_SLOTS] = { }, *slots = none;
+	unsigned int class = kind == PSI_LIMIT ? PSI_SLOT_LIMIT : PSI_SLOT_ONLY;
 	struct psi_limits *limits = psi_group_limits(group);
-	struct psi_seen_cpu *entry = NULL;
+	struct psi_seen_cpu *entry;
+	struct psi_slot slot = { };
+	struct psi_seen *seen;
 	unsigned int at = 0;
 	int s;
 
 	rcu_read_lock();
-	if (limits)
-		entry = psi_seen_find(rcu_dereference(limits->seen), &at, cpu);
+	seen = limits ? rcu_dereference(limits->seen) : NULL;
+	entry = psi_seen_find(seen, &at, cpu);
+	/* As psi_folded() says, the fold may write it. */
 	if (entry)
-		slots = psi_class_slots(entry, window);
-	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
-		/* As psi_folded() says, the fold may write it. */
-		u64 limit = data_race(slots[PSI_SLOT_LIMIT].times[s]);
-		/* The same. */
-		u64 only = data_race(slots[PSI_SLOT_ONLY].times[s]);
-
-		folded->times[s] = kind == PSI_LIMIT ? limit : folded->times[s] - only;
-	}
+		slot = data_race(psi_seen_get(seen, psi_class_slot(seen, entry, window, class)));
 	rcu_read_unlock();
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		if (kind == PSI_LIMIT)
+			folded->times[s] = slot.times[s];
+		else
+			folded->times[s] -= slot.times[s];
+	}
 }
 
 /* The first fold since the group has limits: all stall so far was shortage. */

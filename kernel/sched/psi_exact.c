@@ -67,15 +67,19 @@ static void psi_exact_skip(const struct psi_group *group, const struct psi_exact
 			   unsigned int *at, int cpu, unsigned int states, u64 *since)
 {
 	struct psi_seen_cpu *entry;
+	struct psi_seen *before;
+	struct psi_slot had;
 	int s;
 
 	if (READ_ONCE(group->folds) != exact->born)
 		return;
-	entry = psi_seen_find(rcu_dereference_check(exact->before, current->psi.worker), at, cpu);
+	before = rcu_dereference_check(exact->before, current->psi.worker);
+	entry = psi_seen_find(before, at, cpu);
 	if (!entry)
 		return;
+	had = psi_seen_get(before, psi_seen_slot(before, entry, 0));
 	psi_for_each_state(s, states)
-		since[s] = psi_since(since[s], entry->slot[0].times[s]);
+		since[s] = psi_since(since[s], had.times[s]);
 }
 
 /* A window has ended: the first is never looked at again. */
@@ -107,9 +111,13 @@ static void psi_exact_note(struct psi_group *group, struct psi_seen *before)
 	seen = rcu_dereference(group->seen);
 	for (i = 0; i < before->nr; i++) {
 		struct psi_seen_cpu *entry = psi_seen_at(before, i);
+		int cpu = entry->cpu;
+		struct psi_slot had;
 
-		psi_window_since(group, psi_seen_find(seen, &at, entry->cpu), entry->cpu,
-				 PSI_ALL_STATES, entry->slot[0].times);
+		psi_peek_cpu(group->cpus[cpu], cpu, PSI_ALL_STATES, had.times);
+		psi_window_since(group, seen, psi_seen_find(seen, &at, cpu), PSI_ALL_STATES,
+				 had.times);
+		psi_seen_put(before, psi_seen_slot(before, entry, 0), &had);
 	}
 	rcu_read_unlock();
 }
@@ -117,15 +125,12 @@ static void psi_exact_note(struct psi_group *group, struct psi_seen *before)
 /* Exact pressure that begins now, NULL without memory. */
 static struct psi_exact *psi_exact_alloc(struct psi_group *group)
 {
-	struct psi_seen *empty = psi_seen_alloc(1, 0), *before = NULL;
+	struct psi_seen none = { .slots = 1 }, *before;
 	struct psi_exact *exact;
 	unsigned int seq;
 
 	exact = kvzalloc(struct_size(exact, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
-	if (empty)
-		before = psi_seen_grow(empty, group->cpumask);
-	if (before != empty)
-		kvfree(empty);
+	before = psi_seen_grow(&none, group->cpumask, PSI_ALL_STATES);
 	if (!exact || !before) {
 		kvfree(before);
 		psi_exact_free(exact);

@@ -23,8 +23,8 @@
  *   is to change that number, with the total and the averages, in one short write section
  *   of psi_group.seq. A window must not end at different times on different CPUs. So if
  *   the fold was preempted and took longer than PSI_SAMPLE_NS (1 ms) to look at the CPUs,
- *   it looks again. It also does when it met a CPU that its table had no entry for, and made
- *   one. It takes what it found at the third look, however long that was.
+ *   it looks again. It also does when it met a CPU or a state that its table had no room for,
+ *   and made some. It takes what it found at the third look, however long that was.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times
@@ -207,6 +207,7 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 	struct psi_class_window classes __uninitialized;
 	u64 since[PSI_NR_STATES] __uninitialized, used = 0;
 	unsigned int at = 0, skip_at = 0;
+	struct psi_seen_cpu *entry;
 	struct psi_seen *seen;
 	int cpu;
 
@@ -219,7 +220,9 @@ static void psi_peek_window(struct psi_group *group, enum psi_kind kind, unsigne
 	rcu_read_lock();
 	seen = rcu_dereference(group->seen);
 	psi_for_each_cpu(cpu, group) {
-		psi_window_since(group, psi_seen_find(seen, &at, cpu), cpu, states, since);
+		entry = psi_seen_find(seen, &at, cpu);
+		psi_peek_cpu(group->cpus[cpu], cpu, states, since);
+		psi_window_since(group, seen, entry, states, since);
 		if (exact) {
 			psi_exact_skip(group, exact, &skip_at, cpu, states, since);
 			psi_sum_add(mean, since, states);
@@ -369,17 +372,18 @@ out:
 }
 
 /* Take a CPU off the list if a group is idle on it since it was folded. */
-static void psi_unlist_entry(struct psi_group *group, struct psi_seen_cpu *entry)
+static void psi_unlist_entry(struct psi_group *group, struct psi_seen *seen,
+			     struct psi_seen_cpu *entry)
 {
-	const struct psi_slot *slot = &entry->slot[psi_last_slot(group)];
+	u64 *last = psi_seen_slot(seen, entry, psi_last_slot(group));
+	u64 *other = psi_seen_slot(seen, entry, !psi_last_slot(group));
 
-	if (!psi_unlist(group, entry->cpu, slot->times[PSI_NONIDLE]))
+	if (!psi_unlist(group, entry->cpu, *psi_seen_time(seen, last, PSI_NONIDLE)))
 		return;
 	/* The fold leaves both slots alone from now on. */
 	psi_fold_publish(group);
-	entry->slot[!psi_last_slot(group)] = *slot;
-	entry->slot[0].weight = 0;
-	entry->slot[1].weight = 0;
+	*psi_seen_weight(seen, last) = 0;
+	memcpy(other, last, seen->words * sizeof(*last));
 	psi_class_unlist(group, entry->cpu);
 	psi_fold_publish_end(group);
 }
@@ -393,9 +397,13 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
 
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
+		u64 *last;
 
-		if (entry && (now || !entry->slot[psi_last_slot(group)].weight))
-			psi_unlist_entry(group, entry);
+		if (!entry)
+			continue;
+		last = psi_seen_slot(seen, entry, psi_last_slot(group));
+		if (now || !*psi_seen_weight(seen, last))
+			psi_unlist_entry(group, seen, entry);
 	}
 }
 
@@ -407,8 +415,10 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
  * @classes: for limits and shortages
  * @used: psi_union_read() at @now
  * @skip_at: for psi_exact_skip()
+ * @states: those that psi_group.seen has room for
+ * @begun: those of others that a CPU was ever in
  * @idle: the group was idle on a CPU
- * @missing: a CPU has no entry in psi_group.seen, or none in psi_limits.seen
+ * @missing: psi_group.seen or psi_limits.seen has no room for a CPU or a state
  */
 struct psi_window {
 	u64			now;
@@ -417,48 +427,53 @@ struct psi_window {
 	struct psi_class_window	classes;
 	u64			used;
 	unsigned int		skip_at;
+	unsigned int		states;
+	unsigned int		begun;
 	bool			idle;
 	bool			missing;
 };
 
 /* Note in the other slot what a CPU has by now, and add what is new to @window. */
-static void psi_fold_cpu(struct psi_group *group, struct psi_seen_cpu *entry,
-			 const struct psi_exact *exact, struct psi_limits *limits,
-			 struct psi_window *window)
+static void psi_fold_cpu(struct psi_group *group, struct psi_seen *seen,
+			 struct psi_seen_cpu *entry, const struct psi_exact *exact,
+			 struct psi_limits *limits, struct psi_window *window)
 {
-	const struct psi_slot *last = &entry->slot[psi_last_slot(group)];
-	struct psi_slot *slot = &entry->slot[!psi_last_slot(group)];
+	const u64 *last = psi_seen_slot(seen, entry, psi_last_slot(group));
+	u64 *next = psi_seen_slot(seen, entry, !psi_last_slot(group));
 	u64 since[PSI_NR_STATES] __uninitialized;
-	int s;
+	unsigned int more;
+	unsigned long s;
 
-	psi_window_since(group, entry, entry->cpu, PSI_ALL_STATES, since);
+	psi_peek_more(group->cpus[entry->cpu], entry->cpu, window->states, since, &more);
+	window->begun |= more;
+	psi_window_since(group, seen, entry, window->states, since);
 	/* Without weight it would be lost; the next window has it. */
 	if (!since[PSI_NONIDLE]) {
 		memset(since, 0, sizeof(since));
 		window->idle = true;
 	}
-	for (s = 0; s < PSI_NR_STATES; s++)
-		slot->times[s] = last->times[s] + since[s];
-	slot->weight = since[PSI_NONIDLE];
-	psi_mean_add(&window->mean, since, PSI_ALL_STATES);
-	if (limits && !psi_class_fold(group, limits, entry->cpu, since, &window->classes))
+	psi_for_each_state(s, window->states)
+		*next++ = *last++ + since[s];
+	*next = since[PSI_NONIDLE];
+	psi_mean_add(&window->mean, since, window->states);
+	if (limits && !psi_class_fold(group, limits, entry->cpu, window->states, since,
+				      &window->classes))
 		window->missing = true;
 	if (exact) {
-		psi_exact_skip(group, exact, &window->skip_at, entry->cpu, PSI_ALL_STATES,
+		psi_exact_skip(group, exact, &window->skip_at, entry->cpu, window->states,
 			       since);
-		psi_sum_add(&window->sum, since, PSI_ALL_STATES);
+		psi_sum_add(&window->sum, since, window->states);
 	}
 }
 
 /* Make room in a table for what the fold sees of CPUs. Return whether there is more now. */
 static bool psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table,
-			  unsigned int slots)
+			  struct psi_seen *none, unsigned int states)
 {
 	struct psi_seen *seen = rcu_dereference_protected(*table, true), *grown;
-	struct psi_seen none = { .slots = slots };
 
-	grown = psi_seen_grow(seen ?: &none, group->cpumask);
-	if (!grown || grown == &none || grown == seen)
+	grown = psi_seen_grow(seen ?: none, group->cpumask, states);
+	if (!grown || grown == none || grown == seen)
 		return false;
 	rcu_assign_pointer(*table, grown);
 	if (seen)
@@ -467,12 +482,16 @@ static bool psi_fold_seen(struct psi_group *group, struct psi_seen __rcu **table
 }
 
 /* The same in both tables: for stalls, and for what limits held of them. */
-static bool psi_fold_grow(struct psi_group *group, struct psi_limits *limits)
+static bool psi_fold_grow(struct psi_group *group, struct psi_limits *limits,
+			  unsigned int states)
 {
-	bool grown = psi_fold_seen(group, &group->seen, 2);
+	struct psi_seen plain = { .slots = 2, .weighed = true };
+	struct psi_seen classes = { .slots = 2 * PSI_CLASS_SLOTS };
+	bool grown = psi_fold_seen(group, &group->seen, &plain, states);
 
 	if (limits)
-		grown |= psi_fold_seen(group, &limits->seen, 2 * PSI_CLASS_SLOTS);
+		grown |= psi_fold_seen(group, &limits->seen, &classes,
+				       states & ~BIT(PSI_NONIDLE));
 	return grown;
 }
 
@@ -481,7 +500,7 @@ static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact
 			  struct psi_limits *limits, struct psi_window *window)
 {
 	struct psi_seen *seen = rcu_dereference_protected(group->seen, true);
-	unsigned int at = 0;
+	unsigned int at = 0, more;
 	int cpu;
 
 	memset(&window->mean, 0, sizeof(window->mean));
@@ -493,15 +512,20 @@ static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact
 		window->used = psi_union_read(&exact->use, window->now);
 		window->skip_at = 0;
 	}
+	window->states = seen ? seen->states : 0;
+	window->begun = 0;
 	window->idle = false;
 	window->missing = false;
 	psi_for_each_cpu(cpu, group) {
 		struct psi_seen_cpu *entry = psi_seen_find(seen, &at, cpu);
 
-		if (entry)
-			psi_fold_cpu(group, entry, exact, limits, window);
-		else
-			window->missing = true;
+		if (entry) {
+			psi_fold_cpu(group, seen, entry, exact, limits, window);
+			continue;
+		}
+		psi_peek_more(group->cpus[cpu], cpu, 0, NULL, &more);
+		window->begun |= more | BIT(PSI_NONIDLE);
+		window->missing = true;
 	}
 }
 
@@ -539,7 +563,8 @@ static void psi_fold_group(struct psi_group *group)
 		psi_class_begin(group, limits);
 	do {
 		psi_fold_look(group, exact, limits, &window);
-	} while (((unlikely(window.missing) && psi_fold_grow(group, limits)) ||
+	} while (((unlikely(window.missing || window.begun) &&
+		   psi_fold_grow(group, limits, window.states | window.begun)) ||
 		  psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
 	psi_fold_avgs(group, &group->plain, window.now, &window.mean, &plain);
 	if (exact) {

@@ -176,7 +176,7 @@ struct psi_sample {
  * @ring: the samples before, the newest at @head
  * @head: see @ring
  * @due: in psi_watch.due
- * @seen: the times that are in @last already, or will never be
+ * @seen: the times that are in @last already, or will never be; of @states and %PSI_NONIDLE
  * @used: for exact pressure, the time in use on any CPU at @last
  */
 struct psi_sampler {
@@ -336,10 +336,11 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 					     u64 window)
 {
 	struct psi_sampler *sampler = kzalloc(sizeof(*sampler), GFP_KERNEL_ACCOUNT);
+	const struct psi_seen none = { .slots = 1 };
 
 	if (!sampler)
 		return NULL;
-	sampler->seen = psi_seen_alloc(1, 0);
+	sampler->seen = psi_seen_alloc(&none, 0, BIT(PSI_NONIDLE));
 	if (!sampler->seen) {
 		kfree(sampler);
 		return NULL;
@@ -436,8 +437,8 @@ struct psi_step {
 };
 
 /*
- * Add what a CPU did since @seen, up to the last fold and after it. What has no weight
- * stays unseen, so that a later step has it.
+ * Add what a CPU did since @seen, up to the last fold and after it, in @states, of which
+ * PSI_NONIDLE is none. What has no weight stays unseen, so that a later step has it.
  */
 static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot *folded,
 			 const u64 *times, unsigned int states)
@@ -446,13 +447,13 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 	bool grown = false;
 	int s;
 
-	for (s = 0; s < PSI_NR_STATES; s++) {
+	psi_for_each_state(s, states | BIT(PSI_NONIDLE)) {
 		u64 since = psi_since(times[s], seen[s]);
 
 		/* Whatever @folded is, the two parts are all there is. */
 		before[s] = min(psi_since(folded->times[s], seen[s]), since);
 		after[s] = since - before[s];
-		grown |= s && states & BIT(s) && before[s];
+		grown |= s && before[s];
 	}
 	/* Stall, though the last window was idle: it is from before that window. */
 	if (folded->weight || !grown)
@@ -461,7 +462,7 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 
 	psi_mean_add(&step->before, before, states);
 	psi_mean_add(&step->after, after, states);
-	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+	psi_for_each_state(s, states) {
 		if (before[PSI_NONIDLE])
 			seen[s] += before[s];
 		if (after[PSI_NONIDLE])
@@ -477,13 +478,16 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 static struct psi_slot psi_folded(struct psi_group *group, enum psi_kind kind, unsigned int slot,
 				  unsigned int *at, int cpu)
 {
+	struct psi_slot copy = { };
 	struct psi_seen_cpu *entry;
-	struct psi_slot copy;
+	struct psi_seen *seen;
 
 	rcu_read_lock();
-	entry = psi_seen_find(rcu_dereference(group->seen), at, cpu);
+	seen = rcu_dereference(group->seen);
+	entry = psi_seen_find(seen, at, cpu);
 	/* As said above, the fold may write it. */
-	copy = entry ? data_race(entry->slot[slot]) : (struct psi_slot){ };
+	if (entry)
+		copy = data_race(psi_seen_get(seen, psi_seen_slot(seen, entry, slot)));
 	rcu_read_unlock();
 	if (kind >= PSI_LIMIT)
 		psi_class_folded(group, kind, slot, cpu, &copy);
@@ -494,10 +498,12 @@ static struct psi_slot psi_folded(struct psi_group *group, enum psi_kind kind, u
 static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
 {
 	struct psi_group *group = sampler->watch->group;
-	unsigned int at = 0, fold_at = 0, slot;
+	unsigned int states = sampler->states, at = 0, fold_at = 0, slot;
+	struct psi_seen *table = sampler->seen;
+	struct psi_slot folded, seen;
 	u64 times[PSI_NR_STATES];
 	struct psi_seen_cpu *entry;
-	struct psi_slot folded;
+	u64 *words;
 	int cpu;
 
 	/* Before what is in the slot. Pairs with psi_fold_group(). */
@@ -505,12 +511,15 @@ static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
 	memset(step, 0, sizeof(*step));
 	psi_for_each_cpu(cpu, group) {
 		/* One that came since is for the next sample. */
-		entry = psi_seen_find(sampler->seen, &at, cpu);
+		entry = psi_seen_find(table, &at, cpu);
 		if (!entry)
 			continue;
+		words = psi_seen_slot(table, entry, 0);
+		seen = psi_seen_get(table, words);
 		folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
-		psi_peek_kind(group, cpu, sampler->kind, PSI_ALL_STATES, times);
-		psi_step_add(step, entry->slot[0].times, &folded, times, sampler->states);
+		psi_peek_kind(group, cpu, sampler->kind, states | BIT(PSI_NONIDLE), times);
+		psi_step_add(step, seen.times, &folded, times, states);
+		psi_seen_put(table, words, &seen);
 	}
 }
 
@@ -534,28 +543,33 @@ static u64 psi_step_part(u64 *seen, u64 time, u64 most, u64 ahead)
 static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean *sum)
 {
 	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES], part[PSI_NR_STATES], *seen, ahead;
+	u64 times[PSI_NR_STATES], part[PSI_NR_STATES], *words, ahead;
 	u64 total = psi_union_read(&group->exact->use, now);
 	u64 used = psi_union_since(total, sampler->used);
+	unsigned int states = sampler->states, at = 0;
+	struct psi_seen *table = sampler->seen;
 	struct psi_seen_cpu *entry;
-	unsigned int at = 0;
+	struct psi_slot seen;
 	int cpu, s;
 
 	memset(sum, 0, sizeof(*sum));
 	psi_for_each_cpu(cpu, group) {
-		entry = psi_seen_find(sampler->seen, &at, cpu);
+		entry = psi_seen_find(table, &at, cpu);
 		if (!entry)
 			continue;
-		psi_peek_cpu(group->cpus[cpu], cpu, PSI_ALL_STATES, times);
+		psi_peek_cpu(group->cpus[cpu], cpu, states | BIT(PSI_NONIDLE), times);
 		ahead = psi_since(psi_read_clock(), now);
-		seen = entry->slot[0].times;
-		part[PSI_NONIDLE] = psi_step_part(&seen[PSI_NONIDLE], times[PSI_NONIDLE], used,
-						  ahead);
-		for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
-			part[s] = psi_step_part(&seen[s], times[s], part[PSI_NONIDLE], ahead);
-		psi_sum_add(sum, part, PSI_ALL_STATES);
+		words = psi_seen_slot(table, entry, 0);
+		seen = psi_seen_get(table, words);
+		part[PSI_NONIDLE] = psi_step_part(&seen.times[PSI_NONIDLE], times[PSI_NONIDLE],
+						  used, ahead);
+		psi_for_each_state(s, states)
+			part[s] = psi_step_part(&seen.times[s], times[s], part[PSI_NONIDLE],
+						ahead);
+		psi_seen_put(table, words, &seen);
+		psi_sum_add(sum, part, states);
 	}
-	psi_sum_share(sum, PSI_ALL_STATES, used);
+	psi_sum_share(sum, states, used);
 	sampler->used = total;
 }
 
@@ -572,7 +586,8 @@ static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 
 	for (i = 0; i < sampler->seen->nr; i++) {
 		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
-		u64 *seen = &entry->slot[0].times[PSI_NONIDLE];
+		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
+		u64 *seen = psi_seen_time(sampler->seen, words, PSI_NONIDLE);
 
 		psi_peek_cpu(group->cpus[entry->cpu], entry->cpu, BIT(PSI_NONIDLE), times);
 		*seen += psi_since(psi_since(times[PSI_NONIDLE], *seen), ago);
@@ -581,10 +596,11 @@ static void psi_step_begin(struct psi_sampler *sampler, u64 since)
 	sampler->used = total - min(ago, psi_union_wrapped(total - sampler->used));
 }
 
-/* Make room for CPUs; false without memory. A CPU without an entry is not looked at. */
-static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask *cpus)
+/* Make room for CPUs and states; false without memory. A CPU without an entry is not looked at. */
+static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask *cpus,
+			      unsigned int states)
 {
-	struct psi_seen *grown = psi_seen_grow(sampler->seen, cpus);
+	struct psi_seen *grown = psi_seen_grow(sampler->seen, cpus, states);
 
 	if (!grown)
 		return false;
@@ -605,7 +621,7 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	u64 done;
 	int s;
 
-	psi_sampler_cover(sampler, sampler->watch->group->cpumask);
+	psi_sampler_cover(sampler, sampler->watch->group->cpumask, sampler->states);
 	if (sampler->kind == PSI_EXACT)
 		psi_step_exact(sampler, now, &step.after);
 	else
@@ -623,6 +639,7 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 			     u64 *after)
 {
 	struct psi_group *group = sampler->watch->group;
+	struct psi_seen *table = sampler->seen;
 	unsigned int at = 0, fold_at = 0;
 	u64 times[PSI_NR_STATES];
 	int cpu, s;
@@ -630,12 +647,15 @@ static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slo
 	memset(before, 0, sizeof(times));
 	memset(after, 0, sizeof(times));
 	psi_for_each_cpu(cpu, group) {
-		struct psi_seen_cpu *entry = psi_seen_find(sampler->seen, &at, cpu);
+		struct psi_seen_cpu *entry = psi_seen_find(table, &at, cpu);
 		struct psi_slot folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
+		struct psi_slot seen = { };
 
-		psi_peek_kind(group, cpu, sampler->kind, PSI_ALL_STATES, times);
-		for (s = 0; s < PSI_NR_STATES; s++) {
-			u64 since = psi_since(times[s], entry ? entry->slot[0].times[s] : 0);
+		if (entry)
+			seen = psi_seen_get(table, psi_seen_slot(table, entry, 0));
+		psi_peek_kind(group, cpu, sampler->kind, sampler->states, times);
+		psi_for_each_state(s, sampler->states) {
+			u64 since = psi_since(times[s], seen.times[s]);
 			u64 last = min(since, psi_since(times[s], folded.times[s]));
 
 			before[s] = max(before[s], since - last);
@@ -688,7 +708,8 @@ static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 
 	for (i = 0; i < sampler->seen->nr; i++) {
 		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
-		u64 *seen = &entry->slot[0].times[state];
+		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
+		u64 *seen = psi_seen_time(sampler->seen, words, state);
 
 		psi_peek_kind(group, entry->cpu, sampler->kind, BIT(state), times);
 		*seen += psi_since(times[state], *seen);

@@ -6,16 +6,68 @@
  *   what came since is the difference. Their tables have an entry for each CPU that the
  *   group was ever in use on, by ascending number, and grow when a CPU joins. One pass over
  *   the CPUs of a group finds all entries without a search.
+ *
+ *   Most groups never stall on memory, and a sampler looks at the states of its triggers. So
+ *   a table has room for some states, and grows as well when another one matters. The fold,
+ *   which has two slots for each CPU, may have this after two windows:
+ *
+ *	states: nonidle, cpu some, cpu full; weighed
+ *
+ *	CPU 2 | 900  50  50  300 | 600  40  40  600 |	a slot: times up to the end of a window,
+ *	CPU 7 | 400  20  10  100 | 300  10  10  300 |	and what the CPU weighed in it
  */
 
-static size_t psi_seen_stride(unsigned int slots)
+static size_t psi_seen_stride(const struct psi_seen *seen)
 {
-	return struct_size_t(struct psi_seen_cpu, slot, slots);
+	return struct_size_t(struct psi_seen_cpu, words, seen->slots * seen->words);
 }
 
 static struct psi_seen_cpu *psi_seen_at(struct psi_seen *seen, unsigned int i)
 {
-	return (void *)seen->entries + i * psi_seen_stride(seen->slots);
+	return (void *)seen->entries + i * psi_seen_stride(seen);
+}
+
+/* A slot: the times of psi_seen.states in their order, then the weight. */
+static u64 *psi_seen_slot(const struct psi_seen *seen, struct psi_seen_cpu *entry,
+			  unsigned int slot)
+{
+	return &entry->words[slot * seen->words];
+}
+
+/* Where a slot has the time of a state in psi_seen.states. */
+static u64 *psi_seen_time(const struct psi_seen *seen, u64 *slot, enum psi_state state)
+{
+	return &slot[hweight8(seen->states & (BIT(state) - 1))];
+}
+
+/* Where a slot has the weight, in a table that has it. */
+static u64 *psi_seen_weight(const struct psi_seen *seen, u64 *slot)
+{
+	return &slot[seen->words - 1];
+}
+
+/* What a slot has, zero for what it has no room for. */
+static struct psi_slot psi_seen_get(const struct psi_seen *seen, const u64 *slot)
+{
+	struct psi_slot got = { };
+	unsigned long s;
+
+	psi_for_each_state(s, seen->states)
+		got.times[s] = *slot++;
+	if (seen->weighed)
+		got.weight = *slot;
+	return got;
+}
+
+/* Put in a slot what it has room for. */
+static void psi_seen_put(const struct psi_seen *seen, u64 *slot, const struct psi_slot *put)
+{
+	unsigned long s;
+
+	psi_for_each_state(s, seen->states)
+		*slot++ = put->times[s];
+	if (seen->weighed)
+		*slot = put->weight;
 }
 
 /* The first entry at @from or later whose CPU is @cpu or a higher one. */
@@ -74,34 +126,57 @@ static unsigned int psi_seen_missing(struct psi_seen *seen, const struct cpumask
 	return nr;
 }
 
-static struct psi_seen *psi_seen_alloc(unsigned int slots, unsigned int nr)
+/* An empty table like @like, with room for @nr CPUs and @states. */
+static struct psi_seen *psi_seen_alloc(const struct psi_seen *like, unsigned int nr,
+				       unsigned int states)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
-	struct psi_seen *seen = kvzalloc(sizeof(*seen) + nr * psi_seen_stride(slots), gfp);
+	struct psi_seen head = {
+		.states = states,
+		.weighed = like->weighed,
+		.words = hweight8(states) + like->weighed,
+		.slots = like->slots,
+	}, *seen = kvzalloc(sizeof(head) + nr * psi_seen_stride(&head), gfp);
 
 	if (seen)
-		seen->slots = slots;
+		*seen = head;
 	return seen;
 }
 
+/* Copy an entry to a table that has more states. */
+static void psi_seen_copy(const struct psi_seen *grown, struct psi_seen_cpu *to,
+			  const struct psi_seen *seen, struct psi_seen_cpu *from)
+{
+	unsigned int i;
+
+	to->cpu = from->cpu;
+	for (i = 0; i < seen->slots; i++) {
+		struct psi_slot slot = psi_seen_get(seen, psi_seen_slot(seen, from, i));
+
+		psi_seen_put(grown, psi_seen_slot(grown, to, i), &slot);
+	}
+}
+
 /**
- * psi_seen_grow - make room for more CPUs
+ * psi_seen_grow - make room for more CPUs and states
  * @seen: what was seen so far
  * @cpus: the CPUs, more of which may come meanwhile
+ * @states: the states, a bit mask
  *
  * Context: Process context, may sleep, but not for long: under pressure it fails.
  * Return: @seen when nothing is missing, or a larger copy, or NULL without memory.
  */
-static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumask *cpus)
+static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumask *cpus,
+				      unsigned int states)
 {
 	unsigned int room = psi_seen_missing(seen, cpus), old = 0;
 	struct psi_seen_cpu *from, *to;
 	struct psi_seen *grown;
 	int cpu;
 
-	if (!room)
+	if (!room && !(states & ~seen->states))
 		return seen;
-	grown = psi_seen_alloc(seen->slots, seen->nr + room);
+	grown = psi_seen_alloc(seen, seen->nr + room, seen->states | states);
 	if (!grown)
 		return NULL;
 	/* Merge. A CPU that joins meanwhile may be left for the next time. */
@@ -112,7 +187,7 @@ static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumas
 		if (old < seen->nr && (cpu >= nr_cpu_ids || !room || from->cpu <= cpu)) {
 			if (cpu == from->cpu)
 				cpu = psi_mask_next(cpus, cpu);
-			memcpy(to, from, psi_seen_stride(seen->slots));
+			psi_seen_copy(grown, to, seen, from);
 			old++;
 		} else {
 			to->cpu = cpu;
@@ -123,23 +198,26 @@ static struct psi_seen *psi_seen_grow(struct psi_seen *seen, const struct cpumas
 	return grown;
 }
 
-/**
- * psi_window_since - what a CPU did in the running window so far
- * @group: the group
- * @entry: what the fold saw of the CPU, %NULL if it never was there
- * @cpu: the CPU
- * @states: the states that matter
- * @since: filled in for @states, ns
+/*
+ * Make the times of a CPU, in @states, those of the running window: take off what the fold
+ * saw. It has no @entry if it never was there.
  */
-static __always_inline void psi_window_since(struct psi_group *group,
-					     const struct psi_seen_cpu *entry, int cpu,
-					     unsigned int states, u64 *since)
+static __always_inline void psi_window_since(const struct psi_group *group,
+					     const struct psi_seen *seen,
+					     struct psi_seen_cpu *entry, unsigned int states,
+					     u64 *times)
 {
-	static const u64 none[PSI_NR_STATES];
-	const u64 *last = entry ? entry->slot[psi_last_slot(group)].times : none;
+	unsigned int seen_states = entry ? seen->states : 0;
 	unsigned long s;
+	u64 *last;
 
-	psi_peek_cpu(group->cpus[cpu], cpu, states, since);
-	psi_for_each_state(s, states)
-		since[s] = psi_since(since[s], last[s]);
+	if (entry)
+		last = psi_seen_slot(seen, entry, psi_last_slot(group));
+	psi_for_each_state(s, seen_states) {
+		if (states & BIT(s))
+			times[s] = psi_since(times[s], *last);
+		last++;
+	}
+	psi_for_each_state(s, states & ~seen_states)
+		times[s] = psi_since(times[s], 0);
 }

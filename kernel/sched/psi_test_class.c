@@ -396,7 +396,7 @@ static void psi_test_class_joins(struct kunit *test)
 
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	psi_test_limit(group, cpu, 200, 200);
-	psi_class_fold(group, group->limits, cpu, since, &window);
+	psi_class_fold(group, group->limits, cpu, PSI_ALL_STATES, since, &window);
 	/* It weighs what it does in the plain mean, and has no limit yet. */
 	KUNIT_EXPECT_EQ(test, window.limit.weight, 1000);
 	KUNIT_EXPECT_EQ(test, window.only.weight, 1000);

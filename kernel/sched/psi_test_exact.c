@@ -249,7 +249,7 @@ static void psi_test_exact_rest(struct kunit *test)
 		psi_test_use(group, one, hour, 0);
 		psi_test_use(group, two, hour, 0);
 		if (known)
-			KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+			KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_IO_SOME)));
 		begin = local_clock();
 		psi_step_begin(sampler, begin);
 		psi_union_count(&group->exact->use, false, 0, true, begin);
@@ -285,7 +285,7 @@ static void psi_test_exact_rest_beside(struct kunit *test)
 				   PSI_TEST_WINDOW);
 	sampler->states = BIT(PSI_IO_SOME);
 	psi_test_use(group, one, hour, 0);
-	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_IO_SOME)));
 	psi_test_use(group, two, hour, 0);
 	begin = local_clock();
 	psi_union_count(&group->exact->use, false, 0, true, begin - hour);

@@ -256,13 +256,45 @@ static void psi_test_helpers_wanted(struct kunit *test)
 	}
 }
 
-/* The table has an entry for each CPU that was ever in use, and keeps what is in them. */
+/* Whether a slot of an entry has what psi_test_seen_put() put there, for @states of these. */
+static bool psi_test_seen_has(struct psi_seen *seen, struct psi_seen_cpu *entry,
+			      unsigned int states)
+{
+	u64 *words = psi_seen_slot(seen, entry, 1);
+	struct psi_slot slot = psi_seen_get(seen, words);
+	int s;
+
+	psi_for_each_state(s, states) {
+		if (slot.times[s] != entry->cpu * 10 + s)
+			return false;
+	}
+	psi_for_each_state(s, seen->states) {
+		if (*psi_seen_time(seen, words, s) != slot.times[s])
+			return false;
+	}
+	return *psi_seen_weight(seen, words) == entry->cpu + 1;
+}
+
+static void psi_test_seen_put(struct psi_seen *seen, struct psi_seen_cpu *entry)
+{
+	struct psi_slot slot = { .weight = entry->cpu + 1 };
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++)
+		slot.times[s] = entry->cpu * 10 + s;
+	psi_seen_put(seen, psi_seen_slot(seen, entry, 1), &slot);
+}
+
+/*
+ * The table has an entry for each CPU that was ever in use, with each state that ever was
+ * wanted, and keeps what is in them.
+ */
 static void psi_test_seen(struct kunit *test)
 {
+	struct psi_seen none = { .slots = 2, .weighed = true }, *seen = &none, *grown;
 	struct psi_group *group = psi_test_group(test);
-	struct psi_seen none = { .slots = 2 }, *seen = &none, *grown;
+	unsigned int at, i, had, wanted = 0;
 	struct psi_seen_cpu *entry;
-	unsigned int at, i;
 	int cpu, round;
 
 	for (round = 0; round < 100; round++) {
@@ -270,8 +302,11 @@ static void psi_test_seen(struct kunit *test)
 		for (i = 0; i < (round < 99 ? 3 : nr_cpu_ids); i++)
 			cpumask_set_cpu(round < 99 ? get_random_u32_below(nr_cpu_ids) : i,
 					group->cpumask);
-		grown = psi_seen_grow(seen, group->cpumask);
+		had = wanted;
+		wanted |= BIT(get_random_u32_below(PSI_NR_STATES));
+		grown = psi_seen_grow(seen, group->cpumask, wanted);
 		KUNIT_ASSERT_NOT_NULL(test, grown);
+		KUNIT_EXPECT_EQ(test, grown->states, wanted);
 		if (grown != seen && seen != &none)
 			kvfree(seen);
 		seen = grown;
@@ -280,11 +315,13 @@ static void psi_test_seen(struct kunit *test)
 			entry = psi_seen_find(seen, &at, cpu);
 			KUNIT_ASSERT_NOT_NULL(test, entry);
 			KUNIT_ASSERT_EQ(test, entry->cpu, cpu);
-			entry->slot[1].weight = cpu + 1;
+			if (!*psi_seen_weight(seen, psi_seen_slot(seen, entry, 1)))
+				psi_test_seen_put(seen, entry);
 		}
 		for (i = 0; i < seen->nr; i++) {
 			entry = psi_seen_at(seen, i);
-			KUNIT_EXPECT_EQ(test, entry->slot[1].weight, entry->cpu + 1);
+			KUNIT_EXPECT_TRUE(test, psi_test_seen_has(seen, entry, had));
+			psi_test_seen_put(seen, entry);
 			if (i)
 				KUNIT_EXPECT_GT(test, entry->cpu, psi_seen_at(seen, i - 1)->cpu);
 		}
@@ -332,7 +369,7 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	psi_test_use(group, one, 1000, 0);
 	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
 				   PSI_TEST_WINDOW);
-	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_IO_SOME)));
 	sampler->states = BIT(PSI_CPU_SOME);
 	psi_sampler_begin(sampler, PSI_CPU_SOME);
 
@@ -342,7 +379,7 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	/* As when the fold took the CPU off its list. */
 	cpumask_clear_cpu(two, group->cpumask);
 
-	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler));
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_IO_SOME)));
 	sampler->states |= BIT(PSI_IO_SOME);
 	psi_sampler_begin(sampler, PSI_IO_SOME);
 	psi_sampler_bound(sampler, &bound);

@@ -189,7 +189,7 @@ static void psi_test_look_asked(struct psi_test_model *m, int g)
 	psi_test_look_begin(m, g, &look->window[PSI_EXACT]);
 	look->sampler = psi_test_sampler(m->test, watch, PSI_EXACT, PSI_TEST_WINDOW);
 	look->sampler->states = PSI_TEST_LOOKED;
-	KUNIT_EXPECT_TRUE(m->test, psi_sampler_cover_all(look->sampler));
+	KUNIT_EXPECT_TRUE(m->test, psi_sampler_cover_all(look->sampler, PSI_TEST_LOOKED));
 	psi_for_each_state(s, PSI_TEST_LOOKED)
 		psi_sampler_begin(look->sampler, s);
 	psi_step_begin(look->sampler, m->now);

@@ -619,8 +619,11 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 }
 
-/* Have a sampler know all CPUs of the group: what stalled there before is not to count. */
-static bool psi_sampler_cover_all(struct psi_sampler *sampler)
+/*
+ * Have a sampler know all CPUs of the group, and @states: what stalled there before is not to
+ * count.
+ */
+static bool psi_sampler_cover_all(struct psi_sampler *sampler, unsigned int states)
 {
 	cpumask_var_t cpus;
 	bool covered;
@@ -628,7 +631,7 @@ static bool psi_sampler_cover_all(struct psi_sampler *sampler)
 	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
 		return false;
 	psi_group_cpus(sampler->watch->group, cpus);
-	covered = psi_sampler_cover(sampler, cpus);
+	covered = psi_sampler_cover(sampler, cpus, states);
 	free_cpumask_var(cpus);
 	return covered;
 }
@@ -637,11 +640,12 @@ static bool psi_sampler_cover_all(struct psi_sampler *sampler)
 static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
 			       struct psi_sampler *sampler)
 {
+	unsigned int states = t->state == PSI_NR_STATES ? 0 : BIT(t->state);
 	int ret = 0;
 
 	sampler->users++;
 	t->sampler = sampler;
-	if (!psi_sampler_cover_all(sampler))
+	if (!psi_sampler_cover_all(sampler, states))
 		ret = -ENOMEM;
 	else if (cmpxchg_release(slot, NULL, t))
 		ret = -EBUSY;

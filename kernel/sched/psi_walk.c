@@ -791,21 +791,37 @@ static u64 psi_read_clock(void)
 	return local_clock();
 }
 
+/*
+ * In which of @states a group ever was on a CPU. Some of these may have had no time yet, or
+ * may be of a group that it delegates to.
+ */
+static unsigned int psi_states_ever(struct psi_group_cpu *gc, unsigned int states)
+{
+	unsigned int ever = 0, s;
+
+	for (; gc; gc = READ_ONCE(gc->delegate)) {
+		psi_for_each_state(s, states)
+			ever |= gc->times[s] ? BIT(s) : 0;
+	}
+	return ever;
+}
+
 /**
- * psi_peek_cpu - read the times of a group on a CPU
+ * psi_peek_more - read the times of a group on a CPU
  * @gc: the group on that CPU
  * @cpu: the CPU
  * @states: the states to read, a bit mask
  * @times: filled in for @states, ns
+ * @more: filled in, if not %NULL: other states that the group ever was in there
  *
- * They grow for as long as the group exists. A clock read here may be ahead of the one
+ * Times grow for as long as the group exists. A clock read here may be ahead of the one
  * that the CPU uses for its next event, by no more than that event takes. So a time may
  * be that much less when it is read again; psi_since() makes this no growth.
  *
  * Context: Any but NMI, and not inside a write section of psi_seq.
  */
-static __always_inline void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states,
-					 u64 *times)
+static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, unsigned int states,
+					  u64 *times, unsigned int *more)
 {
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	struct psi_group_cpu *d;
@@ -823,8 +839,17 @@ static __always_inline void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsi
 		if (hold & BIT(PSI_IRQ_FULL))
 			irq = irq_time_read(cpu);
 		psi_times_by(gc, d, states, now, irq, times);
+		if (more)
+			*more = psi_states_ever(gc, PSI_ALL_STATES & ~states);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
+}
+
+/* The same without the other states. */
+static __always_inline void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states,
+					 u64 *times)
+{
+	psi_peek_more(gc, cpu, states, times, NULL);
 }
 
 /* How much @now is above @then, times of a state that psi_peek_cpu() read. */
