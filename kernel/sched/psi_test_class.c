@@ -443,6 +443,58 @@ static void psi_test_class_looks(struct kunit *test)
 	}
 }
 
+/* A limit holds a task of a group that waits for io first, and then for memory. */
+static void psi_test_class_second(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	struct psi_limit_cpu *lc;
+
+	psi_test_use(group, cpu, 1000, 300);
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	psi_test_limit(group, cpu, 200, 100);
+	psi_fold_group(group);
+	lc = group->limits->cpus[cpu];
+	for (i = 1; i <= 3; i++) {
+		psi_test_use(group, cpu, 1000, 100);
+		psi_test_limit(group, cpu, 100, 100);
+		group->cpus[cpu]->times[PSI_MEM_SOME] += 500;
+		lc->limit_times[PSI_HELD_AT(PSI_MEM_SOME)] += 400;
+		psi_fold_group(group);
+		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 200 + i * 100);
+		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 200);
+		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_MEM_SOME], i * 400);
+		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_MEM_SOME], i * 500);
+	}
+}
+
+/* A state for which the fold has no room, for want of memory, waits: nothing counts twice. */
+static void psi_test_class_no_room(struct kunit *test)
+{
+	u64 since[PSI_NR_STATES] = { [PSI_NONIDLE] = 1000, [PSI_IO_SOME] = 300 };
+	const unsigned int states = BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME);
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_class_window window = { };
+
+	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	psi_test_use(group, cpu, 0, 0);
+	KUNIT_ASSERT_TRUE(test, psi_fold_grow(group, group->limits, BIT(PSI_NONIDLE)));
+	psi_test_limit(group, cpu, 200, 100);
+	KUNIT_EXPECT_FALSE(test, psi_class_fold(group, group->limits, cpu, states, since,
+						&window));
+	KUNIT_EXPECT_EQ(test, window.limit.stall[PSI_IO_SOME], 0);
+	KUNIT_EXPECT_EQ(test, window.only.stall[PSI_IO_SOME], 0);
+	KUNIT_EXPECT_EQ(test, window.limit.weight, 1000);
+
+	KUNIT_ASSERT_TRUE(test, psi_fold_grow(group, group->limits, states));
+	memset(&window, 0, sizeof(window));
+	KUNIT_EXPECT_TRUE(test, psi_class_fold(group, group->limits, cpu, states, since,
+					       &window));
+	KUNIT_EXPECT_EQ(test, window.limit.stall[PSI_IO_SOME], 200);
+	KUNIT_EXPECT_EQ(test, window.only.stall[PSI_IO_SOME], 100);
+}
+
 /* Samplers of each class see their own, before and after a fold. */
 static void psi_test_class_samplers(struct kunit *test)
 {

@@ -331,6 +331,49 @@ static void psi_test_seen(struct kunit *test)
 	kvfree(seen);
 }
 
+/*
+ * A group that has been folded stalls on a second resource, itself or a group that stands for
+ * it: the window has that, and the table has room for it from then on.
+ */
+static void psi_test_fold_states(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask), delegates;
+
+	for (delegates = 0; delegates <= 1; delegates++) {
+		struct psi_group *group = psi_test_group(test), *child = psi_test_group(test);
+		struct psi_group_cpu *gc = group->cpus[cpu];
+		unsigned int states = BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME);
+		struct psi_seen *seen;
+
+		if (delegates) {
+			gc->delegate = child->cpus[cpu];
+			gc = gc->delegate;
+		}
+		gc->times[PSI_NONIDLE] = 1000;
+		gc->times[PSI_IO_SOME] = 300;
+		cpumask_set_cpu(cpu, group->cpumask);
+		psi_fold_group(group);
+		seen = rcu_dereference_protected(group->seen, true);
+		KUNIT_EXPECT_EQ(test, seen->states, states);
+
+		gc->times[PSI_NONIDLE] += 1000;
+		gc->times[PSI_IO_SOME] += 100;
+		gc->times[PSI_MEM_SOME] += 200;
+		psi_fold_group(group);
+		seen = rcu_dereference_protected(group->seen, true);
+		KUNIT_EXPECT_EQ(test, seen->states, states | BIT(PSI_MEM_SOME));
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 400);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_MEM_SOME], 200);
+
+		gc->times[PSI_NONIDLE] += 1000;
+		gc->times[PSI_MEM_SOME] += 50;
+		psi_fold_group(group);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 400);
+		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_MEM_SOME], 250);
+		group->cpus[cpu]->delegate = NULL;
+	}
+}
+
 /* A watch of a group that no file has, so that no monitor knows it. */
 static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *group)
 {
@@ -369,7 +412,7 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	psi_test_use(group, one, 1000, 0);
 	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
 				   PSI_TEST_WINDOW);
-	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_IO_SOME)));
+	KUNIT_ASSERT_TRUE(test, psi_sampler_cover_all(sampler, BIT(PSI_CPU_SOME)));
 	sampler->states = BIT(PSI_CPU_SOME);
 	psi_sampler_begin(sampler, PSI_CPU_SOME);
 
