@@ -194,7 +194,10 @@ static unsigned int psi_avg_basis_points(u32 avg)
  */
 static void psi_avgs_update(struct psi_avgs *avgs, u64 idle, u64 now, const u64 *stall)
 {
-	if (avgs->at < idle)
+	/* Mostly no period ends before that. */
+	if (avgs->at < idle && idle < avgs->mark)
+		avgs->at = idle;
+	else if (avgs->at < idle)
 		psi_avgs_advance(avgs, idle, NULL);
 	psi_avgs_advance(avgs, now, stall);
 }

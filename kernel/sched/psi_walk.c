@@ -325,40 +325,60 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 	gc->times[s] = t - gc->times[s];
 }
 
-/* End the states that no longer hold and begin those that do from now on. */
-static __always_inline void psi_flip_states(struct psi_group_cpu *gc, unsigned int states,
-					    int cpu, u64 now)
+/* A task comes to wait beside one that runs, or goes on while that sleeps; or is alone and wakes up. */
+static __always_inline bool psi_flip_woken(struct psi_group_cpu *gc, u8 flips, u64 now)
 {
-	u8 flips = gc->states ^ states;
-
-	gc->states = states;
-	/* Most often, a task comes to wait beside one that runs, or goes on while that sleeps. */
 	if (likely(flips == BIT(PSI_CPU_SOME))) {
 		psi_flip(gc, PSI_CPU_SOME, now);
-		return;
+		return true;
 	}
-	/* Often, a task that is alone in its group wakes up, runs, sleeps. */
 	if (flips == (BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL))) {
 		psi_flip(gc, PSI_NONIDLE, now);
 		psi_flip(gc, PSI_CPU_SOME, now);
 		psi_flip(gc, PSI_CPU_FULL, now);
-		return;
+		return true;
 	}
+	return false;
+}
+
+/* A task that is alone in its group gets the CPU, or sleeps. */
+static __always_inline bool psi_flip_switched(struct psi_group_cpu *gc, u8 flips, struct rq *rq,
+					      u64 now)
+{
 	if (flips == (BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) | BIT(PSI_IRQ_FULL))) {
 		psi_flip(gc, PSI_CPU_SOME, now);
 		psi_flip(gc, PSI_CPU_FULL, now);
-		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu));
-		return;
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
+		return true;
 	}
 	if (flips == (BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
 		psi_flip(gc, PSI_NONIDLE, now);
-		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu));
-		return;
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
+		return true;
 	}
+	return false;
+}
+
+/*
+ * End the states that no longer hold and begin those that do from now on. First comes what is
+ * most frequent. @switched, a constant: that is a switch in a group of one task.
+ */
+static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, bool switched,
+					    struct rq *rq, u64 now)
+{
+	u8 flips = gc->states ^ states;
+
+	gc->states = states;
+	if (switched && psi_flip_switched(gc, flips, rq, now))
+		return;
+	if (psi_flip_woken(gc, flips, now))
+		return;
+	if (!switched && psi_flip_switched(gc, flips, rq, now))
+		return;
 	for (; flips; flips &= flips - 1) {
 		unsigned int s = __ffs(flips);
 
-		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu) : now);
+		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu_of(rq)) : now);
 	}
 }
 
@@ -374,7 +394,7 @@ static __always_inline void psi_enter_states(struct psi_group_cpu *gc, unsigned 
 {
 	bool tells_use = psi_tells_use(gc, states);
 
-	psi_flip_states(gc, states, cpu, now);
+	psi_flip_states(gc, states, false, cpu_rq(cpu), now);
 	if (tells_use)
 		psi_union_update(gc, cpu, now);
 	if (unlikely(states & gc->slow))
@@ -533,30 +553,31 @@ enum psi_light {
 };
 
 /*
- * Apply @sched to one level, and put what that changes for the next in its place. @tells, a
- * constant: the caller knows what to do with %PSI_TELL.
+ * Apply @sched, of the child @from or of a task, to one level, and put what that changes for
+ * the next in its place. Constants are @child: it is of a child; and @two: it is that of one of
+ * two tasks, whose caller does not know what to do with %PSI_TELL.
  */
-static __always_inline enum psi_light psi_step_light(struct psi_group_cpu *gc,
+static __always_inline enum psi_light psi_step_light(struct psi_group_cpu *gc, bool child,
 						     struct psi_group_cpu *from, u64 *sched,
-						     bool tells, struct rq *rq, u64 now)
+						     bool two, struct rq *rq, u64 now)
 {
 	unsigned long old = gc->attrs, new;
-	unsigned int states;
+	u8 states;
 
 	/* A group that delegates is its own ->last. */
-	if (unlikely(from ? gc->last == gc || gc->streak == 1 : !!gc->last))
+	if (unlikely(child ? gc->last == gc || gc->streak == 1 : !!gc->last))
 		return PSI_HEAVY;
 	new = psi_sched_attrs_of(gc->sched + *sched) | (old & PSI_STALL_ATTRS);
 	states = psi_states[new] & gc->enabled;
 	if (unlikely(states & gc->slow))
 		return PSI_HEAVY;
 	/* Nothing shown is idle: this is psi_tells_use() without its registers. */
-	if (!tells && unlikely(gc->use) && (!old || !new))
+	if (two && unlikely(gc->use) && (!old || !new))
 		return PSI_HEAVY;
-	if (from && gc->last != from) {
+	if (child && gc->last != from) {
 		gc->last = from;
 		gc->streak = PSI_STREAK;
-	} else if (from) {
+	} else if (child) {
 		gc->streak--;
 	}
 	gc->sched += *sched;
@@ -566,8 +587,8 @@ static __always_inline enum psi_light psi_step_light(struct psi_group_cpu *gc,
 	}
 	gc->attrs = new;
 	*sched = psi_sched_counts[new] - psi_sched_counts[old];
-	psi_flip_states(gc, states, cpu_of(rq), now);
-	return tells && unlikely(gc->use) && (!old || !new) ? PSI_TELL : PSI_LIGHT;
+	psi_flip_states(gc, states, two, rq, now);
+	return !two && unlikely(gc->use) && (!old || !new) ? PSI_TELL : PSI_LIGHT;
 }
 
 /* Go on with a light walk in any way, and end the write section. */
@@ -587,22 +608,37 @@ static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct r
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
+/*
+ * The part of a light walk that begins at the group above @from. Return whether it ended the
+ * write section. Otherwise there is more to do above @gc, for which @sched is.
+ */
+static __always_inline bool psi_walk_one(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+					 u64 *sched, struct rq *rq, u64 now)
+{
+	enum psi_light step = psi_step_light(gc, true, from, sched, false, rq, now);
+
+	if (unlikely(step == PSI_HEAVY)) {
+		psi_walk_rest(gc, from, *sched, rq, now);
+		return true;
+	}
+	if (unlikely(step == PSI_TELL)) {
+		psi_walk_tell(gc, *sched, rq, now);
+		return true;
+	}
+	if (gc->up && *sched)
+		return false;
+	raw_write_seqcount_end(&rq->psi_seq);
+	return true;
+}
+
 /* Go on with a light walk, and end the write section. */
 static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				 u64 sched, struct rq *rq, u64 now)
 {
-	enum psi_light step;
-
-	do {
-		step = psi_step_light(gc, from, &sched, true, rq, now);
-		if (unlikely(step == PSI_HEAVY))
-			return psi_walk_rest(gc, from, sched, rq, now);
-		if (unlikely(step == PSI_TELL))
-			return psi_walk_tell(gc, sched, rq, now);
+	while (!psi_walk_one(gc, from, &sched, rq, now)) {
 		from = gc;
 		gc = gc->up;
-	} while (gc && sched);
-	raw_write_seqcount_end(&rq->psi_seq);
+	}
 }
 
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
@@ -610,7 +646,7 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 	enum psi_light step;
 
 	raw_write_seqcount_begin(&rq->psi_seq);
-	step = psi_step_light(gc, NULL, &sched, true, rq, now);
+	step = psi_step_light(gc, false, NULL, &sched, false, rq, now);
 	if (unlikely(step == PSI_HEAVY))
 		return psi_walk_rest(gc, NULL, sched, rq, now);
 	if (unlikely(step == PSI_TELL))
@@ -683,9 +719,9 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 
 	raw_write_seqcount_begin(&rq->psi_seq);
 	if (unlikely(!up || b->up != up ||
-		     psi_step_light(a, NULL, &sched_a, false, rq, now) == PSI_HEAVY))
+		     psi_step_light(a, false, NULL, &sched_a, true, rq, now) == PSI_HEAVY))
 		return psi_walk_two_rest(a, NULL, sched_a, b, sched_b, rq, now);
-	if (unlikely(psi_step_light(b, NULL, &sched_b, false, rq, now) == PSI_HEAVY)) {
+	if (unlikely(psi_step_light(b, false, NULL, &sched_b, true, rq, now) == PSI_HEAVY)) {
 		if (sched_a)
 			return psi_walk_two_rest(up, a, sched_a, b, sched_b, rq, now);
 		return psi_walk_rest(b, NULL, sched_b, rq, now);
@@ -694,9 +730,10 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	if (sched_a && sched_b)
 		up->streak = PSI_STREAK;
 	sched = sched_a + sched_b;
-	if (sched)
-		return psi_walk_on(up, sched_a ? a : b, sched, rq, now);
-	raw_write_seqcount_end(&rq->psi_seq);
+	if (!sched)
+		raw_write_seqcount_end(&rq->psi_seq);
+	else if (!psi_walk_one(up, sched_a ? a : b, &sched, rq, now))
+		psi_walk_on(up->up, up, sched, rq, now);
 }
 
 /* psi_walk_two_all() with changes that may be about limits. */
