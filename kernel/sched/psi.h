@@ -52,8 +52,8 @@ enum psi_limit { PSI_LIMIT_CPU, PSI_LIMIT_IO, PSI_LIMIT_MEM, PSI_NR_LIMITS };
 
 /*
  * Pressure states of a group on one CPU, each a function of the attributes
- * that the group shows there. The first four are those which tasks change that neither
- * wait for io nor stall on memory.
+ * that the group shows there. The first four, PSI_SCHED_STATES, are those which tasks change
+ * that neither wait for io nor stall on memory.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -68,6 +68,7 @@ enum psi_state {
 };
 
 #define PSI_ALL_STATES		((1 << PSI_NR_STATES) - 1)
+#define PSI_SCHED_STATES	((1 << PSI_IO_SOME) - 1)
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 

@@ -140,17 +140,19 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 /**
  * psi_avgs_advance - add the stall of a window, end the periods it reaches
  * @avgs: the averages, as of the end of the window before
+ * @states: the states that matter; all others are left alone
  * @to: end of the window, ns of local_clock()
  * @window: per state, stall since @avgs->at, in ns; NULL for none
  */
-static void psi_avgs_advance(struct psi_avgs *avgs, u64 to, const u64 *window)
+static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
+			     const u64 *window)
 {
 	u64 stall[PSI_NR_STATES] __uninitialized, keep[PSI_NR_HORIZONS] __uninitialized;
 	unsigned int alive = 0;
 	unsigned long s, h;
 
 	/* PSI_NONIDLE has no average. */
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
+	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE)) {
 		stall[s] = window ? window[s] : 0;
 		if (!psi_avgs_zero(avgs, s, stall[s]))
 			alive |= BIT(s);
@@ -188,16 +190,18 @@ static unsigned int psi_avg_basis_points(u32 avg)
 /**
  * psi_avgs_update - bring averages to a later time
  * @avgs: the averages
+ * @states: the states that matter; all others are left alone
  * @idle: up to this time there was no stall since @avgs->at, ns of local_clock()
  * @now: the later time, ns of local_clock()
  * @stall: per state, stall since @avgs->at, in ns
  */
-static void psi_avgs_update(struct psi_avgs *avgs, u64 idle, u64 now, const u64 *stall)
+static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle, u64 now,
+			    const u64 *stall)
 {
 	/* Mostly no period ends before that. */
 	if (avgs->at < idle && idle < avgs->mark)
 		avgs->at = idle;
 	else if (avgs->at < idle)
-		psi_avgs_advance(avgs, idle, NULL);
-	psi_avgs_advance(avgs, now, stall);
+		psi_avgs_advance(avgs, states, idle, NULL);
+	psi_avgs_advance(avgs, states, now, stall);
 }

@@ -300,8 +300,8 @@ static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int s
 	}
 	/* Averages change when a period ends. */
 	if (now >= reading->avgs.mark)
-		psi_avgs_update(&reading->avgs, psi_idle_until(group, reading->avgs.at), now,
-				window.stall);
+		psi_avgs_update(&reading->avgs, states, psi_idle_until(group, reading->avgs.at),
+				now, window.stall);
 }
 
 /*
@@ -416,7 +416,7 @@ static void psi_unlist_idle(struct psi_group *group, bool now)
  * @used: psi_union_read() at @now
  * @skip_at: for psi_exact_skip()
  * @states: those that psi_group.seen has room for
- * @begun: those of others that a CPU was ever in
+ * @begun: others that a CPU was ever in
  * @idle: the group was idle on a CPU
  * @missing: psi_group.seen or psi_limits.seen has no room for a CPU or a state
  */
@@ -446,14 +446,16 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen *seen,
 
 	psi_peek_more(group->cpus[entry->cpu], entry->cpu, window->states, since, &more);
 	window->begun |= more;
-	psi_window_since(group, seen, entry, window->states, since);
-	/* Without weight it would be lost; the next window has it. */
-	if (!since[PSI_NONIDLE]) {
-		memset(since, 0, sizeof(since));
+	/* PSI_NONIDLE comes first. Without weight stall would be lost; the next window has it. */
+	if (psi_since(since[PSI_NONIDLE], *last) == 0) {
+		psi_for_each_state(s, window->states)
+			since[s] = 0;
 		window->idle = true;
 	}
-	psi_for_each_state(s, window->states)
+	psi_for_each_state(s, window->states) {
+		since[s] = psi_since(since[s], *last);
 		*next++ = *last++ + since[s];
+	}
 	*next = since[PSI_NONIDLE];
 	psi_mean_add(&window->mean, since, window->states);
 	if (limits && !psi_class_fold(group, limits, entry->cpu, window->states, since,
@@ -495,9 +497,9 @@ static bool psi_fold_grow(struct psi_group *group, struct psi_limits *limits,
 	return grown;
 }
 
-/* Look at the CPUs of a group. */
+/* Look at the CPUs of a group; the clock says @now, or said it a moment ago. */
 static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact,
-			  struct psi_limits *limits, struct psi_window *window)
+			  struct psi_limits *limits, u64 now, struct psi_window *window)
 {
 	struct psi_seen *seen = rcu_dereference_protected(group->seen, true);
 	unsigned int at = 0, more;
@@ -506,7 +508,7 @@ static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact
 	memset(&window->mean, 0, sizeof(window->mean));
 	if (limits)
 		memset(&window->classes, 0, sizeof(window->classes));
-	window->now = psi_read_clock();
+	window->now = now;
 	if (exact) {
 		memset(&window->sum, 0, sizeof(window->sum));
 		window->used = psi_union_read(&exact->use, window->now);
@@ -524,31 +526,36 @@ static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact
 			continue;
 		}
 		psi_peek_more(group->cpus[cpu], cpu, 0, NULL, &more);
-		window->begun |= more | BIT(PSI_NONIDLE);
+		window->begun |= more | PSI_SCHED_STATES;
 		window->missing = true;
 	}
 }
 
 /* The averages of an account with the window that ends. */
-static void psi_fold_avgs(struct psi_group *group, const struct psi_account *account, u64 now,
-			  const struct psi_mean *window, struct psi_avgs *avgs)
+static void psi_fold_avgs(struct psi_group *group, const struct psi_account *account,
+			  const struct psi_window *window, const struct psi_mean *mean,
+			  struct psi_avgs *avgs)
 {
 	*avgs = account->avgs;
-	psi_avgs_update(avgs, psi_idle_until(group, avgs->at), now, window->stall);
+	psi_avgs_update(avgs, window->states, psi_idle_until(group, avgs->at), window->now,
+			mean->stall);
 }
 
 static void psi_fold_account(struct psi_account *account, const struct psi_avgs *avgs,
-			     const struct psi_mean *window)
+			     const struct psi_window *window, const struct psi_mean *mean)
 {
-	int s;
+	unsigned long s;
 
-	for (s = 0; s < PSI_NR_STATES; s++)
-		account->total[s] += window->stall[s];
+	psi_for_each_state(s, window->states)
+		account->total[s] += mean->stall[s];
 	account->avgs = *avgs;
 }
 
-/* End the running window of a group. */
-static void psi_fold_group(struct psi_group *group)
+/*
+ * End the running window of a group. The clock said @now a moment ago: if that is over
+ * PSI_SAMPLE_NS ago, one look is for nothing. Return what it says after the last look.
+ */
+static u64 psi_fold_group_at(struct psi_group *group, u64 now)
 {
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
@@ -562,33 +569,34 @@ static void psi_fold_group(struct psi_group *group)
 	if (limits && !limits->begun)
 		psi_class_begin(group, limits);
 	do {
-		psi_fold_look(group, exact, limits, &window);
+		psi_fold_look(group, exact, limits, now, &window);
+		now = psi_read_clock();
 	} while (((unlikely(window.missing || window.begun) &&
 		   psi_fold_grow(group, limits, window.states | window.begun)) ||
-		  psi_read_clock() - window.now > PSI_SAMPLE_NS) && --tries);
-	psi_fold_avgs(group, &group->plain, window.now, &window.mean, &plain);
+		  now - window.now > PSI_SAMPLE_NS) && --tries);
+	psi_fold_avgs(group, &group->plain, &window, &window.mean, &plain);
 	if (exact) {
 		psi_sum_share(&window.sum, PSI_ALL_STATES,
 			      psi_union_since(window.used, exact->used));
-		psi_fold_avgs(group, &exact->account, window.now, &window.sum, &avgs);
+		psi_fold_avgs(group, &exact->account, &window, &window.sum, &avgs);
 	}
 	if (limits) {
 		rest = window.mean;
 		psi_class_shortage(&rest, &window.classes, PSI_ALL_STATES);
-		psi_fold_avgs(group, &limits->limit, window.now, &window.classes.limit, &limit);
-		psi_fold_avgs(group, &limits->shortage, window.now, &rest, &shortage);
+		psi_fold_avgs(group, &limits->limit, &window, &window.classes.limit, &limit);
+		psi_fold_avgs(group, &limits->shortage, &window, &rest, &shortage);
 	}
 	psi_trace_update(group, &plain, &window.mean);
 
 	psi_fold_publish(group);
-	psi_fold_account(&group->plain, &plain, &window.mean);
+	psi_fold_account(&group->plain, &plain, &window, &window.mean);
 	if (exact) {
-		psi_fold_account(&exact->account, &avgs, &window.sum);
+		psi_fold_account(&exact->account, &avgs, &window, &window.sum);
 		exact->used = window.used;
 	}
 	if (limits) {
-		psi_fold_account(&limits->limit, &limit, &window.classes.limit);
-		psi_fold_account(&limits->shortage, &shortage, &rest);
+		psi_fold_account(&limits->limit, &limit, &window, &window.classes.limit);
+		psi_fold_account(&limits->shortage, &shortage, &window, &rest);
 		WRITE_ONCE(limits->begun, true);
 	}
 	/* After what is in the slot: samplers look without ->seq. */
@@ -600,6 +608,12 @@ static void psi_fold_group(struct psi_group *group)
 	/* Samplers at work look at the CPUs on the list. */
 	if (window.idle && !psi_sampling(group))
 		psi_unlist_idle(group, false);
+	return now;
+}
+
+static u64 psi_fold_group(struct psi_group *group)
+{
+	return psi_fold_group_at(group, psi_read_clock());
 }
 
 /*
@@ -728,7 +742,7 @@ static bool psi_fold_left(const struct psi_folder *folder)
 /* Fold groups until none is left to take. The work goes on since @began. */
 static void psi_fold_share(struct psi_folder *folder, u64 began)
 {
-	u64 ran = task_sched_runtime(current);
+	u64 ran = task_sched_runtime(current), now = psi_read_clock();
 	struct list_head *pos, *end;
 
 	spin_lock(&folder->lock);
@@ -740,8 +754,8 @@ static void psi_fold_share(struct psi_folder *folder, u64 began)
 		pos = psi_fold_take(folder, &end);
 		spin_unlock(&folder->lock);
 		for (; pos != end; pos = pos->next) {
-			psi_fold_group(list_entry(pos, struct psi_group, active));
-			psi_worker_relax(began);
+			now = psi_fold_group_at(list_entry(pos, struct psi_group, active), now);
+			psi_worker_relax(began, now);
 		}
 		spin_lock(&folder->lock);
 	} while (psi_fold_left(folder));
@@ -829,7 +843,7 @@ static unsigned int psi_helpers(struct psi_folder *folder)
 static void psi_fold(struct psi_folder *folder)
 {
 	unsigned int helpers = psi_helpers(folder);
-	u64 ran = task_sched_runtime(current);
+	u64 ran = task_sched_runtime(current), now = psi_read_clock();
 	struct psi_group *group, *next;
 	struct list_head *first;
 
@@ -837,22 +851,24 @@ static void psi_fold(struct psi_folder *folder)
 	first = folder->groups.next;
 	if (first == &psi_system.active) {
 		first = first->next;
-		psi_fold_group(&psi_system);
+		now = psi_fold_group_at(&psi_system, now);
 		psi_rest_when_idle(folder);
 	}
 	folder->took = 0;
 	if (helpers)
 		psi_fold_together(folder, first, helpers);
 	list_for_each_entry_safe(group, next, &folder->groups, active) {
-		if (!helpers && group != &psi_system)
-			psi_fold_group(group);
+		if (helpers)
+			now = psi_read_clock();
+		else if (group != &psi_system)
+			now = psi_fold_group_at(group, now);
 		/* When it leaves, it may be in the inbox at once. */
 		list_del(&group->active);
 		if (psi_leaves(group))
 			psi_group_put(group);
 		else
 			list_add_tail(&group->active, &next->active);
-		psi_worker_relax(folder->worker.began);
+		psi_worker_relax(folder->worker.began, now);
 	}
 	if (!helpers)
 		folder->took = task_sched_runtime(current) - ran;

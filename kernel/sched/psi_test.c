@@ -304,7 +304,7 @@ static void psi_test_advance(struct psi_avgs *avgs, u64 len, u64 stall)
 
 	for (s = 0; s < PSI_NR_STATES; s++)
 		window[s] = stall;
-	psi_avgs_advance(avgs, avgs->at + len, window);
+	psi_avgs_advance(avgs, PSI_ALL_STATES, avgs->at + len, window);
 }
 
 /*
@@ -383,12 +383,12 @@ static void psi_test_avgs_joined(struct kunit *test)
 	u64 joined = PSI_TEST_START + 10 * PSI_PERIOD;
 
 	/* (1 - exp(-2 / 10)) / 2 */
-	psi_avgs_update(avgs, joined, joined + PSI_PERIOD, stall);
+	psi_avgs_update(avgs, PSI_ALL_STATES, joined, joined + PSI_PERIOD, stall);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       90634623ULL), 200);
 
 	/* The group has not left the list, so the second window has no idle part. */
-	psi_avgs_update(avgs, joined, joined + 2 * PSI_PERIOD, stall);
+	psi_avgs_update(avgs, PSI_ALL_STATES, joined, joined + 2 * PSI_PERIOD, stall);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       164839977ULL), 200);
 }
@@ -406,7 +406,7 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 	}
 	for (i = 0; i < 77; i++)
 		psi_test_advance(one, PSI_PERIOD, 0);
-	psi_avgs_advance(all, all->at + 77 * PSI_PERIOD, NULL);
+	psi_avgs_advance(all, PSI_ALL_STATES, all->at + 77 * PSI_PERIOD, NULL);
 
 	KUNIT_EXPECT_EQ(test, one->mark, all->mark);
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
@@ -495,7 +495,7 @@ static void psi_test_avgs_clock_behind(struct kunit *test)
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
 	u64 window[PSI_NR_STATES] = { [PSI_IO_SOME] = 5 };
 
-	psi_avgs_advance(avgs, PSI_TEST_START - 1000, window);
+	psi_avgs_advance(avgs, PSI_ALL_STATES, PSI_TEST_START - 1000, window);
 	KUNIT_EXPECT_EQ(test, avgs->at, PSI_TEST_START);
 	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_IO_SOME], 5);
 }
@@ -509,7 +509,7 @@ static void psi_test_avgs_years_of_uptime(struct kunit *test)
 	psi_test_advance(avgs, 1000 * PSI_PERIOD, 500 * PSI_PERIOD);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
 				       500000000ULL), 100);
-	psi_avgs_advance(avgs, avgs->at + years, NULL);
+	psi_avgs_advance(avgs, PSI_ALL_STATES, avgs->at + years, NULL);
 	KUNIT_EXPECT_EQ(test, avgs->avg[PSI_IO_SOME][PSI_300S], 0);
 }
 

@@ -342,7 +342,7 @@ static void psi_test_fold_states(struct kunit *test)
 	for (delegates = 0; delegates <= 1; delegates++) {
 		struct psi_group *group = psi_test_group(test), *child = psi_test_group(test);
 		struct psi_group_cpu *gc = group->cpus[cpu];
-		unsigned int states = BIT(PSI_NONIDLE) | BIT(PSI_IO_SOME);
+		unsigned int states = PSI_SCHED_STATES | BIT(PSI_IO_SOME);
 		struct psi_seen *seen;
 
 		if (delegates) {

@@ -506,7 +506,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 			watch->in_queue = false;
 			psi_group_put(watch->group);
 		}
-		psi_worker_relax(worker->began);
+		psi_worker_relax(worker->began, local_clock());
 	}
 }
 

@@ -651,9 +651,10 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 		return psi_walk_rest(gc, NULL, sched, rq, now);
 	if (unlikely(step == PSI_TELL))
 		return psi_walk_tell(gc, sched, rq, now);
-	if (gc->up && sched)
-		return psi_walk_on(gc->up, gc, sched, rq, now);
-	raw_write_seqcount_end(&rq->psi_seq);
+	if (!gc->up || !sched)
+		raw_write_seqcount_end(&rq->psi_seq);
+	else if (!psi_walk_one(gc->up, gc, &sched, rq, now))
+		psi_walk_on(gc->up->up, gc->up, sched, rq, now);
 }
 
 /* A limit held a task of some group at some time since boot. */
@@ -829,17 +830,23 @@ static u64 psi_read_clock(void)
 }
 
 /*
- * In which of @states a group ever was on a CPU. Some of these may have had no time yet, or
- * may be of a group that it delegates to.
+ * In which states of io and memory, but for @known, a group ever was on a CPU. Some of these
+ * may have had no time yet, or may be of a group that it delegates to.
  */
-static unsigned int psi_states_ever(struct psi_group_cpu *gc, unsigned int states)
+static __always_inline unsigned int psi_states_ever(struct psi_group_cpu *gc, unsigned int known)
 {
 	unsigned int ever = 0, s;
 
-	for (; gc; gc = READ_ONCE(gc->delegate)) {
-		psi_for_each_state(s, states)
-			ever |= gc->times[s] ? BIT(s) : 0;
-	}
+	do {
+		const u64 *times = gc->times;
+
+		/* Mostly none. */
+		if (!(times[PSI_IO_SOME] | times[PSI_IO_FULL] |
+		      times[PSI_MEM_SOME] | times[PSI_MEM_FULL]))
+			continue;
+		psi_for_each_state(s, PSI_ALL_STATES & ~(PSI_SCHED_STATES | known))
+			ever |= times[s] ? BIT(s) : 0;
+	} while ((gc = READ_ONCE(gc->delegate)));
 	return ever;
 }
 
@@ -849,7 +856,7 @@ static unsigned int psi_states_ever(struct psi_group_cpu *gc, unsigned int state
  * @cpu: the CPU
  * @states: the states to read, a bit mask
  * @times: filled in for @states, ns
- * @more: filled in, if not %NULL: other states that the group ever was in there
+ * @more: filled in, if not %NULL: other states of io and memory that the group ever was in
  *
  * Times grow for as long as the group exists. A clock read here may be ahead of the one
  * that the CPU uses for its next event, by no more than that event takes. So a time may
@@ -877,7 +884,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 			irq = irq_time_read(cpu);
 		psi_times_by(gc, d, states, now, irq, times);
 		if (more)
-			*more = psi_states_ever(gc, PSI_ALL_STATES & ~states);
+			*more = psi_states_ever(gc, states);
 	} while (read_seqcount_retry(seqcount, seq));
 	rcu_read_unlock();
 }

@@ -98,10 +98,13 @@ static void psi_kick(struct psi_worker *worker)
 		psi_kick_by(&worker->kick);
 }
 
-/* Give way to other tasks. Work that goes on since @began calls this between two steps. */
-static void psi_worker_relax(u64 began)
+/*
+ * Give way to other tasks. Work that goes on since @began calls this between two steps. The
+ * clock said @now a moment ago.
+ */
+static void psi_worker_relax(u64 began, u64 now)
 {
-	if (local_clock() - began > PSI_BURST_NS)
+	if (now - began > PSI_BURST_NS)
 		psi_count_preempted();
 	cond_resched();
 }
