@@ -471,8 +471,7 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
 bool psi_sampling(const struct psi_group *group);
 
-void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs,
-		      const struct psi_mean *window);
+void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before);
 
 #ifdef CONFIG_PSI_CAUSES
 void psi_cause_end(u64 now, bool held);

@@ -53,6 +53,18 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
 }
 
+/* The mean of a state, with one CPU more, whose @time weighs @w. */
+static __always_inline u64 psi_mean_with(const struct psi_mean *mean, unsigned long s, u64 time,
+					 u64 w)
+{
+	u64 sum = mean->weight + w;
+
+	/* Mostly there is one. */
+	if (!mean->weight)
+		return time;
+	return psi_muldiv(mean->stall[s], mean->weight, sum) + psi_muldiv(time, w, sum);
+}
+
 /**
  * psi_mean_add - add one CPU to a weighted mean
  * @mean: the mean of the CPUs so far
@@ -62,20 +74,14 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times,
 					 unsigned int states)
 {
-	u64 w = times[PSI_NONIDLE], sum = mean->weight + w;
+	u64 w = times[PSI_NONIDLE];
 	unsigned long s;
 
 	if (!w)
 		return;
-	psi_for_each_state(s, states) {
-		/* Mostly there is one. */
-		if (!mean->weight)
-			mean->stall[s] = times[s];
-		else
-			mean->stall[s] = psi_muldiv(mean->stall[s], mean->weight, sum) +
-					 psi_muldiv(times[s], w, sum);
-	}
-	mean->weight = sum;
+	psi_for_each_state(s, states)
+		mean->stall[s] = psi_mean_with(mean, s, times[s], w);
+	mean->weight += w;
 }
 
 /* factor^n in units of 2^-32, for a factor below 1 */

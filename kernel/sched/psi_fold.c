@@ -308,7 +308,7 @@ static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int s
  * The fold
  */
 
-/* Write what readers see of a fold: constant work, then psi_fold_publish_end(). */
+/* Write what readers see of a fold: that is constant work, then psi_fold_publish_end(). */
 static void psi_fold_publish(struct psi_group *group)
 {
 	preempt_disable();
@@ -440,24 +440,26 @@ static void psi_fold_cpu(struct psi_group *group, struct psi_seen *seen,
 {
 	const u64 *last = psi_seen_slot(seen, entry, psi_last_slot(group));
 	u64 *next = psi_seen_slot(seen, entry, !psi_last_slot(group));
-	u64 since[PSI_NR_STATES] __uninitialized;
+	u64 since[PSI_NR_STATES] __uninitialized, weight;
+	struct psi_mean *mean = &window->mean;
 	unsigned int more;
 	unsigned long s;
 
 	psi_peek_more(group->cpus[entry->cpu], entry->cpu, window->states, since, &more);
 	window->begun |= more;
-	/* PSI_NONIDLE comes first. Without weight stall would be lost; the next window has it. */
-	if (psi_since(since[PSI_NONIDLE], *last) == 0) {
-		psi_for_each_state(s, window->states)
-			since[s] = 0;
+	/* PSI_NONIDLE comes first. */
+	weight = psi_since(since[PSI_NONIDLE], *last);
+	if (!weight)
 		window->idle = true;
-	}
 	psi_for_each_state(s, window->states) {
-		since[s] = psi_since(since[s], *last);
+		/* Without weight it would be lost; the next window has it. */
+		since[s] = weight ? psi_since(since[s], *last) : 0;
 		*next++ = *last++ + since[s];
+		if (weight)
+			mean->stall[s] = psi_mean_with(mean, s, since[s], weight);
 	}
-	*next = since[PSI_NONIDLE];
-	psi_mean_add(&window->mean, since, window->states);
+	*next = weight;
+	mean->weight += weight;
 	if (limits && !psi_class_fold(group, limits, entry->cpu, window->states, since,
 				      &window->classes))
 		window->missing = true;
@@ -531,24 +533,17 @@ static void psi_fold_look(struct psi_group *group, const struct psi_exact *exact
 	}
 }
 
-/* The averages of an account with the window that ends. */
-static void psi_fold_avgs(struct psi_group *group, const struct psi_account *account,
-			  const struct psi_window *window, const struct psi_mean *mean,
-			  struct psi_avgs *avgs)
-{
-	*avgs = account->avgs;
-	psi_avgs_update(avgs, window->states, psi_idle_until(group, avgs->at), window->now,
-			mean->stall);
-}
-
-static void psi_fold_account(struct psi_account *account, const struct psi_avgs *avgs,
+/* Add to an account the window that ends. */
+static void psi_fold_account(struct psi_group *group, struct psi_account *account,
 			     const struct psi_window *window, const struct psi_mean *mean)
 {
+	struct psi_avgs *avgs = &account->avgs;
 	unsigned long s;
 
 	psi_for_each_state(s, window->states)
 		account->total[s] += mean->stall[s];
-	account->avgs = *avgs;
+	psi_avgs_update(avgs, window->states, psi_idle_until(group, avgs->at), window->now,
+			mean->stall);
 }
 
 /*
@@ -560,9 +555,9 @@ static u64 psi_fold_group_at(struct psi_group *group, u64 now)
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
 	struct psi_limits *limits = psi_group_limits(group);
-	struct psi_avgs plain __uninitialized, avgs __uninitialized;
-	struct psi_avgs limit __uninitialized, shortage __uninitialized;
 	struct psi_window window __uninitialized;
+	struct psi_avgs before __uninitialized;
+	bool trace = trace_psi_update_enabled();
 	struct psi_mean rest __uninitialized;
 	int tries = 3;
 
@@ -574,35 +569,33 @@ static u64 psi_fold_group_at(struct psi_group *group, u64 now)
 	} while (((unlikely(window.missing || window.begun) &&
 		   psi_fold_grow(group, limits, window.states | window.begun)) ||
 		  now - window.now > PSI_SAMPLE_NS) && --tries);
-	psi_fold_avgs(group, &group->plain, &window, &window.mean, &plain);
-	if (exact) {
-		psi_sum_share(&window.sum, PSI_ALL_STATES,
+	if (exact)
+		psi_sum_share(&window.sum, window.states,
 			      psi_union_since(window.used, exact->used));
-		psi_fold_avgs(group, &exact->account, &window, &window.sum, &avgs);
-	}
 	if (limits) {
 		rest = window.mean;
-		psi_class_shortage(&rest, &window.classes, PSI_ALL_STATES);
-		psi_fold_avgs(group, &limits->limit, &window, &window.classes.limit, &limit);
-		psi_fold_avgs(group, &limits->shortage, &window, &rest, &shortage);
+		psi_class_shortage(&rest, &window.classes, window.states);
 	}
-	psi_trace_update(group, &plain, &window.mean);
+	if (trace)
+		before = group->plain.avgs;
 
 	psi_fold_publish(group);
-	psi_fold_account(&group->plain, &plain, &window, &window.mean);
+	psi_fold_account(group, &group->plain, &window, &window.mean);
 	if (exact) {
-		psi_fold_account(&exact->account, &avgs, &window, &window.sum);
+		psi_fold_account(group, &exact->account, &window, &window.sum);
 		exact->used = window.used;
 	}
 	if (limits) {
-		psi_fold_account(&limits->limit, &limit, &window, &window.classes.limit);
-		psi_fold_account(&limits->shortage, &shortage, &window, &rest);
+		psi_fold_account(group, &limits->limit, &window, &window.classes.limit);
+		psi_fold_account(group, &limits->shortage, &window, &rest);
 		WRITE_ONCE(limits->begun, true);
 	}
 	/* After what is in the slot: samplers look without ->seq. */
 	smp_store_release(&group->folds, group->folds + 1);
 	psi_fold_publish_end(group);
 
+	if (trace)
+		psi_trace_update(group, &before);
 	if (exact)
 		psi_exact_forget(exact);
 	/* Samplers at work look at the CPUs on the list. */
@@ -670,16 +663,20 @@ static void psi_fold_collect(struct psi_folder *folder)
 	}
 }
 
+/* After a fold: a group with CPUs stays on the list, unless its cgroup is gone. */
+static bool psi_stays(struct psi_group *group)
+{
+	return !READ_ONCE(group->removed) && psi_next_cpu(group, -1) < nr_cpu_ids;
+}
+
 /*
- * After a fold: a group without CPUs leaves the list, unless one joins now. It must have
- * none when it leaves: the ->joined of its next CPU says that there was no stall before.
+ * A group without CPUs leaves the list, unless one joins now. It must have none when it
+ * leaves: the ->joined of its next CPU says that there was no stall before.
  */
 static bool psi_leaves(struct psi_group *group)
 {
 	if (READ_ONCE(group->removed))
 		return true;
-	if (psi_next_cpu(group, -1) < nr_cpu_ids)
-		return false;
 	/*
 	 * A CPU that joins sets its bit, then looks at ->listed; here it is the other way
 	 * round. One of the two sees the other, and puts the group back.
@@ -862,12 +859,14 @@ static void psi_fold(struct psi_folder *folder)
 			now = psi_read_clock();
 		else if (group != &psi_system)
 			now = psi_fold_group_at(group, now);
-		/* When it leaves, it may be in the inbox at once. */
-		list_del(&group->active);
-		if (psi_leaves(group))
-			psi_group_put(group);
-		else
-			list_add_tail(&group->active, &next->active);
+		if (!psi_stays(group)) {
+			/* When it leaves, it may be in the inbox at once. */
+			list_del(&group->active);
+			if (psi_leaves(group))
+				psi_group_put(group);
+			else
+				list_add_tail(&group->active, &next->active);
+		}
 		psi_worker_relax(folder->worker.began, now);
 	}
 	if (!helpers)

@@ -71,13 +71,10 @@ static void psi_seen_put(const struct psi_seen *seen, u64 *slot, const struct ps
 }
 
 /* The first entry at @from or later whose CPU is @cpu or a higher one. */
-static unsigned int psi_seen_search(struct psi_seen *seen, unsigned int from, int cpu)
+static noinline unsigned int psi_seen_search(struct psi_seen *seen, unsigned int from, int cpu)
 {
 	unsigned int to = seen->nr;
 
-	/* Mostly it is the next one. */
-	if (from < to && psi_seen_at(seen, from)->cpu >= cpu)
-		return from;
 	while (from < to) {
 		unsigned int mid = from + (to - from) / 2;
 
@@ -93,13 +90,16 @@ static unsigned int psi_seen_search(struct psi_seen *seen, unsigned int from, in
  * The entry of a CPU, NULL without one. @at, where the search for a lower CPU ended, is
  * where this one begins.
  */
-static struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen, unsigned int *at, int cpu)
+static __always_inline struct psi_seen_cpu *psi_seen_find(struct psi_seen *seen,
+							  unsigned int *at, int cpu)
 {
 	struct psi_seen_cpu *entry;
 
 	if (!seen)
 		return NULL;
-	*at = psi_seen_search(seen, *at, cpu);
+	/* Mostly it is the next one. */
+	if (*at >= seen->nr || psi_seen_at(seen, *at)->cpu < cpu)
+		*at = psi_seen_search(seen, *at, cpu);
 	if (*at == seen->nr)
 		return NULL;
 	entry = psi_seen_at(seen, *at);

@@ -10,7 +10,7 @@
 #include <trace/events/psi.h>
 
 static void psi_trace_file(const struct psi_group *group, const struct psi_file *file,
-			   const struct psi_avgs *avgs, const struct psi_mean *window)
+			   const struct psi_account *account)
 {
 	u64 total[PSI_NR_STATES + 1] = { };
 	unsigned int avg[PSI_NR_STATES + 1] = { };
@@ -20,29 +20,25 @@ static void psi_trace_file(const struct psi_group *group, const struct psi_file 
 	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
 		if (group == &psi_system && s == PSI_CPU_FULL)
 			continue;
-		total[s] = div_u64(group->plain.total[s] + window->stall[s], NSEC_PER_USEC);
-		avg[s] = psi_avg_basis_points(avgs->avg[s][PSI_10S]);
+		total[s] = div_u64(account->total[s], NSEC_PER_USEC);
+		avg[s] = psi_avg_basis_points(account->avgs.avg[s][PSI_10S]);
 	}
 	trace_psi_update(group->id, file->name, total[file->some], total[file->full],
 			 avg[file->some], avg[file->full]);
 }
 
 /**
- * psi_trace_update - a window of a group ends
- * @group: the group, as it was before
- * @avgs: its averages from now on
- * @window: what is added to its totals
+ * psi_trace_update - a window of a group ended
+ * @group: the group
+ * @before: its averages before
  *
  * Context: The thread that folds.
  */
-void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs,
-		      const struct psi_mean *window)
+void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before)
 {
-	const struct psi_avgs *before = &group->plain.avgs;
+	const struct psi_avgs *avgs = &group->plain.avgs;
 	int id, s;
 
-	if (!trace_psi_update_enabled())
-		return;
 	for (id = 0; id < PSI_NR_FILES; id++) {
 		const struct psi_file *file = &psi_files[id];
 		bool moved = false;
@@ -52,6 +48,6 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *avgs
 		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
 			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;
 		if (moved)
-			psi_trace_file(group, file, avgs, window);
+			psi_trace_file(group, file, &group->plain);
 	}
 }
