@@ -41,7 +41,7 @@
 #define PSI_AVG_ONE		BIT(PSI_AVG_SHIFT)
 
 /* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
-static const u32 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
+static const u64 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
 
 /*
  * Arithmetic: no clock, no locks, all inputs are arguments
@@ -85,12 +85,10 @@ static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times
 }
 
 /* factor^n in units of 2^-32, for a factor below 1 */
-static u64 psi_pow(u32 factor, u64 n)
+static u64 psi_pow(u64 factor, u64 n)
 {
 	u64 square = factor, result = 1ULL << 32;
 
-	if (likely(n == 1))
-		return factor;
 	for (; n && result; n >>= 1) {
 		if (n & 1)
 			result = (result * square) >> 32;
@@ -153,7 +151,7 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			     const u64 *window)
 {
-	u64 stall[PSI_NR_STATES] __uninitialized, keep[PSI_NR_HORIZONS] __uninitialized;
+	u64 stall[PSI_NR_STATES] __uninitialized, decay[PSI_NR_HORIZONS] __uninitialized;
 	unsigned int alive = 0;
 	unsigned long s, h;
 
@@ -169,9 +167,13 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
+		const u64 *keep = psi_decay;
 
-		for (h = 0; h < PSI_NR_HORIZONS; h++)
-			keep[h] = psi_pow(psi_decay[h], n);
+		if (unlikely(n > 1)) {
+			for (h = 0; h < PSI_NR_HORIZONS; h++)
+				decay[h] = psi_pow(psi_decay[h], n);
+			keep = decay;
+		}
 		psi_for_each_state(s, alive) {
 			u64 part = psi_muldiv(stall[s], end - avgs->at, to - avgs->at);
 
