@@ -153,7 +153,7 @@ struct psi_group_cpu {
 #endif
 } ____cacheline_aligned;
 
-/* psi_union_update() is to be told when the group begins or ends to be in use on the CPU. */
+/* psi_union_tell() is to be called when the group begins or ends to be in use on the CPU. */
 #define PSI_USE_TELL		BIT(0)
 /* The CPU is counted in the union of the group: after an event, if the group is in use there. */
 #define PSI_USE_COUNTED		BIT(1)
@@ -460,9 +460,6 @@ void psi_cgroup_rehome_all(void);
 /* There is one group, which has memory on each CPU. */
 static inline void psi_cgroup_rehome_all(void) { }
 #endif
-
-void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now);
-void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now);
 
 void psi_exact_free(struct psi_exact *exact);
 

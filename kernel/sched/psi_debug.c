@@ -438,7 +438,7 @@ static void psi_debug_mend(struct psi_group_cpu *gc, struct psi_debug *d)
 		lc->attrs = psi_limit_attrs_of(lc->nr);
 	}
 	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, d->cpu, d->now);
-	psi_union_join(gc, d->cpu, d->now);
+	psi_union_join(gc, psi_delegate_of(gc), d->cpu, d->now);
 	if (lc)
 		psi_limit_states(gc, d->cpu, d->now);
 }

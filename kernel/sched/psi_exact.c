@@ -157,6 +157,7 @@ static struct psi_exact *psi_exact_alloc(struct psi_group *group)
  */
 static int psi_exact_enable(struct psi_group *group)
 {
+	struct psi_group_cpu *gc;
 	struct psi_exact *exact;
 	struct rq_flags rf;
 	int cpu;
@@ -172,9 +173,10 @@ static int psi_exact_enable(struct psi_group *group)
 		return 0;
 	}
 	psi_for_each_cpu(cpu, group) {
+		gc = group->cpus[cpu];
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
 		update_rq_clock(cpu_rq(cpu));
-		psi_union_join(group->cpus[cpu], cpu, rq_clock(cpu_rq(cpu)));
+		psi_union_join(gc, psi_delegate_of(gc), cpu, rq_clock(cpu_rq(cpu)));
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 	return 0;

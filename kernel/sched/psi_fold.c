@@ -640,7 +640,8 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	}
 	if (unlikely(READ_ONCE(group->off)))
 		psi_measure(gc, cpu, now);
-	psi_union_join(gc, cpu, now);
+	/* It does not delegate, see "The list". */
+	psi_union_join(gc, gc, cpu, now);
 	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;

@@ -371,7 +371,8 @@ static void psi_test_model_exact(struct psi_test_model *m, int g)
 		struct rq_flags rf;
 
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		psi_union_join(group->cpus[cpu], cpu, m->now);
+		psi_union_join(group->cpus[cpu], psi_delegate_of(group->cpus[cpu]), cpu,
+			       m->now);
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 }

@@ -133,7 +133,7 @@ static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool block
 }
 
 /**
- * psi_union_update - a group begins or ends to be in use on a CPU
+ * psi_union_tell - a group begins or ends to be in use on a CPU
  * @gc: the group on that CPU
  * @cpu: the CPU
  * @now: ns of rq_clock()
@@ -142,7 +142,7 @@ static __always_inline void psi_union_chain(struct psi_group_cpu *gc, bool block
  *
  * Context: The runqueue lock of the CPU is held.
  */
-void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
+static __always_inline void psi_union_tell(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
 
@@ -160,9 +160,15 @@ void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
 	}
 }
 
+static noinline void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
+{
+	psi_union_tell(gc, cpu, now);
+}
+
 /**
  * psi_union_join - count a CPU in the union of a group from now on
  * @gc: the group on that CPU
+ * @d: what stands for it
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
@@ -170,11 +176,10 @@ void psi_union_update(struct psi_group_cpu *gc, int cpu, u64 now)
  *
  * Context: The runqueue lock of the CPU is held.
  */
-void psi_union_join(struct psi_group_cpu *gc, int cpu, u64 now)
+static void psi_union_join(struct psi_group_cpu *gc, struct psi_group_cpu *d, int cpu, u64 now)
 {
 	/* Pairs with psi_exact_enable(). */
 	struct psi_exact *exact = smp_load_acquire(&gc->group->exact);
-	struct psi_group_cpu *d = psi_delegate_of(gc);
 	bool in_use = d->states & BIT(PSI_NONIDLE);
 
 	if (!exact)

@@ -549,7 +549,7 @@ static __always_inline void psi_walk_up_two(struct psi_group_cpu *a, struct psi_
 enum psi_light {
 	PSI_HEAVY,		/* nothing was done: that takes more than a light walk does */
 	PSI_LIGHT,		/* it was done */
-	PSI_TELL,		/* it was done, but psi_union_update() has to be called */
+	PSI_TELL,		/* it was done, but psi_union_tell() has to be called */
 };
 
 /*
@@ -599,13 +599,32 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/* The same above @gc, which has begun or ended to be in use. */
+/* The same where groups that are told of have begun or ended to be in use. */
+static noinline void psi_walk_told(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+				   u64 sched, struct rq *rq, u64 now)
+{
+	enum psi_light step;
+
+	do {
+		step = psi_step_light(gc, true, from, &sched, false, rq, now);
+		if (unlikely(step == PSI_HEAVY))
+			return psi_walk_rest(gc, from, sched, rq, now);
+		if (step == PSI_TELL)
+			psi_union_update(gc, cpu_of(rq), now);
+		from = gc;
+		gc = gc->up;
+	} while (gc && sched);
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
+/* The same above @gc, the first of these. */
 static noinline void psi_walk_tell(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
-	psi_union_update(gc, cpu_of(rq), now);
-	if (gc->up)
-		psi_walk_up(gc->up, gc, (struct psi_counts){ sched }, PSI_SCHED, cpu_of(rq), now);
-	raw_write_seqcount_end(&rq->psi_seq);
+	psi_union_tell(gc, cpu_of(rq), now);
+	if (gc->up && sched)
+		psi_walk_told(gc->up, gc, sched, rq, now);
+	else
+		raw_write_seqcount_end(&rq->psi_seq);
 }
 
 /*
