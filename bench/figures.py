@@ -77,6 +77,7 @@ BOOTS = (
     Boot("trigger"),
     Boot("memory", options=("--mem", "1024")),
     Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
+    Boot("memory", ("used",), f"online={ONLINE}/", options=("--mem", "1024", "--smp", f"{ONLINE}")),
     Boot("threads"),
     Boot("pingpong", ("leaf/0", "leaf/1", "leaf/8", "siblings/1"), "lines/", plugin="lines"),
     Boot("remote", prefix="lines/", options=("--smp", "2"), plugin="lines"),
@@ -354,6 +355,9 @@ def memory():
         yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
                    most=most)
         yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1000)
+    yield Line("memory of a group, bytes: for each CPU that it was used on",
+               lambda values: (values.extra(f"memory/online={ONLINE}/used") - values.extra("memory/used")) / (ONLINE - 1),
+               "{:,.0f}", most=160)
 
 
 LINES = (*pingpong(), *others())
