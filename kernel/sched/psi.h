@@ -305,32 +305,35 @@ struct psi_slot {
 };
 
 /**
- * struct psi_seen_cpu - what was seen of one CPU
+ * struct psi_seen_cpu - a CPU in a table of what was seen
  * @cpu: the CPU
- * @words: its slots, see psi_seen_slot()
  */
 struct psi_seen_cpu {
 	int			cpu;
-	u64			words[];
 };
 
 /**
  * struct psi_seen - what was seen of the CPUs that a group was ever in use on
  * @nr: how many
+ * @room: for how many there is room
  * @states: those that a slot has a time for. Any other was seen with no time, or does not matter
  * @weighed: a slot has the weight too
  * @words: how many u64 a slot is
  * @slots: for each CPU
- * @entries: by ascending number. A CPU that is missing was seen with no time at all
+ * @cpus: by ascending number. A CPU that is missing was seen with no time at all. Behind them are
+ *	  the first slots of all CPUs, then the second ones: see psi_seen_slot()
  */
 struct psi_seen {
-	unsigned int		nr;
+	u16			nr;
+	u16			room;
 	u8			states;
 	bool			weighed;
 	u8			words;
 	u8			slots;
-	u64			entries[];
+	struct psi_seen_cpu	cpus[] __aligned(8);
 };
+
+static_assert(NR_CPUS <= U16_MAX);
 
 /* The thread that serves a trigger: an ordinary one, or one of real-time priority. */
 enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };

@@ -176,16 +176,16 @@ static void psi_class_unlist(struct psi_group *group, int cpu)
 	struct psi_limits *limits = psi_group_limits(group);
 	struct psi_seen_cpu *entry;
 	struct psi_seen *seen;
-	unsigned int at = 0;
+	unsigned int at = 0, class;
 
 	if (!limits)
 		return;
 	seen = rcu_dereference_protected(limits->seen, true);
 	entry = psi_seen_find(seen, &at, cpu);
-	if (entry)
-		memcpy(psi_class_slot(seen, entry, !psi_last_slot(group), 0),
-		       psi_class_slot(seen, entry, psi_last_slot(group), 0),
-		       PSI_CLASS_SLOTS * seen->words * sizeof(u64));
+	for (class = 0; entry && class < PSI_CLASS_SLOTS; class++)
+		memcpy(psi_class_slot(seen, entry, !psi_last_slot(group), class),
+		       psi_class_slot(seen, entry, psi_last_slot(group), class),
+		       seen->words * sizeof(u64));
 }
 
 /* Turn the plain slot @folded of a CPU into one of limits or of shortages. */

@@ -13,25 +13,32 @@
  *
  *	states: nonidle, cpu some, cpu full; weighed
  *
- *	CPU 2 | 900  50  50  300 | 600  40  40  600 |	a slot: times up to the end of a window,
- *	CPU 7 | 400  20  10  100 | 300  10  10  300 |	and what the CPU weighed in it
+ *	CPUs | 2 | 7 |
+ *	the first slots	  | 900  50  50  300 | 400  20  10  100 |   a slot: times up to the end of
+ *	the second slots  | 600  40  40  600 | 300  10  10  300 |   a window, weight in it
+ *
+ *   A reader looks at the slots of one window. So they lie side by side, and what the fold
+ *   writes meanwhile is in other cache lines.
  */
 
-static size_t psi_seen_stride(const struct psi_seen *seen)
+static size_t psi_seen_size(const struct psi_seen *seen)
 {
-	return struct_size_t(struct psi_seen_cpu, words, seen->slots * seen->words);
+	return ALIGN(struct_size(seen, cpus, seen->room), sizeof(u64)) +
+	       seen->slots * seen->room * seen->words * sizeof(u64);
 }
 
 static struct psi_seen_cpu *psi_seen_at(struct psi_seen *seen, unsigned int i)
 {
-	return (void *)seen->entries + i * psi_seen_stride(seen);
+	return &seen->cpus[i];
 }
 
 /* A slot: the times of psi_seen.states in their order, then the weight. */
-static u64 *psi_seen_slot(const struct psi_seen *seen, struct psi_seen_cpu *entry,
+static u64 *psi_seen_slot(const struct psi_seen *seen, const struct psi_seen_cpu *entry,
 			  unsigned int slot)
 {
-	return &entry->words[slot * seen->words];
+	u64 *slots = (void *)seen + ALIGN(struct_size(seen, cpus, seen->room), sizeof(u64));
+
+	return &slots[(slot * seen->room + (entry - seen->cpus)) * seen->words];
 }
 
 /* Where a slot has the time of a state in psi_seen.states. */
@@ -132,11 +139,12 @@ static struct psi_seen *psi_seen_alloc(const struct psi_seen *like, unsigned int
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 	struct psi_seen head = {
+		.room = nr,
 		.states = states,
 		.weighed = like->weighed,
 		.words = hweight8(states) + like->weighed,
 		.slots = like->slots,
-	}, *seen = kvzalloc(sizeof(head) + nr * psi_seen_stride(&head), gfp);
+	}, *seen = kvzalloc(psi_seen_size(&head), gfp);
 
 	if (seen)
 		*seen = head;

@@ -327,6 +327,8 @@ static void psi_test_class_unlisted(struct kunit *test)
 	int cpu = cpumask_first(cpu_possible_mask), i;
 
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
+	/* Another one has room in the tables, too. */
+	psi_test_use(group, cpumask_last(cpu_possible_mask), 0, 0);
 	psi_test_use(group, cpu, 1000, 300);
 	psi_test_limit(group, cpu, 200, 100);
 	psi_fold_group(group);
