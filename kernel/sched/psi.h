@@ -333,7 +333,7 @@ struct psi_seen {
 	struct psi_seen_cpu	cpus[] __aligned(8);
 };
 
-static_assert(NR_CPUS <= U16_MAX);
+static_assert(CONFIG_NR_CPUS <= U16_MAX);
 
 /* The thread that serves a trigger: an ordinary one, or one of real-time priority. */
 enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };

@@ -126,10 +126,13 @@ static void psi_class_note(struct psi_group *group, const struct psi_seen *seen,
 {
 	const u64 *last = psi_class_slot(seen, entry, psi_last_slot(group), class);
 	u64 *next = psi_class_slot(seen, entry, !psi_last_slot(group), class);
+	unsigned int i = 0;
 	int s;
 
-	psi_for_each_state(s, seen->states)
-		*next++ = *last++ + times[s];
+	psi_for_each_state(s, seen->states) {
+		next[i] = last[i] + times[s];
+		i++;
+	}
 }
 
 /*
@@ -203,8 +206,8 @@ static void psi_class_folded(struct psi_group *group, enum psi_kind kind, unsign
 	rcu_read_lock();
 	seen = limits ? rcu_dereference(limits->seen) : NULL;
 	entry = psi_seen_find(seen, &at, cpu);
-	/* As psi_folded() says, the fold may write it. */
 	if (entry)
+		/* As psi_folded() says, the fold may write it. */
 		slot = data_race(psi_seen_get(seen, psi_class_slot(seen, entry, window, class)));
 	rcu_read_unlock();
 	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {

@@ -485,8 +485,8 @@ static struct psi_slot psi_folded(struct psi_group *group, enum psi_kind kind, u
 	rcu_read_lock();
 	seen = rcu_dereference(group->seen);
 	entry = psi_seen_find(seen, at, cpu);
-	/* As said above, the fold may write it. */
 	if (entry)
+		/* As said above, the fold may write it. */
 		copy = data_race(psi_seen_get(seen, psi_seen_slot(seen, entry, slot)));
 	rcu_read_unlock();
 	if (kind >= PSI_LIMIT)

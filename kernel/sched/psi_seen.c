@@ -71,8 +71,10 @@ static void psi_seen_put(const struct psi_seen *seen, u64 *slot, const struct ps
 {
 	unsigned long s;
 
-	psi_for_each_state(s, seen->states)
-		*slot++ = put->times[s];
+	psi_for_each_state(s, seen->states) {
+		*slot = put->times[s];
+		slot++;
+	}
 	if (seen->weighed)
 		*slot = put->weight;
 }

@@ -325,7 +325,10 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 	gc->times[s] = t - gc->times[s];
 }
 
-/* A task comes to wait beside one that runs, or goes on while that sleeps; or is alone and wakes up. */
+/*
+ * A task comes to wait beside one that runs, or goes on while that sleeps. Or it is alone in its
+ * group and wakes up.
+ */
 static __always_inline bool psi_flip_woken(struct psi_group_cpu *gc, u8 flips, u64 now)
 {
 	if (likely(flips == BIT(PSI_CPU_SOME))) {
