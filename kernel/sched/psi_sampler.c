@@ -453,7 +453,7 @@ static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot
 		/* Whatever @folded is, the two parts are all there is. */
 		before[s] = min(psi_since(folded->times[s], seen[s]), since);
 		after[s] = since - before[s];
-		grown |= s && before[s];
+		grown |= s != PSI_NONIDLE && before[s];
 	}
 	/* Stall, though the last window was idle: it is from before that window. */
 	if (folded->weight || !grown)
