@@ -550,7 +550,7 @@ static void psi_fold_account(struct psi_group *group, struct psi_account *accoun
  * End the running window of a group. The clock said @now a moment ago: if that is over
  * PSI_SAMPLE_NS ago, one look is for nothing. Return what it says after the last look.
  */
-static u64 psi_fold_group_at(struct psi_group *group, u64 now)
+static u64 psi_fold_group(struct psi_group *group, u64 now)
 {
 	/* Pairs with psi_exact_enable(). One that comes meanwhile is for the next fold. */
 	struct psi_exact *exact = smp_load_acquire(&group->exact);
@@ -602,11 +602,6 @@ static u64 psi_fold_group_at(struct psi_group *group, u64 now)
 	if (window.idle && !psi_sampling(group))
 		psi_unlist_idle(group, false);
 	return now;
-}
-
-static u64 psi_fold_group(struct psi_group *group)
-{
-	return psi_fold_group_at(group, psi_read_clock());
 }
 
 /*
@@ -752,7 +747,7 @@ static void psi_fold_share(struct psi_folder *folder, u64 began)
 		pos = psi_fold_take(folder, &end);
 		spin_unlock(&folder->lock);
 		for (; pos != end; pos = pos->next) {
-			now = psi_fold_group_at(list_entry(pos, struct psi_group, active), now);
+			now = psi_fold_group(list_entry(pos, struct psi_group, active), now);
 			psi_worker_relax(began, now);
 		}
 		spin_lock(&folder->lock);
@@ -849,7 +844,7 @@ static void psi_fold(struct psi_folder *folder)
 	first = folder->groups.next;
 	if (first == &psi_system.active) {
 		first = first->next;
-		now = psi_fold_group_at(&psi_system, now);
+		now = psi_fold_group(&psi_system, now);
 		psi_rest_when_idle(folder);
 	}
 	folder->took = 0;
@@ -859,7 +854,7 @@ static void psi_fold(struct psi_folder *folder)
 		if (helpers)
 			now = psi_read_clock();
 		else if (group != &psi_system)
-			now = psi_fold_group_at(group, now);
+			now = psi_fold_group(group, now);
 		if (!psi_stays(group)) {
 			/* When it leaves, it may be in the inbox at once. */
 			list_del(&group->active);

@@ -238,7 +238,7 @@ static void psi_test_class_begins(struct kunit *test)
 	int cpu = cpumask_first(cpu_possible_mask), i;
 
 	psi_test_use(group, cpu, 1000, 400);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	psi_test_use(group, cpu, 1000, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 0);
 	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 500);
@@ -254,7 +254,7 @@ static void psi_test_class_begins(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 250);
 		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 600);
 		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), 800);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		/* A reader would not see less than before, whatever this is. */
 		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 600);
 	}
@@ -287,7 +287,7 @@ static void psi_test_class_identity(struct kunit *test)
 		}
 		if (weights)
 			want += div64_u64(products, weights);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		plain = group->plain.total[PSI_IO_SOME];
 		limit = group->limits->limit.total[PSI_IO_SOME];
 		shortage = group->limits->shortage.total[PSI_IO_SOME];
@@ -308,11 +308,11 @@ static void psi_test_class_clocks(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	psi_test_use(group, cpu, 1000, 300);
 	psi_test_limit(group, cpu, 310, 310);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
 	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 0);
 	psi_test_use(group, cpu, 1000, 100);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 310);
 	KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 90);
 }
@@ -331,17 +331,17 @@ static void psi_test_class_unlisted(struct kunit *test)
 	psi_test_use(group, cpumask_last(cpu_possible_mask), 0, 0);
 	psi_test_use(group, cpu, 1000, 300);
 	psi_test_limit(group, cpu, 200, 100);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	/* The running system may hold the lock of that CPU. */
 	for (i = 0; i < 1000 && cpumask_test_cpu(cpu, group->cpumask); i++)
 		psi_unlist_idle(group, true);
 	KUNIT_ASSERT_FALSE(test, cpumask_test_cpu(cpu, group->cpumask));
 	for (i = 0; i < 3; i++) {
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		psi_test_use(group, cpu, 0, 0);
 		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 200);
 		KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 200);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 200);
 		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 200);
 		cpumask_clear_cpu(cpu, group->cpumask);
@@ -431,13 +431,13 @@ static void psi_test_class_looks(struct kunit *test)
 
 		if (known) {
 			psi_test_use(group, cpu, 0, 0);
-			psi_fold_group(group);
+			psi_test_end_window(group);
 			cpumask_clear_cpu(cpu, group->cpumask);
 		}
 		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 		test->priv = group;
 		kunit_activate_static_stub(test, psi_read_clock, psi_test_class_clock);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		kunit_deactivate_static_stub(test, psi_read_clock);
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 300);
 		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 300);
@@ -455,14 +455,14 @@ static void psi_test_class_second(struct kunit *test)
 	psi_test_use(group, cpu, 1000, 300);
 	KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	psi_test_limit(group, cpu, 200, 100);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	lc = group->limits->cpus[cpu];
 	for (i = 1; i <= 3; i++) {
 		psi_test_use(group, cpu, 1000, 100);
 		psi_test_limit(group, cpu, 100, 100);
 		group->cpus[cpu]->times[PSI_MEM_SOME] += 500;
 		lc->limit_times[PSI_HELD_AT(PSI_MEM_SOME)] += 400;
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_IO_SOME], 200 + i * 100);
 		KUNIT_EXPECT_EQ(test, group->limits->shortage.total[PSI_IO_SOME], 200);
 		KUNIT_EXPECT_EQ(test, group->limits->limit.total[PSI_MEM_SOME], i * 400);
@@ -518,7 +518,7 @@ static void psi_test_class_samplers(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 		psi_test_use(group, cpu, 1000, 700);
 		psi_test_limit(group, cpu, 400, 300);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		psi_test_use(group, cpu, 1000, 200);
 		psi_test_limit(group, cpu, 200, 200);
 		psi_sampler_update(sampler, local_clock());

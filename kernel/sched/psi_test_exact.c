@@ -195,18 +195,18 @@ static void psi_test_exact_begins(struct kunit *test)
 	int cpu = cpumask_first(cpu_possible_mask);
 
 	psi_test_use(group, cpu, 500, 500);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	psi_test_use(group, cpu, 1000, 400);
 	KUNIT_ASSERT_EQ(test, psi_exact_enable(group), 0);
 	KUNIT_EXPECT_EQ(test, psi_test_exact_total(group), 0);
 	psi_test_use(group, cpu, 2000, 500);
 	KUNIT_EXPECT_EQ(test, psi_test_exact_total(group), 500);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, psi_test_exact_total(group), 500);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->exact->before));
 	psi_test_use(group, cpu, 2000, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_exact_total(group), 600);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, psi_test_exact_total(group), 600);
 }
 

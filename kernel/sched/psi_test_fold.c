@@ -20,6 +20,11 @@ static struct psi_group *psi_test_group(struct kunit *test)
 	return group;
 }
 
+static void psi_test_end_window(struct psi_group *group)
+{
+	psi_fold_group(group, psi_read_clock());
+}
+
 /* A group was in use on a CPU for @nonidle ns, and stalled on io for @io of these. */
 static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
 {
@@ -48,7 +53,7 @@ static void psi_test_fold(struct kunit *test)
 	for (i = 1; i <= 5; i++) {
 		psi_test_use(group, cpu, 3000 * i, 1000 * i);
 		before = psi_test_io_total(group);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, before, 500 * i * (i + 1));
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], before);
 		KUNIT_EXPECT_EQ(test, psi_test_io_total(group), before);
@@ -75,12 +80,12 @@ static void psi_test_fold_without_weight(struct kunit *test)
 	int cpu = cpumask_first(cpu_possible_mask);
 
 	psi_test_use(group, cpu, 1000, 0);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	psi_test_use(group, cpu, 0, 700);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 0);
 	psi_test_use(group, cpu, 1000, 0);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 700);
 }
 
@@ -92,12 +97,12 @@ static void psi_test_fold_idle(struct kunit *test)
 
 	for (i = 0; i < 3; i++) {
 		psi_test_use(group, cpu, 1000, 0);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(cpu, group->cpumask));
 	}
 	/* Somebody may have locked the runqueue. */
 	for (i = 0; i < 1000 && cpumask_test_cpu(cpu, group->cpumask); i++)
-		psi_fold_group(group);
+		psi_test_end_window(group);
 	KUNIT_EXPECT_FALSE(test, cpumask_test_cpu(cpu, group->cpumask));
 }
 
@@ -126,7 +131,7 @@ static void psi_test_fold_weights(struct kunit *test)
 		}
 		if (weights)
 			want += div64_u64(products, weights);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		/* Each CPU rounds by less than 2 ns. */
 		most += 2 * num_possible_cpus();
 		KUNIT_EXPECT_LE(test, abs_diff(group->plain.total[PSI_IO_SOME], want), most);
@@ -194,7 +199,7 @@ static bool psi_test_share_folded(struct kunit *test, struct psi_test_share *sha
 			KUNIT_FAIL(test, "window %u, group %d: %u windows ended", window, i, folds);
 			return false;
 		}
-		psi_fold_group(twin);
+		psi_test_end_window(twin);
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME],
 				twin->plain.total[PSI_IO_SOME]);
 		i++;
@@ -352,14 +357,14 @@ static void psi_test_fold_states(struct kunit *test)
 		gc->times[PSI_NONIDLE] = 1000;
 		gc->times[PSI_IO_SOME] = 300;
 		cpumask_set_cpu(cpu, group->cpumask);
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		seen = rcu_dereference_protected(group->seen, true);
 		KUNIT_EXPECT_EQ(test, seen->states, states);
 
 		gc->times[PSI_NONIDLE] += 1000;
 		gc->times[PSI_IO_SOME] += 100;
 		gc->times[PSI_MEM_SOME] += 200;
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		seen = rcu_dereference_protected(group->seen, true);
 		KUNIT_EXPECT_EQ(test, seen->states, states | BIT(PSI_MEM_SOME));
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 400);
@@ -367,7 +372,7 @@ static void psi_test_fold_states(struct kunit *test)
 
 		gc->times[PSI_NONIDLE] += 1000;
 		gc->times[PSI_MEM_SOME] += 50;
-		psi_fold_group(group);
+		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 400);
 		KUNIT_EXPECT_EQ(test, group->plain.total[PSI_MEM_SOME], 250);
 		group->cpus[cpu]->delegate = NULL;
@@ -417,8 +422,8 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	psi_sampler_begin(sampler, PSI_CPU_SOME);
 
 	psi_test_use(group, two, 5000, 5000);
-	psi_fold_group(group);
-	psi_fold_group(group);
+	psi_test_end_window(group);
+	psi_test_end_window(group);
 	/* As when the fold took the CPU off its list. */
 	cpumask_clear_cpu(two, group->cpumask);
 
@@ -445,7 +450,7 @@ static void psi_test_sampler_bound(struct kunit *test)
 				   PSI_TEST_WINDOW);
 	sampler->states = BIT(PSI_IO_SOME);
 	psi_test_use(group, one, 200, 200);
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	psi_test_use(group, one, 0, 0);
 	psi_test_use(group, two, 400, 400);
 	psi_sampler_bound(sampler, &bound);

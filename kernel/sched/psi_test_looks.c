@@ -140,7 +140,7 @@ static bool psi_test_look_fold(struct psi_test_model *m, int event, int g)
 	enum psi_kind kind;
 	int s;
 
-	psi_fold_group(group);
+	psi_test_end_window(group);
 	for (kind = PSI_PLAIN; kind <= (group->exact ? PSI_EXACT : PSI_PLAIN); kind++) {
 		struct psi_test_window *window = &looks[g].window[kind];
 
