@@ -379,6 +379,34 @@ static void psi_test_fold_states(struct kunit *test)
 	}
 }
 
+/* The clock after a look that took long: meanwhile the group stalled for 100 ns more. */
+static u64 psi_test_fold_late_clock(void)
+{
+	struct psi_group *group = kunit_get_current_test()->priv;
+	int cpu = cpumask_first(cpu_possible_mask);
+
+	if (group->cpus[cpu]->times[PSI_IO_SOME] == 300)
+		psi_test_use(group, cpu, 100, 100);
+	return PSI_TEST_START + 2 * PSI_SAMPLE_NS;
+}
+
+/* A fold that was held up looks again, and says what the clock said then. */
+static void psi_test_fold_late(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	u64 now;
+
+	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 300);
+	psi_test_end_window(group);
+	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 0);
+	test->priv = group;
+	kunit_activate_static_stub(test, psi_read_clock, psi_test_fold_late_clock);
+	now = psi_fold_group(group, PSI_TEST_START);
+	kunit_deactivate_static_stub(test, psi_read_clock);
+	KUNIT_EXPECT_EQ(test, now, PSI_TEST_START + 2 * PSI_SAMPLE_NS);
+	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 400);
+}
+
 /* A watch of a group that no file has, so that no monitor knows it. */
 static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *group)
 {
