@@ -347,9 +347,9 @@ static void psi_test_class_unlisted(struct kunit *test)
 		cpumask_clear_cpu(cpu, group->cpumask);
 	}
 	psi_test_use(group, cpu, 1000, 300);
-	psi_test_limit(group, cpu, 50, 50);
+	psi_test_limit(group, cpu, 50, 20);
 	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_LIMIT), 250);
-	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 450);
+	KUNIT_EXPECT_EQ(test, psi_test_class_total(group, PSI_SHORTAGE), 480);
 }
 
 /*
