@@ -308,7 +308,7 @@ static void psi_read(struct psi_group *group, enum psi_kind kind, unsigned int s
  * The fold
  */
 
-/* Write what readers see of a fold: that is constant work, then psi_fold_publish_end(). */
+/* Write what readers see of a fold: constant work, then psi_fold_publish_end(). */
 static void psi_fold_publish(struct psi_group *group)
 {
 	preempt_disable();
@@ -700,13 +700,18 @@ static bool psi_system_idle(void)
 	return idle && !psi_sampling(&psi_system);
 }
 
-/* The system has been folded: have it leave the list if it is idle. */
-static void psi_rest_when_idle(struct psi_folder *folder)
+/*
+ * The system has been folded: have it leave the list if it is idle. Return the time for the
+ * groups that are folded next: not before ->rested, see psi_idle_until().
+ */
+static u64 psi_rest_when_idle(struct psi_folder *folder, u64 now)
 {
 	if (!psi_system_idle())
-		return;
-	atomic64_set(&folder->rested, psi_read_clock());
+		return now;
+	now = psi_read_clock();
+	atomic64_set(&folder->rested, now);
 	psi_unlist_idle(&psi_system, true);
+	return now;
 }
 
 /*
@@ -735,7 +740,7 @@ static bool psi_fold_left(const struct psi_folder *folder)
 /* Fold groups until none is left to take. The work goes on since @began. */
 static void psi_fold_share(struct psi_folder *folder, u64 began)
 {
-	u64 ran = task_sched_runtime(current), now = psi_read_clock();
+	u64 ran = task_sched_runtime(current), now;
 	struct list_head *pos, *end;
 
 	spin_lock(&folder->lock);
@@ -746,6 +751,7 @@ static void psi_fold_share(struct psi_folder *folder, u64 began)
 	do {
 		pos = psi_fold_take(folder, &end);
 		spin_unlock(&folder->lock);
+		now = psi_read_clock();
 		for (; pos != end; pos = pos->next) {
 			now = psi_fold_group(list_entry(pos, struct psi_group, active), now);
 			psi_worker_relax(began, now);
@@ -845,7 +851,7 @@ static void psi_fold(struct psi_folder *folder)
 	if (first == &psi_system.active) {
 		first = first->next;
 		now = psi_fold_group(&psi_system, now);
-		psi_rest_when_idle(folder);
+		now = psi_rest_when_idle(folder, now);
 	}
 	folder->took = 0;
 	if (helpers)

@@ -852,8 +852,8 @@ static u64 psi_read_clock(void)
 }
 
 /*
- * In which states of io and memory, but for @known, a group ever was on a CPU. Some of these
- * may have had no time yet, or may be of a group that it delegates to.
+ * Return the states of io and memory, except @known, that a group or its delegates were ever in
+ * on a CPU.
  */
 static __always_inline unsigned int psi_states_ever(struct psi_group_cpu *gc, unsigned int known)
 {
