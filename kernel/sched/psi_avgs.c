@@ -115,11 +115,12 @@ static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u
 	u64 sum = avgs->pending[s] + stall;
 	u64 each = min_t(u64, div64_u64(sum, n), PSI_PERIOD);
 	u32 share = div64_u64(each << PSI_AVG_SHIFT, PSI_PERIOD);
-	int h;
+	u32 *avg = avgs->avg[s];
 
 	avgs->pending[s] = sum - each * n;
-	for (h = 0; h < PSI_NR_HORIZONS; h++)
-		avgs->avg[s][h] = psi_feed(avgs->avg[s][h], share, keep[h]);
+	avg[PSI_10S] = psi_feed(avg[PSI_10S], share, keep[PSI_10S]);
+	avg[PSI_60S] = psi_feed(avg[PSI_60S], share, keep[PSI_60S]);
+	avg[PSI_300S] = psi_feed(avg[PSI_300S], share, keep[PSI_300S]);
 }
 
 /* No average of this state is above zero, and there is no stall now: the common case. */
@@ -141,12 +142,14 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 	avgs->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
 }
 
+static const u64 psi_no_stall[PSI_NR_STATES];
+
 /**
  * psi_avgs_advance - add the stall of a window, end the periods it reaches
  * @avgs: the averages, as of the end of the window before
  * @states: the states that matter; all others are left alone
  * @to: end of the window, ns of local_clock()
- * @window: per state, stall since @avgs->at, in ns; NULL for none
+ * @window: per state, stall since @avgs->at, in ns
  */
 static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			     const u64 *window)
@@ -157,7 +160,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 
 	/* PSI_NONIDLE has no average. */
 	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE)) {
-		stall[s] = window ? window[s] : 0;
+		stall[s] = window[s];
 		if (!psi_avgs_zero(avgs, s, stall[s]))
 			alive |= BIT(s);
 	}
@@ -210,6 +213,6 @@ static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle
 	if (avgs->at < idle && idle < avgs->mark)
 		avgs->at = idle;
 	else if (avgs->at < idle)
-		psi_avgs_advance(avgs, states, idle, NULL);
+		psi_avgs_advance(avgs, states, idle, psi_no_stall);
 	psi_avgs_advance(avgs, states, now, stall);
 }

@@ -406,7 +406,7 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 	}
 	for (i = 0; i < 77; i++)
 		psi_test_advance(one, PSI_PERIOD, 0);
-	psi_avgs_advance(all, PSI_ALL_STATES, all->at + 77 * PSI_PERIOD, NULL);
+	psi_avgs_advance(all, PSI_ALL_STATES, all->at + 77 * PSI_PERIOD, psi_no_stall);
 
 	KUNIT_EXPECT_EQ(test, one->mark, all->mark);
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
@@ -509,7 +509,7 @@ static void psi_test_avgs_years_of_uptime(struct kunit *test)
 	psi_test_advance(avgs, 1000 * PSI_PERIOD, 500 * PSI_PERIOD);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
 				       500000000ULL), 100);
-	psi_avgs_advance(avgs, PSI_ALL_STATES, avgs->at + years, NULL);
+	psi_avgs_advance(avgs, PSI_ALL_STATES, avgs->at + years, psi_no_stall);
 	KUNIT_EXPECT_EQ(test, avgs->avg[PSI_IO_SOME][PSI_300S], 0);
 }
 
