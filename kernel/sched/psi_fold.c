@@ -861,6 +861,9 @@ static void psi_fold(struct psi_folder *folder)
 			now = psi_read_clock();
 		else if (group != &psi_system)
 			now = psi_fold_group(group, now);
+		/* Its next window begins after the rest: psi_idle_until() relies on that. */
+		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
+			     group->plain.avgs.at < atomic64_read(&folder->rested));
 		if (!psi_stays(group)) {
 			/* When it leaves, it may be in the inbox at once. */
 			list_del(&group->active);
