@@ -89,6 +89,14 @@ unsigned long crowd_wakeups(void)
 	return wakeups;
 }
 
+void crowd_freeze(const struct crowd *crowd, bool frozen)
+{
+	unsigned int i;
+
+	for (i = 0; i < crowd->groups; i++)
+		cgroup_write(cgroup_numbered(i), "cgroup.freeze", frozen ? "1" : "0");
+}
+
 void crowd_end(const struct crowd *crowd)
 {
 	unsigned int i, nr = crowd->groups * crowd->tasks;

@@ -18,6 +18,8 @@ struct crowd {
 void crowd_start(const struct crowd *crowd);
 /* Wake-ups so far. */
 unsigned long crowd_wakeups(void);
+/* Its tasks do nothing until they are thawed. */
+void crowd_freeze(const struct crowd *crowd, bool frozen);
 void crowd_end(const struct crowd *crowd);
 
 #endif /* CROWD_H */

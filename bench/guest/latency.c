@@ -37,6 +37,7 @@ enum {
 static const char *group;
 static const char *folder;	/* the name of what keeps averages */
 static int on, max;
+static bool by_events;	/* the tracer is on only when events switch it on */
 static uint64_t start;	/* a moment at which no task of the crowd wakes up */
 
 static void tracer_start(void)
@@ -100,9 +101,15 @@ static void measure(const char *name, void (*prepare)(void), void (*act)(void))
 		while (start <= now())
 			start += PERIOD;
 		sleep_until(start);
+		if (by_events) {
+			/* An event cannot start the tracer. This does, and the nap switches it off. */
+			tracer_set(on, "1");
+			usleep(1000);
+		}
 		tracer_set(max, "0");
 		close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
-		tracer_set(on, "1");
+		if (!by_events)
+			tracer_set(on, "1");
 		act();
 		tracer_set(on, "0");
 		batches_add(&batches, tracer_longest(name));
@@ -113,6 +120,22 @@ static void measure(const char *name, void (*prepare)(void), void (*act)(void))
 static void period(void)
 {
 	usleep(2100000);
+}
+
+/* The crowd at work, for what comes next. */
+static const struct crowd *crowd;
+
+static void crowd_works(void)
+{
+	crowd_freeze(crowd, false);
+	usleep(1100000);
+}
+
+/* In this period the groups were in use, and are not any more: nobody else runs meanwhile. */
+static void frozen_period(void)
+{
+	crowd_freeze(crowd, true);
+	period();
 }
 
 /* What to do at an event. */
@@ -129,17 +152,17 @@ static void tracer_when(const char *event, const char *format, ...)
 	write_file(path, text);
 }
 
-/*
- * In a period, but only while such a thread runs; up to where the main task
- * begins to sleep, too.
- */
-static void measure_thread(const char *name, const char *thread)
+/* Only while such a thread runs, and until it, or the main task, stops. */
+static void measure_thread(const char *name, const char *thread, void (*prepare)(void),
+			   void (*act)(void))
 {
 	static const char to[] = "sched/sched_switch", from[] = "rcu/rcu_utilization";
 
 	tracer_when(to, "traceon if next_comm ~ \"%s\"", thread);
 	tracer_when(from, "traceoff if comm ~ \"%s\" || common_pid == %d", thread, getpid());
-	measure(name, NULL, period);
+	by_events = true;
+	measure(name, prepare, act);
+	by_events = false;
 	tracer_when(to, "!traceon");
 	tracer_when(from, "!traceoff");
 }
@@ -201,11 +224,17 @@ static void sampling(const char *name, unsigned int nr)
 	for (i = 0; i < nr; i++)
 		fds[i] = arm(i);
 	pid = disk_reader(group, -1);
-	measure_thread(name, "psi?*");
+	measure_thread(name, "psi?*", NULL, period);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	while (nr--)
 		close(fds[nr]);
+}
+
+static void fold(const char *name)
+{
+	measure_thread(name, folder, crowd_works, frozen_period);
+	crowd_freeze(crowd, false);
 }
 
 /* With so many triggers of the group. */
@@ -224,29 +253,31 @@ static void armed(unsigned int nr)
 
 static void one_group(void)
 {
-	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
+	const struct crowd one = { .groups = 1, .tasks = cpus(), .spread = true };
 
-	crowd_start(&crowd);
-	start = now() + SECOND / crowd.tasks / 2;
-	measure_thread("fold", folder);
+	crowd = &one;
+	crowd_start(crowd);
+	start = now() + SECOND / one.tasks / 2;
+	fold("fold");
 	measure("read", NULL, file);
 	measure("trigger", NULL, trigger);
 	measure("off-on", NULL, off_and_on);
 	sampling("sampler", 1);
 	sampling("sampler/triggers", TRIGGERS);
 	armed(TRIGGERS);
-	crowd_end(&crowd);
+	crowd_end(crowd);
 }
 
 static void many_groups(void)
 {
-	const struct crowd crowd = { .groups = GROUPS, .tasks = cpus(), .spread = true };
+	const struct crowd many = { .groups = GROUPS, .tasks = cpus(), .spread = true };
 
 	if (!wanted("fold/groups"))
 		return;
-	crowd_start(&crowd);
-	measure_thread("fold/groups", folder);
-	crowd_end(&crowd);
+	crowd = &many;
+	crowd_start(crowd);
+	fold("fold/groups");
+	crowd_end(crowd);
 }
 
 void latency(void)
@@ -260,7 +291,7 @@ void latency(void)
 	uname(&names);
 	folder = strstr(names.release, "-psi") ? "psi*" : "kworker*";
 	group = cgroup_numbered(0);
-	/* The tracer has a kernel thread announce each new maximum: not now. */
+	/* Whoever else wakes up runs later. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
 		die("sched_setscheduler");
 	tracer_start();
