@@ -6,8 +6,9 @@
  *
  *   The pressure of a group in a window is a mean over CPUs, in which a CPU weighs as much
  *   as the group used it in that window (psi_avgs.c). So it depends on where the window
- *   begins and ends, and a reader must not end one. Windows end where the fold visits
- *   a group: at every PSI_PERIOD, for all groups. A reader sees the total of all windows
+ *   begins and ends, and a reader must not end one. The window of a group ends when the fold
+ *   visits the group: once in each PSI_PERIOD, a little after a period has ended. psi_avgs.c
+ *   splits windows into periods. A reader sees the total of all windows
  *   that ended, plus the mean of the running one so far. The mean of a running window may
  *   shrink as weights change; psi_account.shown keeps what is printed from going backwards
  *   until the total catches up. If a period has ended and the fold is late, the reader
@@ -21,10 +22,10 @@
  *   Readers must find all CPUs in the same window. So each CPU has two slots: readers use
  *   one, the fold fills the other, and psi_group.folds says which is which. To end a window
  *   is to change that number, with the total and the averages, in one short write section
- *   of psi_group.seq. A window must not end at different times on different CPUs. So if
- *   the fold was preempted and took longer than PSI_SAMPLE_NS (1 ms) to look at the CPUs,
- *   it looks again. It also does when it met a CPU or a state that its table had no room for,
- *   and made some. It takes what it found at the third look, however long that was.
+ *   of psi_group.seq. A window must not end at different times on different CPUs. So the fold
+ *   looks again if its look at the CPUs took longer than PSI_SAMPLE_NS (1 ms), as when it was
+ *   preempted. It also looks again after it made room in its table for a new CPU or state. It
+ *   takes what the third look found, however long that look took.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times
@@ -41,11 +42,11 @@
  *   most PSI_CHAIN times that where groups delegate; nothing for CPUs that a group does
  *   not use, nothing for groups that sleep.
  *
- *   The invariant: where a group is not on the list on a CPU, it is as new. It shows
- *   nothing, neither delegates nor is delegated to, measures all states, and its next
- *   activity calls psi_walk_slow(). So what changes for a group as a whole (its parent,
- *   whether it is switched off) is written to psi_group, and told to the CPUs on the list
- *   only. The others find it there when they join. Nobody takes the runqueue lock of a CPU
+ *   The invariant: on a CPU outside its cpumask a group is as new, but for its times. It
+ *   shows nothing there, neither delegates nor is delegated to, measures all states, and its
+ *   next activity calls psi_walk_slow(). So code that changes a group as a whole (its parent,
+ *   whether it is switched off) writes psi_group, and then visits the CPUs in the cpumask
+ *   only. Another CPU reads psi_group when it joins. Nobody takes the runqueue lock of a CPU
  *   for a group that does not use it.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread sets no
@@ -66,13 +67,13 @@
  *	psi_fold:2			| chunk | chunk |  (the CPU was not free at once)
  *	the list	 system, 64 groups, 64 groups, ...: no change while it is shared
  *
- *   The thread psi folds the system, and has it rest if it is idle: the averages of groups
- *   that are folded later depend on that (psi_idle_until()). Then each thread takes the next
- *   PSI_FOLD_CHUNK groups, until none is left, so groups are folded in the order of the list
- *   as before. A group is folded by one thread, so the fold is still the only writer of
- *   psi_group.seq. The thread psi does not wait for helpers that have not begun, only for
- *   those that are in the middle of a chunk. It alone adds groups to the list and takes
- *   groups off it, before and after.
+ *   The thread psi folds the system first and, if the system is idle, has the fold rest. The
+ *   averages of groups that are folded later depend on that (psi_idle_until()). Then each
+ *   thread takes the next PSI_FOLD_CHUNK groups, until none is left, so groups are taken in
+ *   the order of the list. One thread folds a group, so psi_group.seq has a single writer.
+ *   The thread psi waits for helpers in the middle of a chunk, not for those that have not
+ *   begun. It alone adds groups to the list and takes groups off it: before the threads share
+ *   the list, and after they are done.
  */
 
 /**
@@ -560,15 +561,21 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	bool trace = trace_psi_update_enabled();
 	struct psi_mean rest __uninitialized;
 	int tries = 3;
+	bool again;
 
 	if (limits && !limits->begun)
 		psi_class_begin(group, limits);
 	do {
 		psi_fold_look(group, exact, limits, now, &window);
 		now = psi_read_clock();
-	} while (((unlikely(window.missing || window.begun) &&
-		   psi_fold_grow(group, limits, window.states | window.begun)) ||
-		  now - window.now > PSI_SAMPLE_NS) && --tries);
+		again = now - window.now > PSI_SAMPLE_NS;
+		if (unlikely(window.missing || window.begun) &&
+		    psi_fold_grow(group, limits, window.states | window.begun)) {
+			/* That may have slept. */
+			now = psi_read_clock();
+			again = true;
+		}
+	} while (again && --tries);
 	if (exact)
 		psi_sum_share(&window.sum, window.states,
 			      psi_union_since(window.used, exact->used));

@@ -335,10 +335,15 @@ static bool psi_limits_set(struct psi_group *group, struct psi_limits *limits,
 			   unsigned int nr_cpus)
 {
 	bool set;
+	int s;
 
 	raw_spin_lock_irq(&group->lock);
 	set = group->nr_cpus == nr_cpus;
 	if (set) {
+		/* Up to now, readers of shortages were shown these. */
+		for (s = 0; s < PSI_NR_STATES; s++)
+			atomic64_set(&limits->shortage.shown[s],
+				     atomic64_read(&group->plain.shown[s]));
 		/* Pairs with psi_limits_ready(), psi_group_limits() and others. */
 		smp_store_release(&group->limits, limits);
 	}
@@ -357,7 +362,6 @@ bool psi_limits_alloc(struct psi_group *group)
 {
 	struct psi_limits *limits;
 	unsigned int nr_cpus;
-	int s;
 
 	if (group->limits)
 		return true;
@@ -367,9 +371,6 @@ bool psi_limits_alloc(struct psi_group *group)
 	limits->cpus = kvcalloc(nr_cpu_ids, sizeof(*limits->cpus), GFP_KERNEL);
 	if (!limits->cpus)
 		goto fail;
-	/* So far, readers of shortages were shown these. */
-	for (s = 0; s < PSI_NR_STATES; s++)
-		atomic64_set(&limits->shortage.shown[s], atomic64_read(&group->plain.shown[s]));
 	static_branch_enable(&psi_limits_used);
 	do {
 		/* Pairs with psi_group_install(): these CPUs are found below. */

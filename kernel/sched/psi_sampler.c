@@ -177,6 +177,7 @@ struct psi_sample {
  * @head: see @ring
  * @due: in psi_watch.due
  * @seen: the times that are in @last already, or will never be; of @states and %PSI_NONIDLE
+ * @missing: without memory, @seen lacks CPUs that the group is in use on
  * @used: for exact pressure, the time in use on any CPU at @last
  */
 struct psi_sampler {
@@ -205,6 +206,7 @@ struct psi_sampler {
 	unsigned int		head;
 	struct timerqueue_node	due;
 	struct psi_seen		*seen;
+	bool			missing;
 	u64			used;
 };
 
@@ -611,6 +613,27 @@ static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask 
 }
 
 /*
+ * The first trigger that waits for a state: stall from before must not count for any trigger,
+ * and the last sample may be from long ago. The state is watched by now: when it begins anew,
+ * an alarm is raised.
+ */
+static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
+{
+	struct psi_group *group = sampler->watch->group;
+	u64 times[PSI_NR_STATES];
+	unsigned int i;
+
+	for (i = 0; i < sampler->seen->nr; i++) {
+		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
+		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
+		u64 *seen = psi_seen_time(sampler->seen, words, state);
+
+		psi_peek_kind(group, entry->cpu, sampler->kind, BIT(state), times);
+		*seen += psi_since(times[state], *seen);
+	}
+}
+
+/*
  * Bring the totals of a sampler to @now. Stall after @now, while they are added up, is in
  * them too. If a window begins with this sample, that misses some stall; if a window ends with
  * it, @late makes the window longer.
@@ -618,10 +641,17 @@ static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask 
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	struct psi_step step = { };
+	bool missing = sampler->missing;
 	u64 done;
 	int s;
 
-	psi_sampler_cover(sampler, sampler->watch->group->cpumask, sampler->states);
+	sampler->missing = !psi_sampler_cover(sampler, sampler->watch->group->cpumask,
+					      sampler->states);
+	/* CPUs come late: nobody knows in which step they stalled, so this one has nothing. */
+	if (missing && !sampler->missing) {
+		psi_for_each_state(s, sampler->states)
+			psi_sampler_begin(sampler, s);
+	}
 	if (sampler->kind == PSI_EXACT)
 		psi_step_exact(sampler, now, &step.after);
 	else
@@ -693,27 +723,6 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 	} while (READ_ONCE(group->folds) != folds);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		now->total[s] = sampler->last.total[s] + before[s] + after[s];
-}
-
-/*
- * The first trigger that waits for a state: stall from before must not count for any trigger,
- * and the last sample may be from long ago. The state is watched by now: when it begins anew,
- * an alarm is raised.
- */
-static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
-{
-	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES];
-	unsigned int i;
-
-	for (i = 0; i < sampler->seen->nr; i++) {
-		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
-		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
-		u64 *seen = psi_seen_time(sampler->seen, words, state);
-
-		psi_peek_kind(group, entry->cpu, sampler->kind, BIT(state), times);
-		*seen += psi_since(times[state], *seen);
-	}
 }
 
 static void psi_sampler_push(struct psi_sampler *sampler)

@@ -466,6 +466,27 @@ static void psi_test_sampler_new_state(struct kunit *test)
 	psi_sampler_free(sampler);
 }
 
+/* For many steps there was no memory to look at a CPU: what it stalled is of no step. */
+static void psi_test_sampler_late_memory(struct kunit *test)
+{
+	int one = cpumask_first(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler;
+
+	sampler = psi_test_sampler(test, psi_test_watch(test, group), PSI_PLAIN,
+				   PSI_TEST_WINDOW);
+	sampler->states = BIT(PSI_IO_SOME);
+	sampler->missing = true;
+	psi_test_use(group, one, 5000, 5000);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_FALSE(test, sampler->missing);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 0);
+	psi_test_use(group, one, 100, 100);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total[PSI_IO_SOME], 100);
+	psi_sampler_free(sampler);
+}
+
 /* One CPU stalls before the fold comes by, another one after it: the step will have both. */
 static void psi_test_sampler_bound(struct kunit *test)
 {

@@ -561,6 +561,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_fold_states),
 	KUNIT_CASE(psi_test_fold_late),
 	KUNIT_CASE(psi_test_sampler_new_state),
+	KUNIT_CASE(psi_test_sampler_late_memory),
 	KUNIT_CASE(psi_test_sampler_bound),
 	KUNIT_CASE(psi_test_sampler_long_rest),
 	KUNIT_CASE(psi_test_sample_late),

@@ -26,11 +26,11 @@
  *   A CPU that is in use alone then changes two lines, not one. A CPU beside another one of
  *   its block changes one line, by an atomic add that never has to retry.
  *
- *   No CPU waits for another one. A CPU that counts itself first may be held up before it
- *   gets to the word. Until then the block is in use, so no other CPU of the block takes it
- *   off the word: the count never falls below what is due. A CPU that ends the use of a
- *   block may be overtaken by one that begins it anew: the count is one too high for that
- *   moment, and the time goes on as it should.
+ *   No CPU waits for another one. The first CPU of a block to begin may be held up before it
+ *   gets to the word: until then the word has one block too few. No other CPU takes that
+ *   block off the word, as the block counts the first CPU. The last CPU to end may be
+ *   overtaken by one that begins anew: then the word has one block too many for that moment,
+ *   and the time goes on as it should.
  *
  *   A group has a union only after a program asked for its exact pressure. If neither a group
  *   nor any that delegates to it has one, an event finds no PSI_USE_TELL and does nothing
