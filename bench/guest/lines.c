@@ -14,7 +14,7 @@
 enum {
 	SECOND = 1000000000,
 	TIMES = 11,
-	WINDOW = 8,	/* s */
+	WINDOW = 40,	/* s */
 	READS = 300,
 	ROUNDS = 10000,
 	GROUPS = 100,
