@@ -406,8 +406,9 @@ NOISE = {"isolated": 0.3, "lines": 0.02, "many": 0.01, "memstall": 0.0002, "trig
 SOME_NOISE = 0.001
 # An interrupt more or less, by which the tracer announces a longer stretch.
 INTERRUPT = {"latency": 400}
-# Which reads are cut where, and what a kernel thread does meanwhile: targets or nothing, but no comparison.
-CHANCE = ("lines/*readers/*", "latency/*/rmdir")
+# Which reads are cut where, what a kernel thread does meanwhile, and how often idle CPUs look for tasks to pull: targets or
+# nothing, but no comparison.
+CHANCE = ("lines/*readers/*", "lines/upkeep/*", "latency/*/rmdir")
 
 
 def worse(recorded, found, share=0.03):

@@ -14,7 +14,7 @@
 enum {
 	SECOND = 1000000000,
 	TIMES = 11,
-	WINDOW = 40,	/* s */
+	WINDOW = 8,	/* s */
 	READS = 300,
 	ROUNDS = 10000,
 	GROUPS = 100,
