@@ -8,11 +8,11 @@
  *   as the group used it in that window (psi_avgs.c). So it depends on where the window
  *   begins and ends, and a reader must not end one. The window of a group ends when the fold
  *   visits the group: once in each PSI_PERIOD, a little after a period has ended. psi_avgs.c
- *   splits windows into periods. A reader sees the total of all windows
- *   that ended, plus the mean of the running one so far. The mean of a running window may
- *   shrink as weights change; psi_account.shown keeps what is printed from going backwards
- *   until the total catches up. If a period has ended and the fold is late, the reader
- *   brings a copy of the averages up to date for itself.
+ *   splits windows into periods. A reader sees the total of all windows that ended, plus the
+ *   mean of the running one so far. The mean of a running window may shrink as weights
+ *   change; psi_account.shown keeps what is printed from going backwards until the total
+ *   catches up. If a period has ended and the fold is late, the reader brings a copy of the
+ *   averages up to date for itself.
  *
  *   Times on a CPU grow for ever. The fold does not reset them: it remembers in
  *   psi_group.seen what it saw, and the difference is what the window has. So to end a
@@ -42,9 +42,9 @@
  *   most PSI_CHAIN times that where groups delegate; nothing for CPUs that a group does
  *   not use, nothing for groups that sleep.
  *
- *   The invariant: on a CPU outside its cpumask a group is as new, but for its times. It
- *   shows nothing there, neither delegates nor is delegated to, measures all states, and its
- *   next activity calls psi_walk_slow(). So code that changes a group as a whole (its parent,
+ *   The invariant: a group is as new on each CPU that its cpumask lacks. Only its times stay.
+ *   It shows nothing there, neither delegates nor is delegated to, measures all states, and
+ *   its next activity calls psi_walk_slow(). So code that changes a group as a whole (its parent,
  *   whether it is switched off) writes psi_group, and then visits the CPUs in the cpumask
  *   only. Another CPU reads psi_group when it joins. Nobody takes the runqueue lock of a CPU
  *   for a group that does not use it.

@@ -613,9 +613,9 @@ static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask 
 }
 
 /*
- * The first trigger that waits for a state: stall from before must not count for any trigger,
- * and the last sample may be from long ago. The state is watched by now: when it begins anew,
- * an alarm is raised.
+ * Leave out what a state stalled up to now. The first trigger that waits for it must not count
+ * that, and the last sample may be from long ago. psi_trigger_start() has the state watched
+ * before: when it begins anew, an alarm is raised.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
 {
