@@ -211,16 +211,10 @@ static inline void psi_async_done(struct psi_async *async, struct psi_async_wait
  * @PSI_MEMORY: memory.pressure, /proc/pressure/memory
  * @PSI_IO: io.pressure, /proc/pressure/io
  * @PSI_IRQ: irq.pressure, /proc/pressure/irq
- * @PSI_CPU_STAT: cpu.pressure.stat, /proc/pressure/cpu.stat
- * @PSI_MEMORY_STAT: memory.pressure.stat, /proc/pressure/memory.stat
- * @PSI_IO_STAT: io.pressure.stat, /proc/pressure/io.stat
+ * @PSI_STAT: cgroup.pressure.stat, /proc/pressure/stat
  * @PSI_NR_FILES: how many there are
  */
-enum psi_file_id {
-	PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ,
-	PSI_CPU_STAT, PSI_MEMORY_STAT, PSI_IO_STAT,
-	PSI_NR_FILES,
-};
+enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_STAT, PSI_NR_FILES };
 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
 

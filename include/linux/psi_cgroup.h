@@ -15,7 +15,7 @@
 bool cgroup_psi_enabled(void);
 int psi_cgroup_alloc(struct cgroup *cgrp);
 void psi_cgroup_free(struct cgroup *cgrp);
-int psi_cgroup_enable(struct cgroup *cgrp, bool on);
+void psi_cgroup_enable(struct cgroup *cgrp, bool on);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**

@@ -3,9 +3,9 @@
  * Pressure files of cgroups
  *
  * cpu.pressure, memory.pressure, io.pressure and irq.pressure show the pressure of a
- * cgroup with all its descendants, and a write to them arms a trigger. The files with
- * .stat in their names show more lines, for the same tasks. cgroup.pressure switches all
- * these files on and off. kernel/sched/psi*.c does the work.
+ * cgroup with all its descendants, and a write to them arms a trigger.
+ * cgroup.pressure.stat shows more lines, for the same tasks. cgroup.pressure
+ * switches all these files on and off. kernel/sched/psi*.c does the work.
  *
  * The root cgroup is the system: its files show the numbers of /proc/pressure, and its
  * cgroup.pressure stops them.
@@ -102,16 +102,11 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		return -ENOENT;
 	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
 		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-		if (!on)
-			pressure_show_files(cgrp, false);
-		ret = psi_cgroup_enable(cgrp, on);
-		if (ret)
-			change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-		else if (on)
-			pressure_show_files(cgrp, true);
+		pressure_show_files(cgrp, on);
+		psi_cgroup_enable(cgrp, on);
 	}
 	cgroup_kn_unlock(of->kn);
-	return ret ?: nbytes;
+	return nbytes;
 }
 
 #define PRESSURE_FILE(_name, _id) {		\
@@ -128,12 +123,10 @@ struct cftype cgroup_pressure_files[] = {
 	PRESSURE_FILE("cpu.pressure", PSI_CPU),
 	PRESSURE_FILE("memory.pressure", PSI_MEMORY),
 	PRESSURE_FILE("io.pressure", PSI_IO),
-	PRESSURE_FILE("cpu.pressure.stat", PSI_CPU_STAT),
-	PRESSURE_FILE("memory.pressure.stat", PSI_MEMORY_STAT),
-	PRESSURE_FILE("io.pressure.stat", PSI_IO_STAT),
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	PRESSURE_FILE("irq.pressure", PSI_IRQ),
 #endif
+	PRESSURE_FILE("cgroup.pressure.stat", PSI_STAT),
 	{
 		.name		= "cgroup.pressure",
 		.seq_show	= pressure_switch_show,

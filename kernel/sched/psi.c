@@ -10,18 +10,6 @@
  *   reads averages and totals of both, and arms triggers on them, see
  *   Documentation/accounting/psi.rst.
  *
- * Glossary
- *
- *	group		a domain: the system, or a cgroup with all its descendants
- *	contributor	a task in its group, or a group in its parent
- *	attribute	what a contributor is at a moment: waiting, on the CPU, ...
- *	state		a pressure state of a group on a CPU, a function of attributes
- *	walk		applies an event to the groups above a task, on one CPU
- *	delegate	the only child in use, which stands for its parent
- *	fold		turns the times of all CPUs into totals, every two seconds
- *	sampler		slides a window over the times, for triggers
- *	monitor		the thread that looks at samplers; an alarm wakes it
- *
  * Contributors
  *
  *   A group is to its parent what a task is to its group: a contributor. A contributor
@@ -334,7 +322,7 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
 				      u64 now)
 {
-	t->group = psi_group_extend(t->group, cpu_of(rq));
+	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
 	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
 }
 
@@ -350,23 +338,19 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 		psi_change_first(t, attrs, rq, now);
 }
 
-/* psi_change_two() for changes that may include attributes of stalls. */
+/* psi_change_two() for any change. */
 static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
 					struct psi_task *next, unsigned int next_attrs,
 					struct rq *rq, u64 now)
 {
-	struct psi_group_cpu *from = prev->group->cpus[cpu_of(rq)];
-	struct psi_group_cpu *to = next->group->cpus[cpu_of(rq)];
 	struct psi_counts change = psi_task_change(prev, prev_attrs);
 	struct psi_counts more = psi_task_change(next, next_attrs);
 
-	if (from == to)
-		psi_walk(from, psi_counts_add(change, more), rq, now);
-	else
-		psi_walk_two(from, change, to, more, rq, now);
+	psi_walk_two(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
+		     rq, now);
 }
 
-/* The same as psi_change() for two tasks at once, which are counted on the CPU already. */
+/* psi_change() for two tasks at once, which are counted on the CPU already. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
 					   struct rq *rq, u64 now)
@@ -375,7 +359,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 	struct psi_group_cpu *gc;
 	u64 change, more;
 
-	if (unlikely(changes & (PSI_STALL_ATTRS | PSI_LIMIT_ATTRS)))
+	if (unlikely(changes & ~PSI_SCHED_ATTRS))
 		return psi_change_two_all(prev, prev_attrs, next, next_attrs, rq, now);
 
 	change = psi_task_change(prev, prev_attrs).sched;
@@ -483,39 +467,17 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* A task that a limit holds counts as in a shortage from now on. */
-static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
-{
-	unsigned int asleep = atomic_read(&t->asleep);
-
-	t->mode &= ~(PSI_HELD | PSI_STALL_HELD);
-	atomic_xor(asleep ^ psi_shortage_attrs(asleep), &t->asleep);
-	if (t->attrs & PSI_LIMIT_ATTRS)
-		psi_change(t, psi_shortage_attrs(t->attrs), rq, now);
-}
-
-/*
- * Count a task in another group from now on, with the attributes it has. If no limit has held
- * a task of that group yet, the task counts as in a shortage until the group is ready for
- * limits: psi_limits_apply().
- */
+/* Count a task in another group from now on, with the attributes it has. */
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
 	int cpu = cpu_of(rq);
-	struct psi_counts all;
 
 	if (t->attrs)
-		to = psi_group_extend(to, cpu);
-	/* Pairs with psi_limits_set(). */
-	if (!smp_load_acquire(&to->limits))
-		psi_release(t, rq, now);
-	all = psi_counts_of(t->attrs);
+		to = psi_group_extend(to, cpu, NULL);
 	if (t->attrs && to != t->group)
 		psi_walk_two(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
-			     to->cpus[cpu], all, rq, now);
+			     to->cpus[cpu], psi_counts_of(t->attrs), rq, now);
 	t->group = to;
-	/* Before psi_limits_apply() looks at to->limits. Pairs with psi_limits_work(). */
-	smp_mb();
 }
 
 /* See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock only. */
@@ -531,8 +493,8 @@ void __psi_leave_cpu(struct task_struct *p)
 }
 
 /*
- * Begin or end a memory stall of the current task; @held: because of a limit. Return the time
- * of that, ns of rq_clock().
+ * Begin or end a memory stall of the current task; @held: because of a limit.
+ * Return the time of that, ns of rq_clock().
  */
 static u64 psi_set_stall(bool stall, bool held)
 {
@@ -547,12 +509,10 @@ static u64 psi_set_stall(bool stall, bool held)
 	update_rq_clock(rq);
 	now = rq_clock(rq);
 	t->mode &= ~(PSI_IN_STALL | PSI_STALL_HELD);
-	t->mode |= stall * PSI_IN_STALL;
-	t->limits &= ~BIT(PSI_LIMIT_MEM);
-	t->limits |= held * BIT(PSI_LIMIT_MEM);
+	t->mode |= stall * PSI_IN_STALL | held * PSI_STALL_HELD;
 	atomic_andnot(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
-	atomic_or(stall * PSI_MEMSTALL, &t->asleep);
-	psi_limits_show(t, t->limits & BIT(PSI_LIMIT_MEM));
+	if (stall)
+		atomic_or(held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL, &t->asleep);
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 	return now;
@@ -609,7 +569,8 @@ EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 
 static void psi_end_stall(void)
 {
-	bool held = current->psi.limits & BIT(PSI_LIMIT_MEM);
+	/* Other bits of the mode may change meanwhile. */
+	bool held = data_race(current->psi.mode) & PSI_STALL_HELD;
 
 	psi_cause_end(psi_set_stall(false, false), held);
 }
@@ -624,8 +585,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 /* See psi_exit(). */
 void __psi_exit(void)
 {
-	psi_io_done();
-	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();

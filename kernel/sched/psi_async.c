@@ -68,8 +68,8 @@ static void psi_async_judge(struct psi_async *async, struct task_struct *p)
 	/* Other bits of the word of in_iowait may change meanwhile. */
 	if (data_race(!!p->in_iowait) != storage)
 		atomic_or(PSI_IOWAIT, &p->psi.asleep);
-	if (storage)
-		psi_limits_show(&p->psi, p->psi.limits & BIT(PSI_LIMIT_IO));
+	if (storage && p->psi.io_limit)
+		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
 }
 
 /* Whether a task counts as asleep. */
@@ -136,12 +136,8 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	list_add(&wait->link, &async->waiters);
 	/* On the list before the count is read. Pairs with psi_async_changed(). */
 	smp_mb();
-	if (psi_io_held()) {
-		current->psi.limits |= BIT(PSI_LIMIT_IO);
-		psi_async_recount(async, current);
-	} else {
-		psi_async_judge(async, current);
-	}
+	current->psi.io_limit = psi_io_held();
+	psi_async_judge(async, current);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
@@ -149,9 +145,9 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 {
 	unsigned long flags;
 
-	psi_io_done();
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
-	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
+	current->psi.io_limit = false;
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }

@@ -53,16 +53,13 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
 }
 
-/* The mean of a state, with one CPU more, whose @time weighs @w. */
-static __always_inline u64 psi_mean_with(const struct psi_mean *mean, unsigned long s, u64 time,
-					 u64 w)
+/* The mean @mean, of CPUs that weigh @weight, with one more, whose @time weighs @w. */
+static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 {
-	u64 sum = mean->weight + w;
-
 	/* Mostly there is one. */
-	if (!mean->weight)
+	if (!weight)
 		return time;
-	return psi_muldiv(mean->stall[s], mean->weight, sum) + psi_muldiv(time, w, sum);
+	return psi_muldiv(mean, weight, weight + w) + psi_muldiv(time, w, weight + w);
 }
 
 /**
@@ -80,7 +77,7 @@ static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times
 	if (!w)
 		return;
 	psi_for_each_state(s, states)
-		mean->stall[s] = psi_mean_with(mean, s, times[s], w);
+		mean->stall[s] = psi_mean_with(mean->stall[s], mean->weight, times[s], w);
 	mean->weight += w;
 }
 
@@ -215,4 +212,20 @@ static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle
 	else if (avgs->at < idle)
 		psi_avgs_advance(avgs, states, idle, psi_no_stall);
 	psi_avgs_advance(avgs, states, now, stall);
+}
+
+/**
+ * psi_account_add - add a window
+ * @account: the account
+ * @idle: up to this time there was no stall, ns of local_clock()
+ * @now: end of the window, ns of local_clock()
+ * @stall: per state, stall in the window, in ns
+ */
+static void psi_account_add(struct psi_account *account, u64 idle, u64 now, const u64 *stall)
+{
+	int s;
+
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
+		account->total[s] += stall[s];
+	psi_avgs_update(&account->avgs, PSI_ALL_STATES, idle, now, stall);
 }

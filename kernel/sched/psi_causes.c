@@ -4,13 +4,13 @@
  *
  * Contract
  *
- *   memory.pressure.stat has a line for each enum psi_cause: how often tasks of the group
+ *   cgroup.pressure.stat has a line for each enum psi_cause: how often tasks of the group
  *   stalled because of it, for how long in all and at most, in us of task time, and how
  *   many of these stalls had which length. The lengths are powers of two: the first number
  *   counts stalls below 2 us, the second those below 4 us, and so on; the last one counts
  *   all of 1.05 s (2^20 us) and more.
  *
- *	refault count=3 total=5210 max=4100 hist=0,0,0,0,0,0,0,0,0,2,0,0,1,0,0,0,0,0,0,0,0
+ *	memory.cause.refault count=3 total=5210 max=4100 hist=0,0,0,0,0,0,0,0,0,2,0,0,1,0,0,0,0,0,0,0,0
  *
  *   A cause is no pressure state: two tasks that stall for a second each are two seconds
  *   here, and memory "some" has one to two of them. The sum of all lines is exactly the
@@ -194,7 +194,7 @@ static void psi_show_cause(struct seq_file *m, const char *name,
 		hist[i] = atomic64_read(&cell->hist[i]);
 		count += hist[i];
 	}
-	seq_puts(m, name);
+	seq_printf(m, "memory.cause.%s", name);
 	seq_put_decimal_ull(m, " count=", count);
 	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&cell->total), NSEC_PER_USEC));
 	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&cell->max), NSEC_PER_USEC));

@@ -43,7 +43,7 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *befo
 		const struct psi_file *file = &psi_files[id];
 		bool moved = false;
 
-		if (!file->name || file->stat)
+		if (!file->name || id == PSI_STAT)
 			continue;
 		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
 			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;

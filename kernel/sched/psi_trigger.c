@@ -128,32 +128,14 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
-/* The kind whose name is at @p; go past it. PSI_PLAIN without one. */
-static enum psi_kind psi_parse_kind(const char **p)
-{
-	enum psi_kind kind;
-
-	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++) {
-		size_t len = strlen(psi_kinds[kind]) - 1;
-
-		if (!strncmp(*p, psi_kinds[kind], len)) {
-			*p += len;
-			return psi_skip_blanks(p) ? kind : PSI_PLAIN;
-		}
-	}
-	return PSI_PLAIN;
-}
-
 /**
  * struct psi_request - what a program writes to a pressure file
- * @kind: of which pressure
- * @full: the trigger waits for "full", else for "some"
+ * @line: the line that the trigger waits for
  * @stall: the threshold in us
  * @window: in us
  */
 struct psi_request {
-	enum psi_kind		kind;
-	bool			full;
+	struct psi_line		line;
 	u32			stall;
 	u32			window;
 };
@@ -161,23 +143,17 @@ struct psi_request {
 /**
  * psi_parse - understand what is written to a pressure file
  * @text: what is written, a string
- * @stat: the file is one whose lines begin with a kind
+ * @id: which file
  * @request: filled in
  *
  * Return: whether @text is a trigger that can be.
  */
-static bool psi_parse(const char *text, bool stat, struct psi_request *request)
+static bool psi_parse(const char *text, enum psi_file_id id, struct psi_request *request)
 {
 	const char *p = text;
 
-	request->kind = stat ? psi_parse_kind(&p) : PSI_PLAIN;
-	if (stat && request->kind == PSI_PLAIN)
-		return false;
-	request->full = !strncmp(p, "full", 4);
-	if (!request->full && strncmp(p, "some", 4))
-		return false;
-	p += 4;
-	if (!psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
+	if (!psi_parse_line(&p, id, &request->line) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
 	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
 		return false;
 
@@ -241,23 +217,24 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	sampler->looking = true;
 	/* Both are found anew. */
 	sampler->owing = false;
-	memset(sampler->least, 0xff, sizeof(sampler->least));
+	sampler->least = U64_MAX;
 	list_splice_init(&sampler->triggers, &sampler->todo);
 }
 
 /* poll() is about to report the event of a trigger. */
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
-	const struct psi_file *file = &psi_files[t->file];
 	const struct psi_sampler *sampler = t->sampler;
-	char resource[PSI_TRACE_NAME], line[PSI_TRACE_NAME];
+	char line[PSI_TRACE_NAME];
+	int id = 0;
 
 	if (!trace_psi_trigger_enabled())
 		return;
-	snprintf(resource, sizeof(resource), "%.*s", (int)strcspn(file->name, "."), file->name);
-	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind] ?: "",
-		 t->state == file->full ? "full" : "some");
-	trace_psi_trigger(sampler->watch->group->id, resource, line,
+	while (psi_files[id].some != sampler->state && psi_files[id].full != sampler->state)
+		id++;
+	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind],
+		 psi_files[id].full == sampler->state ? "full" : "some");
+	trace_psi_trigger(sampler->watch->group->id, psi_files[id].name, line,
 			  div_u64(t->threshold, NSEC_PER_USEC),
 			  div_u64(sampler->window, NSEC_PER_USEC),
 			  div_u64(t->stall, NSEC_PER_USEC));
@@ -268,7 +245,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 			       struct psi_notices *notices)
 {
 	list_move_tail(&t->node, &sampler->triggers);
-	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+	sampler->least = min(sampler->least, t->threshold);
 	if (sampler->step)
 		psi_trigger_look(t, sampler, &sampler->sample);
 	if (psi_trigger_report(t, sampler->window, &sampler->sample)) {
@@ -392,7 +369,7 @@ static void psi_watch_tell(struct psi_watch *watch)
 	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
 
 	list_move(&sampler->node, &watch->samplers);
-	if (sampler->states & watch->begun) {
+	if (BIT(sampler->state) & watch->begun) {
 		if (sampler->resting)
 			psi_sampler_resume(sampler, watch->since);
 		/* In the middle of a look: it may not rest after all. */
@@ -565,27 +542,29 @@ static void psi_watch_lock(struct psi_watch *watch)
  * Lock the samplers and return the one for a trigger, NULL and unlocked without memory.
  * What was allocated in vain is left in @spare, to be freed unlocked.
  */
-static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, enum psi_kind kind,
+static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
 					   u64 window, struct psi_sampler **spare)
 {
 	struct psi_sampler *sampler;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, kind, window);
+	sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	if (sampler)
 		return sampler;
 	mutex_unlock(&watch->lock);
 
-	*spare = psi_sampler_alloc(watch, kind, window);
+	*spare = psi_sampler_alloc(watch, line->kind, line->state, window);
 	if (!*spare)
 		return NULL;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, kind, window);
+	sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	if (!sampler) {
 		sampler = *spare;
 		*spare = NULL;
 		list_add(&sampler->node, &watch->samplers);
+		watch->waiting[line->state]++;
+		watch->asking[line->state]++;
 	}
 	return sampler;
 }
@@ -596,22 +575,15 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	struct psi_watch *watch = sampler->watch;
 	struct psi_sample now;
 	unsigned int hold;
-	bool first;
 
-	/* One that never fires is never looked at: it only keeps the sampler. */
-	if (t->state == PSI_NR_STATES)
-		return;
 	list_add_tail(&t->node, &sampler->triggers);
-	first = !sampler->waiting[t->state]++;
-	if (first)
-		psi_sampler_want(sampler, t->state, true);
 	/* Also when it is at work: it may be about to rest. */
-	hold = psi_watch_update(watch) & sampler->states;
-	if (first)
-		psi_sampler_begin(sampler, t->state);
+	hold = psi_watch_update(watch) & BIT(sampler->state);
+	if (sampler->users == 1)
+		psi_sampler_begin(sampler);
 	psi_sampler_bound(sampler, &now);
 	psi_trigger_restart(t, &now);
-	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+	sampler->least = min(sampler->least, t->threshold);
 	if (hold) {
 		local_irq_disable();
 		psi_raise_alarms(watch->group, hold, now.at);
@@ -619,84 +591,33 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 }
 
-/*
- * Have a sampler know all CPUs of the group, and @states: what stalled there before is not to
- * count.
- */
-static bool psi_sampler_cover_all(struct psi_sampler *sampler, unsigned int states)
-{
-	cpumask_var_t cpus;
-	bool covered;
-
-	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
-		return false;
-	psi_group_cpus(sampler->watch->group, cpus);
-	covered = psi_sampler_cover(sampler, cpus, states);
-	free_cpumask_var(cpus);
-	return covered;
-}
-
-/* Fill the slot of an open file. The lock is held. */
-static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
-			       struct psi_sampler *sampler)
-{
-	unsigned int states = t->state == PSI_NR_STATES ? 0 : BIT(t->state);
-	int ret = 0;
-
-	sampler->users++;
-	t->sampler = sampler;
-	if (!psi_sampler_cover_all(sampler, states))
-		ret = -ENOMEM;
-	else if (cmpxchg_release(slot, NULL, t))
-		ret = -EBUSY;
-	else
-		/* poll() may look at it by now; it has no event yet. */
-		psi_trigger_start(t, sampler);
-	if (ret)
-		psi_sampler_put(sampler);
-	return ret;
-}
-
-/* The trigger that somebody asks for, NULL without memory. */
-static struct psi_trigger *psi_trigger_alloc(const struct psi_request *request,
-					     const struct psi_group *group,
-					     enum psi_file_id id)
-{
-	const struct psi_file *file = &psi_files[id];
-	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
-
-	if (!t)
-		return NULL;
-	t->state = request->full ? file->full : file->some;
-	if (group == &psi_system && t->state == PSI_CPU_FULL)
-		t->state = PSI_NR_STATES;
-	t->file = id;
-	t->threshold = (u64)request->stall * NSEC_PER_USEC;
-	INIT_LIST_HEAD(&t->node);
-	return t;
-}
-
-/* Put a trigger into the slot, and have it look at @group from now on. */
+/* Have a trigger look at @group from now on, and fill the slot of its file. */
 static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
 			   const struct psi_request *request, struct psi_group *group,
 			   enum psi_prio prio)
 {
-	struct psi_sampler *sampler = NULL, *spare = NULL;
-	struct psi_watch *watch;
-	int ret = -ENOMEM;
+	struct psi_sampler *sampler, *spare = NULL;
+	struct psi_watch *watch = psi_watch_get(group, prio);
+	int ret = 0;
 
-	if (request->kind == PSI_EXACT && psi_exact_enable(group))
+	if (!watch)
 		return -ENOMEM;
-	watch = psi_watch_get(group, prio);
-	if (watch)
-		sampler = psi_sampler_get(watch, request->kind,
-					  (u64)request->window * NSEC_PER_USEC, &spare);
-	if (sampler) {
-		ret = psi_trigger_install(slot, t, sampler);
-		mutex_unlock(&watch->lock);
+	sampler = psi_sampler_get(watch, &request->line, (u64)request->window * NSEC_PER_USEC,
+				  &spare);
+	if (!sampler)
+		return -ENOMEM;
+	sampler->users++;
+	t->sampler = sampler;
+	if (cmpxchg_release(slot, NULL, t)) {
+		ret = -EBUSY;
+		/* Of two that are new, at most one was allocated here. */
+		spare = psi_sampler_put(sampler) ?: spare;
+	} else {
+		/* poll() may look at it by now; it has no event yet. */
+		psi_trigger_start(t, sampler);
 	}
-	if (spare)
-		psi_sampler_free(spare);
+	mutex_unlock(&watch->lock);
+	psi_sampler_free(spare);
 	return ret;
 }
 
@@ -723,26 +644,31 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	enum psi_prio prio;
 	int ret;
 
-	if (!psi_file_available(&psi_files[id]))
+	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
-	/* Whatever is written; of two writes at once psi_trigger_install() takes one. */
+	/* Whatever is written; of two writes at once psi_trigger_arm() takes one. */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
-	if (!psi_parse(text, psi_files[id].stat, &request))
-		return -EINVAL;
-	if (!request.full && psi_files[id].some == PSI_NR_STATES)
+	if (!psi_parse(text, id, &request))
 		return -EINVAL;
 	prio = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
 	       PSI_REALTIME : PSI_NORMAL;
 	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
-	t = psi_trigger_alloc(&request, group, id);
+	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 	if (!t)
 		return -ENOMEM;
+	INIT_LIST_HEAD(&t->node);
+	t->file = id;
+	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
-	ret = psi_trigger_arm(slot, t, &request, group, prio);
+	/* That of the system's cpu never holds. */
+	if (group == &psi_system && request.line.state == PSI_CPU_FULL)
+		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
+	else
+		ret = psi_trigger_arm(slot, t, &request, group, prio);
 	if (ret)
 		kfree(t);
 	return ret;
@@ -757,16 +683,16 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 void psi_disarm(struct psi_trigger *t)
 {
 	struct psi_sampler *sampler = t->sampler;
-	struct psi_watch *watch = sampler->watch;
 
-	psi_watch_lock(watch);
-	list_del(&t->node);
-	if (t->state != PSI_NR_STATES && !--sampler->waiting[t->state]) {
-		psi_sampler_want(sampler, t->state, false);
-		psi_watch_states(watch);
+	if (sampler) {
+		struct psi_watch *watch = sampler->watch;
+
+		psi_watch_lock(watch);
+		list_del(&t->node);
+		sampler = psi_sampler_put(sampler);
+		mutex_unlock(&watch->lock);
+		psi_sampler_free(sampler);
 	}
-	psi_sampler_put(sampler);
-	mutex_unlock(&watch->lock);
 	kfree(t);
 }
 
