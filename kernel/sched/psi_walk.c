@@ -32,11 +32,8 @@
 
 static_assert(PID_MAX_LIMIT <= 1 << 22);
 
-/*
- * What a contributor adds to psi_counts.sched, for every set of
- * PSI_SCHED_ATTRS.
- */
-static u64 psi_sched_counts[PSI_SCHED_ATTRS + 1] ____cacheline_aligned __ro_after_init;
+/* What a contributor adds to psi_counts.sched, for every set of attributes. */
+static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
 static __init u64 psi_sched_counts_of(u64 attrs)
 {
@@ -61,7 +58,7 @@ static __always_inline u64 psi_limit_counts_of(u64 attrs)
 
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
-	return (struct psi_counts){ psi_sched_counts[attrs & PSI_SCHED_ATTRS],
+	return (struct psi_counts){ psi_sched_counts[attrs],
 				    psi_stall_counts_of(attrs), psi_limit_counts_of(attrs) };
 }
 
@@ -99,7 +96,7 @@ static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, str
 static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
 {
 	struct psi_counts diff = {
-		psi_sched_counts[new & PSI_SCHED_ATTRS] - psi_sched_counts[old & PSI_SCHED_ATTRS]
+		psi_sched_counts[new] - psi_sched_counts[old]
 	};
 
 	/* Most of what happens is scheduling. */
@@ -345,7 +342,11 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 	gc->times[s] = t - gc->times[s];
 }
 
-/* End the states that no longer hold and begin those that do from now on. */
+/*
+ * End the states that no longer hold and begin those that do from now on. What
+ * is most frequent needs no loop: a task comes to wait beside one that runs; one
+ * that is alone in its group wakes up, gets the CPU, goes to sleep.
+ */
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
 					    u64 now)
 {
@@ -353,18 +354,27 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 	unsigned long s;
 
 	gc->states = states;
-	if (flips & BIT(PSI_CPU_SOME))
+	switch (flips) {
+	case BIT(PSI_CPU_SOME):
 		psi_flip(gc, PSI_CPU_SOME, now);
-	if (likely(!(flips & ~BIT(PSI_CPU_SOME))))
 		return;
-	if (flips & BIT(PSI_NONIDLE))
+	case BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL):
 		psi_flip(gc, PSI_NONIDLE, now);
-	if (flips & BIT(PSI_CPU_FULL))
+		psi_flip(gc, PSI_CPU_SOME, now);
 		psi_flip(gc, PSI_CPU_FULL, now);
-	if (flips & BIT(PSI_IRQ_FULL))
+		return;
+	case BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) | BIT(PSI_IRQ_FULL):
+		psi_flip(gc, PSI_CPU_SOME, now);
+		psi_flip(gc, PSI_CPU_FULL, now);
 		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
-	psi_for_each_state(s, flips & ~PSI_SCHED_STATES)
-		psi_flip(gc, s, now);
+		return;
+	case BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL):
+		psi_flip(gc, PSI_NONIDLE, now);
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
+		return;
+	}
+	psi_for_each_state(s, flips)
+		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu_of(rq)) : now);
 }
 
 /*
@@ -509,8 +519,7 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 		return true;
 	}
 	gc->attrs = new;
-	*sched = psi_sched_counts[new & PSI_SCHED_ATTRS] -
-		 psi_sched_counts[old & PSI_SCHED_ATTRS];
+	*sched = psi_sched_counts[new] - psi_sched_counts[old];
 	psi_flip_states(gc, states, rq, now);
 	return true;
 }
@@ -523,13 +532,26 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 			 now);
 }
 
-/* The light walk from a child on. */
-static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					u64 sched, struct rq *rq, u64 now)
+/* The light walk from the third cell on. */
+static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from, u64 sched,
+				 struct rq *rq, u64 now)
 {
 	for (; sched && gc; from = gc, gc = gc->up) {
 		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
 			return psi_walk_rest(gc, from, sched, rq, now);
+	}
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
+/* The light walk from a child on. Mostly it ends here, without a loop. */
+static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+					u64 sched, struct rq *rq, u64 now)
+{
+	if (sched && gc) {
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+			return psi_walk_rest(gc, from, sched, rq, now);
+		if (sched && gc->up)
+			return psi_walk_on(gc->up, gc, sched, rq, now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
 }
