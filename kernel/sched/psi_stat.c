@@ -350,10 +350,13 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 	bool flips = (before ^ gc->states) & BIT(PSI_NONIDLE);
 	struct psi_group_cpu *child = NULL, *p;
 	struct psi_asked_cpu *more;
+	struct psi_asked *asked;
 
 	for (p = gc; flips && p && (!child || psi_delegate_of(p) == child); p = p->parent) {
-		if (p->asked & PSI_ASKED && psi_asked_cpu(psi_asked_of(p), cpu))
-			psi_union_flip(psi_asked_of(p), gc->states & BIT(PSI_NONIDLE), cpu, now);
+		/* Looked up once: psi_asked_end() clears the pointer without the lock. */
+		asked = p->asked & PSI_ASKED ? psi_asked_of(p) : NULL;
+		if (psi_asked_cpu(asked, cpu))
+			psi_union_flip(asked, gc->states & BIT(PSI_NONIDLE), cpu, now);
 		child = p;
 	}
 	more = gc->asked & PSI_ASKED ? psi_asked_cpu(psi_asked_of(gc), cpu) : NULL;
