@@ -406,10 +406,13 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 	unsigned int old, new;
 	bool settled;
 
-	/* Before the change: what delegates is to count it, too. */
+	settled = psi_step_from(gc, c->from);
+	/*
+	 * Before the change: what delegates is to count it, too. A cell that
+	 * delegated itself knows only now what is asked above.
+	 */
 	if (unlikely(change.limit && gc->asked))
 		psi_asked_undelegate(gc);
-	settled = psi_step_from(gc, c->from);
 	old = gc->attrs;
 	gc->sched += change.sched;
 	new = psi_sched_attrs_of(gc->sched);
