@@ -233,7 +233,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->limit = counts.limit;
 	gc->up = d->up;
 	d->up = gc;
-	if (unlikely(d->asked)) {
+	if (unlikely(d->asked | gc->asked)) {
 		psi_asked_above(d);
 		psi_asked_above(gc);
 	}
