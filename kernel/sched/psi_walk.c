@@ -318,14 +318,11 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 	return begun;
 }
 
-/* A state of gc->slow holds after a change: join the list, wake samplers. */
-static noinline void psi_step_slow(struct psi_group_cpu *gc, int cpu, u64 now)
+/* A state of gc->slow holds after a change: wake samplers. */
+static noinline void psi_step_slow(struct psi_group_cpu *gc, u64 now)
 {
-	unsigned int begun;
+	unsigned int begun = psi_take_watched(gc);
 
-	if (!psi_listed(gc, cpu))
-		psi_fold_join(gc, cpu, now);
-	begun = psi_take_watched(gc);
 	if (begun)
 		psi_raise_alarms(gc->group, begun, now);
 }
@@ -363,9 +360,12 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
+	/* First: it may be switched off, or asked, and then begins with no state. */
+	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
+		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);
 	if (unlikely(gc->states & gc->slow))
-		psi_step_slow(gc, cpu_of(rq), now);
+		psi_step_slow(gc, now);
 	if (unlikely(gc->asked))
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
