@@ -159,17 +159,17 @@ static void psi_test_causes_removed(struct kunit *test)
 #define PSI_TEST_NO_STALL " count=0 total=0 max=0 hist=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n"
 
 static const char psi_test_causes_text[] =
-	"reclaim" PSI_TEST_NO_STALL
-	"reclaim_limit" PSI_TEST_NO_STALL
-	"high" PSI_TEST_NO_STALL
-	"compact" PSI_TEST_NO_STALL
-	"refault count=3 total=5211 max=4100 hist=0,0,0,0,0,0,0,0,1,1,0,0,1,0,0,0,0,0,0,0,0\n"
-	"swapin" PSI_TEST_NO_STALL
-	"readahead" PSI_TEST_NO_STALL
-	"node_reclaim" PSI_TEST_NO_STALL
-	"kswapd" PSI_TEST_NO_STALL
-	"kcompactd" PSI_TEST_NO_STALL
-	"throttle" PSI_TEST_NO_STALL;
+	"memory.cause.reclaim" PSI_TEST_NO_STALL
+	"memory.cause.reclaim_limit" PSI_TEST_NO_STALL
+	"memory.cause.high" PSI_TEST_NO_STALL
+	"memory.cause.compact" PSI_TEST_NO_STALL
+	"memory.cause.refault count=3 total=5211 max=4100 hist=0,0,0,0,0,0,0,0,1,1,0,0,1,0,0,0,0,0,0,0,0\n"
+	"memory.cause.swapin" PSI_TEST_NO_STALL
+	"memory.cause.readahead" PSI_TEST_NO_STALL
+	"memory.cause.node_reclaim" PSI_TEST_NO_STALL
+	"memory.cause.kswapd" PSI_TEST_NO_STALL
+	"memory.cause.kcompactd" PSI_TEST_NO_STALL
+	"memory.cause.throttle" PSI_TEST_NO_STALL;
 
 /* One line for each cause, in the same order, with or without stalls. */
 static void psi_test_causes_show(struct kunit *test)
