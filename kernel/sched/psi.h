@@ -28,8 +28,8 @@ void __psi_io_done(void);
  * @p: the task, on @rq or about to get there or to leave. It may be current
  * @on: whether a limit holds it
  *
- * Where a task is queued it counts at once as stalled for that reason. Otherwise the hook that
- * follows (enqueue, dequeue or switch) has it count so.
+ * Where a task is queued it counts at once as stalled for that reason.
+ * Otherwise the hook that follows (enqueue, dequeue or switch) has it count so.
  */
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {

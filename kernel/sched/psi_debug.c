@@ -2,33 +2,34 @@
 /*
  * Pressure stall information: the invariants, checked at run time
  *
- *   A hook that is missing or called twice does not crash. It leaves a count too
- *   high or too low for ever, and pressure that nobody can explain. So a debug
- *   kernel checks everything after each fold, CPU by CPU, under the runqueue lock
- *   and independently of the hooks:
+ *   A hook that is missing or called twice does not crash. It leaves a count
+ *   too high or too low for ever, and pressure that nobody can explain. So a
+ *   debug kernel checks everything after each fold, CPU by CPU, under the
+ *   runqueue lock and independently of the hooks:
  *
- *	tasks		A task is counted as what the scheduler's own fields say.
- *			A limit holds it if the scheduler says so.
+ *	tasks		A task is counted as what the scheduler's own fields
+ *			say. A limit holds it if the scheduler says so.
  *
- *	counts		The counts of a cell, those of limits too, are the sum of
- *			what its contributors show. Its attributes and states
+ *	counts		The counts of a cell, those of limits too, are the sum
+ *			of what its contributors show. Its attributes and states
  *			follow from the counts.
  *
  *	delegation	A cell delegates to a child that shows the same. The
  *			pointers psi_group_cpu.up lead through all cells that do
  *			not delegate, from higher to lower levels.
  *
- *	home		A contributor is counted in the next cgroup above that is
- *			switched on.
+ *	home		A contributor is counted in the next cgroup above that
+ *			is switched on.
  *
- *	list		A cell that shows something is on the list of the fold. A
- *			cell that is not on it is as new, see "The list" in
+ *	list		A cell that shows something is on the list of the fold.
+ *			A cell that is not on it is as new, see "The list" in
  *			psi_fold.c.
  *
- *	asked		The union of a group counts the CPUs that it is in use on.
- *			The states of limits follow from what a cell shows. A cell
- *			that is asked does not delegate while it shows a limit.
- *			PSI_ASKED_ABOVE is set where such a cell delegates to it.
+ *	asked		The union of a group counts the CPUs that it is in use
+ *			on. The states of limits follow from what a cell shows.
+ *			A cell that is asked does not delegate while it shows a
+ *			limit. A cell has PSI_ASKED_ABOVE exactly if one that is
+ *			asked delegates to it.
  *
  *	times		Since the last check, on each CPU:
  *			0 <= full <= some <= nonidle <= time that passed, and in
@@ -37,8 +38,9 @@
  *   The first faults since boot are reported, with evidence. Nothing is mended.
  *
  *   Tasks are recounted from a list per CPU of all tasks with attributes
- *   (psi_debug_note()). The list of all tasks is no good for that: it lacks tasks
- *   that have been reaped and still run. Each task on it is only compared.
+ *   (psi_debug_note()). The list of all tasks is no good for that: it lacks
+ *   tasks that have been reaped and still run. Each task on it is only
+ *   compared.
  */
 
 /**
@@ -59,7 +61,9 @@ struct psi_debug {
 	struct seq_buf		*says;
 };
 
-/* The tasks that are counted on a CPU, protected by the lock of its runqueue. */
+/*
+ * The tasks that are counted on a CPU, protected by the lock of its runqueue.
+ */
 static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
 
 static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *format, ...)
@@ -107,7 +111,9 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 		return 0;
 	if (task_on_rq_queued(p) && !p->se.sched_delayed)
 		return psi_task_attrs(p, PSI_QUEUED);
-	/* It is new, or has left the CPU it slept on and is not enqueued yet. */
+	/*
+	 * It is new, or has left the CPU it slept on and is not enqueued yet.
+	 */
 	if (state == TASK_NEW || (state == TASK_WAKING && !p->psi.attrs))
 		return 0;
 	return psi_task_attrs(p, PSI_ASLEEP);
@@ -143,8 +149,8 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	/*
 	 * A new task, or one that sleeps without attributes, may wake up on
 	 * another CPU right now, without this runqueue's lock. So look again
-	 * under the task's pi_lock. If that is taken, leave the task to the next
-	 * period.
+	 * under the task's pi_lock. If that is taken, leave the task to the
+	 * next period.
 	 */
 	if (data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
 		return;
@@ -152,7 +158,7 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 		return;
 	attrs = psi_debug_attrs(p, rq);
 	if (task_cpu(p) == d->cpu && p->psi.attrs != attrs)
-		psi_debug_found(d, "%s[%d] is counted as %#x, but is %#x: state %#x, on_rq %d, delayed %d",
+		psi_debug_found(d, "%s[%d] counts as %#x, is %#x: state %#x, on_rq %d, delayed %d",
 				p->comm, task_pid_nr(p), p->psi.attrs, attrs,
 				READ_ONCE(p->__state), p->on_rq, p->se.sched_delayed);
 	raw_spin_unlock(&p->pi_lock);
@@ -224,7 +230,10 @@ static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 	for (; gc != up; gc = gc->parent) {
 		if (!psi_listed(gc, d->cpu))
 			return false;
-		/* A running fold takes each group off the list and puts it back. */
+		/*
+		 * A running fold takes each group off the list and puts it
+		 * back.
+		 */
 		if (!d->folds && !atomic_read(&gc->group->listed))
 			return false;
 	}
@@ -315,7 +324,8 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_cell(d, gc, "is asked, its cell has %#x", gc->asked);
 	in_use = end->states >> PSI_NONIDLE & 1;
 	if (more->counted != in_use)
-		psi_debug_cell(d, gc, "counts %d times in its union, not %u", more->counted, in_use);
+		psi_debug_cell(d, gc, "counts %d times in its union, not %u", more->counted,
+			       in_use);
 	if (gc == end)
 		limit = psi_limit_states(gc, &only);
 	if (more->limit != limit || more->only != only)
@@ -368,8 +378,8 @@ static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, cons
 		u64 only = held.only[PSI_HELD_AT(s)] - more->checked.only[PSI_HELD_AT(s)];
 
 		if (only > limit || limit > since[s])
-			psi_debug_cell(d, gc, "has %lld ns of limits in state %d, only %lld, of %lld",
-				       limit, s, only, since[s]);
+			psi_debug_cell(d, gc, "has %lld ns of limits, only %lld, of %lld in %d",
+				       limit, only, since[s], s);
 	}
 	more->checked = held;
 }
@@ -383,15 +393,19 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = times[s] - gc->checked[s];
 	if (!psi_debug_times_possible(since, d->now - gc->checked_at))
-		psi_debug_cell(d, gc, "has times that cannot be, in %llu ns: nonidle %lld, cpu %lld %lld, irq %lld, io %lld %lld, memory %lld %lld",
-			       d->now - gc->checked_at, since[0], since[1], since[2], since[3],
-			       since[4], since[5], since[6], since[7]);
+		psi_debug_cell(d, gc, "has times %lld, cpu %lld %lld, io %lld %lld, memory %lld %lld",
+			       since[PSI_NONIDLE], since[PSI_CPU_SOME], since[PSI_CPU_FULL],
+			       since[PSI_IO_SOME], since[PSI_IO_FULL], since[PSI_MEM_SOME],
+			       since[PSI_MEM_FULL]);
 	psi_debug_limits(gc, d, since);
 	memcpy(gc->checked, times, sizeof(gc->checked));
 	gc->checked_at = d->now;
 }
 
-/* All contributors of a cell have been recounted: check it, and add it to its parent. */
+/*
+ * All contributors of a cell have been recounted: check it, and add it to its
+ * parent.
+ */
 static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	gc->shows = psi_sched_attrs_of(gc->recount.sched) |
@@ -449,10 +463,9 @@ static struct psi_group *psi_debug_home(struct cgroup *cgrp)
 /* Whether each contributor is in its home, as far as anybody has moved them. */
 static bool psi_debug_settled(void)
 {
-	/* In this order: psi_strays_work() writes them the other way round. */
 	if (!llist_empty(&psi_strays))
 		return false;
-	smp_rmb();
+	smp_rmb(); /* Pairs with psi_strays_work(). */
 	return !atomic_read(&psi_moves);
 }
 
@@ -481,15 +494,16 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	/* Pairs with __set_task_cpu(), as in psi_debug_task(). */
 	smp_rmb();
 	/*
-	 * A task that sleeps without attributes may be on its way to another CPU.
-	 * A task with attributes takes this runqueue's lock before it leaves.
+	 * A task that sleeps without attributes may be on its way to another
+	 * CPU. A task with attributes takes this runqueue's lock before it
+	 * leaves.
 	 */
 	if (!p->psi.attrs)
 		return;
 	/*
-	 * A dying task stays in its last group. Its other flags change without a
-	 * lock, but it needs css_set_lock to leave its cgroup once PF_EXITING is
-	 * set.
+	 * A dying task stays in its last group. Its other flags change without
+	 * a lock, but it needs css_set_lock to leave its cgroup once PF_EXITING
+	 * is set.
 	 */
 	if (data_race(p->flags & PF_EXITING))
 		return;
@@ -526,7 +540,10 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
 	return d.found;
 }
 
-/* Take the locks and check. If cgroup_mutex is taken, leave it to the next period. */
+/*
+ * Take the locks and check. If cgroup_mutex is taken, leave it to the next
+ * period.
+ */
 static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
 {
 	unsigned int found;

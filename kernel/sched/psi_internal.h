@@ -9,7 +9,7 @@
  *	group		a domain: the system, or a cgroup with all below
  *	cell		a group on one CPU (struct psi_group_cpu)
  *	contributor	a task in its group, or a group in its parent
- *	attribute	what a contributor is: waiting, on the CPU, in iowait, ...
+ *	attribute	what a contributor is: waiting, in iowait, ...
  *	show		a cell shows an attribute that a contributor has
  *	state		a pressure state of a cell, a function of what it shows
  *	walk		applies an event to the cells above a task
@@ -259,7 +259,6 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
  * @cpus: per CPU, the cell, %NULL before the group is in use there: see
  *	  "Reserve" in psi_group.c
- * @lock: nests in the lock of a runqueue. Taken to set a pointer in @cpus
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
  *	     lock of that CPU's runqueue
  * @asked: what more than plain pressure needs, %NULL while nobody asks
@@ -290,7 +289,6 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 struct psi_group {
 	/* read often, written hardly ever */
 	struct psi_group_cpu	**cpus;
-	raw_spinlock_t		lock;	/* of cpus */
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
 	struct psi_watch	*watch[PSI_NR_PRIOS];

@@ -4,9 +4,9 @@
  *
  * Contract
  *
- *   Every stalled task is in one of two classes: a limit that somebody set holds
- *   it, or there is a shortage. The class belongs to the task: it is the same
- *   for every group that the task counts in.
+ *   Every stalled task is in one of two classes: a limit that somebody set
+ *   holds it, or there is a shortage. The class belongs to the task: it is the
+ *   same for every group that the task counts in.
  *
  * Attributes
  *
@@ -30,26 +30,29 @@
  *
  * Limits
  *
- *	cpu	The bandwidth of a task group (cpu.max) has run out, in its cgroup
- *		or in one above: fair tasks queued there are held. So is a deadline
- *		task without budget. The scheduler calls psi_throttle() where it
- *		throttles and unthrottles, and where a task is queued on a
- *		throttled runqueue or leaves it. PSI_HELD in psi_task.mode selects
- *		a row of the tables that say what a task shows, so events do not
- *		test for it.
+ *	cpu	The bandwidth of a task group (cpu.max) has run out, in its
+ *		cgroup or in one above: fair tasks queued there are held. So is
+ *		a deadline task without budget. The scheduler calls
+ *		psi_throttle() where it throttles and unthrottles, and where a
+ *		task is queued on a throttled runqueue or leaves it. PSI_HELD in
+ *		psi_task.mode selects a row of the tables that say what a task
+ *		shows, so events do not test for it.
  *
  *	memory	The class of a stall follows from its cause: psi_cause_held(). A
- *		task that waits for a page of its working set has the class of the
- *		eviction: reclaim for a cgroup leaves a bit in the shadow entry,
- *		see folio_evicted_by_limit().
+ *		task that waits for a page of its working set has the class of
+ *		the eviction: reclaim for a cgroup leaves a bit in the shadow
+ *		entry, see folio_evicted_by_limit().
  *
- *	io	A task that waits for io is held if io.max holds bios of its cgroup
- *		when the wait begins: io_schedule(), or a ring of io_uring or aio
- *		(psi_async.c). So is one that sleeps until iocost or iolatency let
- *		it submit.
+ *	io	A task that waits for io is held if io.max holds bios of its
+ *		cgroup when the wait begins: io_schedule(), or a ring of
+ *		io_uring or aio (psi_async.c). So is one that sleeps until
+ *		iocost or iolatency let it submit.
  */
 
-/* Whether a limit holds a task of fair_sched_class or of dl_sched_class while it is queued. */
+/*
+ * Whether a limit holds a task of fair_sched_class or of dl_sched_class while
+ * it is queued.
+ */
 static bool psi_task_throttled(struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH

@@ -2,22 +2,28 @@
 /*
  * KUnit tests of pressure stall information
  *
- * Arithmetic is tested by tables with a sentence for each row, and against a second, naive
- * implementation: double precision for averages, the stalls themselves for triggers. All
- * times are arguments.
+ * Arithmetic is tested by tables with a sentence for each row, and against a
+ * second, naive implementation: double precision for averages, the stalls
+ * themselves for triggers. All times are arguments.
  *
- * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests that need
- * the running system.
+ * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests
+ * that need the running system.
  */
 
-/* A group and its place for memory, but without memory on any CPU; false without memory. */
+/*
+ * A group and its place for memory, but without memory on any CPU; false
+ * without memory.
+ */
 static bool psi_test_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
 	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
 	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
 		return false;
 	psi_group_init(group, parent, level);
-	/* The running system must not visit it: neither the fold nor psi_strays_work(). */
+	/*
+	 * The running system must not visit it: neither the fold nor
+	 * psi_strays_work().
+	 */
 	atomic_set(&group->listed, 1);
 	atomic_set(&group->stray, 1);
 	return true;
@@ -38,7 +44,9 @@ static bool psi_test_group_extend(struct psi_group *group)
 	return true;
 }
 
-/* Have the cells of a group follow psi_group.asked, as psi_asked_visit() does. */
+/*
+ * Have the cells of a group follow psi_group.asked, as psi_asked_visit() does.
+ */
 static void psi_test_ask_sync(struct psi_group *group, u64 now)
 {
 	struct rq_flags rf;
@@ -53,7 +61,10 @@ static void psi_test_ask_sync(struct psi_group *group, u64 now)
 	}
 }
 
-/* Somebody begins to ask about a group, until psi_test_unask(). NULL without memory. */
+/*
+ * Somebody begins to ask about a group, until psi_test_unask(). NULL without
+ * memory.
+ */
 static struct psi_asked *psi_test_ask(struct psi_group *group, u64 now)
 {
 	struct psi_asked *asked = psi_asked_alloc(group);
@@ -140,7 +151,9 @@ static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
 	return states;
 }
 
-/* States in which a task stalls that a limit holds, or one that no limit holds. */
+/*
+ * States in which a task stalls that a limit holds, or one that no limit holds.
+ */
 static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int nr, bool limit)
 {
 	unsigned int states = psi_test_states(tasks, nr), mine = 0;
@@ -331,7 +344,10 @@ static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 			PSI_NR_ATTR_SETS - 1);
 }
 
-/* A change from any set of attributes to any other is the difference of what they count. */
+/*
+ * A change from any set of attributes to any other is the difference of what
+ * they count.
+ */
 static void psi_test_lanes_diff(struct kunit *test)
 {
 	unsigned int old, new;
@@ -433,7 +449,10 @@ static void psi_test_avgs_oracle(struct kunit *test)
 	for (i = 0; i < row->off; i++)
 		psi_test_advance(avgs, PSI_PERIOD, 0);
 
-	/* 100 ppb is 0.00001 %: 2000 times less than the 0.02 points that psi must meet */
+	/*
+	 * 100 ppb is 0.00001 %: 2000 times less than the 0.02 points that psi
+	 * must meet
+	 */
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
 					       (u64)row->want[h]), 100);
@@ -451,7 +470,10 @@ static void psi_test_avgs_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_avgs_zero(avgs, PSI_CPU_SOME, 0));
 }
 
-/* The stall since a group joined the list of the fold is not spread over the idle time before. */
+/*
+ * The stall since a group joined the list of the fold is not spread over the
+ * idle time before.
+ */
 static void psi_test_avgs_joined(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -463,7 +485,10 @@ static void psi_test_avgs_joined(struct kunit *test)
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       90634623ULL), 200);
 
-	/* The group has not left the list, so the second window has no idle part. */
+	/*
+	 * The group has not left the list, so the second window has no idle
+	 * part.
+	 */
 	psi_avgs_update(avgs, PSI_ALL_STATES, joined, joined + 2 * PSI_PERIOD, stall);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       164839977ULL), 200);
@@ -565,7 +590,9 @@ static void psi_test_avgs_collect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_CPU_SOME], 999 * (PSI_PERIOD / 3000));
 }
 
-/* If the clock of another CPU is behind, nothing is lost and time stands still. */
+/*
+ * If the clock of another CPU is behind, nothing is lost and time stands still.
+ */
 static void psi_test_avgs_clock_behind(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -701,7 +728,10 @@ static void psi_test_window(struct kunit *test)
 	KUNIT_EXPECT_LE(test, row->want - down, 8);
 }
 
-/* 4096 CPUs, each a minute in the state. PSI_SLACK_NS allows for what rounding loses. */
+/*
+ * 4096 CPUs, each a minute in the state. PSI_SLACK_NS allows for what rounding
+ * loses.
+ */
 static void psi_test_window_many_cpus(struct kunit *test)
 {
 	u64 times[PSI_NR_STATES], want = 60 * PSI_TEST_SEC;
@@ -734,8 +764,10 @@ static const struct psi_test_parse_row {
 	{ "a newline", "some 150000 1000000\n", 150000, 1000000, PSI_CPU_SOME },
 	{ "a blank after", "some 150000 1000000 ", 150000, 1000000, PSI_CPU_SOME },
 	{ "two newlines", "some 150000 1000000\n\n", 150000, 1000000, PSI_CPU_SOME },
-	{ "blanks and newlines after", "some 150000 1000000 \t\n\n ", 150000, 1000000, PSI_CPU_SOME },
-	{ "anything after a NUL", "some 150000 1000000\0 is not read", 150000, 1000000, PSI_CPU_SOME },
+	{ "blanks and newlines after", "some 150000 1000000 \t\n\n ", 150000, 1000000,
+	  PSI_CPU_SOME },
+	{ "anything after a NUL", "some 150000 1000000\0 is not read", 150000, 1000000,
+	  PSI_CPU_SOME },
 	{ "anything after a newline and a NUL", "some 150000 1000000\n\0x", 150000, 1000000,
 	  PSI_CPU_SOME },
 	{ "many blanks", "some  \t150000 \t 1000000", 150000, 1000000, PSI_CPU_SOME },
@@ -818,8 +850,8 @@ static void psi_test_parse(struct kunit *test)
 }
 
 /*
- * Random stalls, samples of which some are late: compare the events of a trigger with
- * the stalls themselves.
+ * Random stalls, samples of which some are late: compare the events of a
+ * trigger with the stalls themselves.
  */
 #define PSI_TEST_STALLS		24
 #define PSI_TEST_WINDOW		(500 * NSEC_PER_MSEC)
@@ -845,8 +877,8 @@ static u64 psi_test_stall(const struct psi_test_stalls *stalls, u64 from, u64 to
 }
 
 /*
- * The most stall in any window between two times. The best window begins where a
- * stall begins, ends where one ends, or touches one of the limits.
+ * The most stall in any window between two times. The best window begins where
+ * a stall begins, ends where one ends, or touches one of the limits.
  */
 static u64 psi_test_most(const struct psi_test_stalls *stalls, u64 from, u64 to)
 {
@@ -920,7 +952,10 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 			KUNIT_ASSERT_LT(test, psi_test_stall(stalls, looked, now), gap);
 		looked = now;
 
-		/* At most one event per window, and at once after the quiet time. */
+		/*
+		 * At most one event per window, and at once after the quiet
+		 * time.
+		 */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
@@ -974,7 +1009,10 @@ static void psi_test_trigger_owed(struct kunit *test)
 	}
 }
 
-/* 95 ms in a window that ends with the sample. The sample has 20 ms of later stall. */
+/*
+ * 95 ms in a window that ends with the sample. The sample has 20 ms of later
+ * stall.
+ */
 static void psi_test_trigger_late(struct kunit *test)
 {
 	struct psi_trigger t = { .since = PSI_TEST_START };
@@ -1007,7 +1045,10 @@ static void psi_test_trigger_gap(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 }
 
-/* The least threshold there is: a stall of that length reaches it, silence does not. */
+/*
+ * The least threshold there is: a stall of that length reaches it, silence does
+ * not.
+ */
 static void psi_test_trigger_least(struct kunit *test)
 {
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
@@ -1027,7 +1068,10 @@ static void psi_test_trigger_least(struct kunit *test)
 		psi_trigger_look(&t, sampler, &sampler->last);
 		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
 				    i == 2 * PSI_RING, "step %d", i);
-		/* There was some as long as the oldest sample is from before it. */
+		/*
+		 * There was some as long as the oldest sample is from before
+		 * it.
+		 */
 		KUNIT_EXPECT_EQ_MSG(test, psi_sampler_may_fire(sampler),
 				    i >= 2 * PSI_RING && i < 3 * PSI_RING, "step %d", i);
 	}
@@ -1065,7 +1109,10 @@ static void psi_test_step(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, step.most, row->step.most);
 }
 
-/* Stall that comes before its time in use is for a later step, none counts twice. */
+/*
+ * Stall that comes before its time in use is for a later step, none counts
+ * twice.
+ */
 static void psi_test_step_remainder(struct kunit *test)
 {
 	struct psi_sampled seen = { }, now = { 0, 70 };

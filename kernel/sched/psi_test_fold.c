@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: the fold and samplers, on a group whose times
- * the test writes itself.
+ * KUnit tests of pressure stall information: the fold and samplers, on a group
+ * whose times the test writes itself.
  */
 
 static void psi_test_group_exit(void *data)
@@ -25,7 +25,10 @@ static void psi_test_end_window(struct psi_group *group)
 	psi_fold_group(group, psi_read_clock());
 }
 
-/* A group was in use on a CPU for @nonidle ns, and stalled on io for @io of these. */
+/*
+ * A group was in use on a CPU for @nonidle ns, and stalled on io for @io of
+ * these.
+ */
 static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
 {
 	struct psi_group_cpu *gc = group->cpus[cpu];
@@ -61,7 +64,10 @@ static void psi_test_fold(struct kunit *test)
 	}
 }
 
-/* Some is no less than full, also where another reader has shown more of full meanwhile. */
+/*
+ * Some is no less than full, also where another reader has shown more of full
+ * meanwhile.
+ */
 static void psi_test_fold_some_and_full(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
@@ -74,7 +80,10 @@ static void psi_test_fold_some_and_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 700);
 }
 
-/* Clocks of CPUs differ a little: a stall may be seen before the time in use is. */
+/*
+ * Clocks of CPUs differ a little: a stall may be seen before the time in use
+ * is.
+ */
 static void psi_test_fold_without_weight(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
@@ -90,7 +99,10 @@ static void psi_test_fold_without_weight(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 700);
 }
 
-/* A group that was idle on a CPU for a window leaves the list there, and not before. */
+/*
+ * A group that was idle on a CPU for a window leaves the list there, and not
+ * before.
+ */
 static void psi_test_fold_idle(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
@@ -140,8 +152,8 @@ static void psi_test_fold_weights(struct kunit *test)
 }
 
 /*
- * A group that has been folded stalls on a second resource, itself or a group that stands for
- * it: the window has that.
+ * A group that has been folded stalls on a second resource, itself or a group
+ * that stands for it: the window has that.
  */
 static void psi_test_fold_states(struct kunit *test)
 {
@@ -177,7 +189,10 @@ static void psi_test_fold_states(struct kunit *test)
 	}
 }
 
-/* Where a CPU leaves the list and comes back, no stall is lost and none counts twice. */
+/*
+ * Where a CPU leaves the list and comes back, no stall is lost and none counts
+ * twice.
+ */
 static void psi_test_fold_comes_back(struct kunit *test)
 {
 	int cpu = cpumask_first(cpu_possible_mask), i, round;
@@ -201,7 +216,10 @@ static void psi_test_fold_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 1200);
 }
 
-/* The clock after a look that took long: meanwhile the group stalled for 100 ns more. */
+/*
+ * The clock after a look that took long: meanwhile the group stalled for 100 ns
+ * more.
+ */
 static u64 psi_test_fold_late_clock(void)
 {
 	struct psi_group *group = kunit_get_current_test()->priv;
@@ -273,7 +291,10 @@ static void psi_test_clock_is(struct kunit *test, u64 *now)
 	kunit_activate_static_stub(test, psi_read_clock, psi_test_set_clock);
 }
 
-/* What was before a sampler begins does not count, also on CPUs that left the list. */
+/*
+ * What was before a sampler begins does not count, also on CPUs that left the
+ * list.
+ */
 static void psi_test_sampler_begins(struct kunit *test)
 {
 	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
@@ -333,7 +354,10 @@ static void psi_test_sampler_fold(struct kunit *test)
 		if (part == 2)
 			psi_test_end_window(group);
 		psi_sampler_update(sampler, PSI_TEST_START);
-		/* (200 * 200 + 100 * 400) / 600, and each CPU rounds by less than 2 ns */
+		/*
+		 * (200 * 200 + 100 * 400) / 600, and each CPU rounds by less
+		 * than 2 ns
+		 */
 		if (one != two) {
 			KUNIT_EXPECT_LE(test, sampler->last.total, 133);
 			KUNIT_EXPECT_GE(test, sampler->last.total, 130);
@@ -344,7 +368,10 @@ static void psi_test_sampler_fold(struct kunit *test)
 	}
 }
 
-/* Whatever weights are to come, a step has no more than the bound in the middle of it. */
+/*
+ * Whatever weights are to come, a step has no more than the bound in the middle
+ * of it.
+ */
 static void psi_test_sampler_bound(struct kunit *test)
 {
 	int one = cpumask_first(cpu_possible_mask), two = cpumask_last(cpu_possible_mask);
@@ -375,8 +402,9 @@ static void psi_test_sampler_bound(struct kunit *test)
 }
 
 /*
- * A sampler rests for long while the group is in use on two CPUs. When it resumes, that
- * does not outweigh the stall, whether the alarm is answered at once or late.
+ * A sampler rests for long while the group is in use on two CPUs. When it
+ * resumes, that does not outweigh the stall, whether the alarm is answered at
+ * once or late.
  */
 static void psi_test_sampler_rest(struct kunit *test)
 {
@@ -400,7 +428,9 @@ static void psi_test_sampler_rest(struct kunit *test)
 			psi_test_use(group, one, hour, 0);
 			if (two != one)
 				psi_test_use(group, two, hour, 0);
-			/* From the alarm on, one stalls while the other works. */
+			/*
+			 * From the alarm on, one stalls while the other works.
+			 */
 			psi_test_use(group, one, late, late);
 			psi_test_use(group, two, late, 0);
 			psi_sampler_skip(sampler, begin);
@@ -408,7 +438,9 @@ static void psi_test_sampler_rest(struct kunit *test)
 			psi_test_use(group, two, 2 * second - late, 0);
 			now = begin + 2 * second;
 			psi_sampler_update(sampler, now);
-			/* On one CPU, the test has both there: that is no less. */
+			/*
+			 * On one CPU, the test has both there: that is no less.
+			 */
 			want = second;
 			if (one != two)
 				KUNIT_EXPECT_LE(test, sampler->last.total, want + 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information with tasks, samplers and groups of the running
- * system. The list of all tests is at the end.
+ * KUnit tests of pressure stall information with tasks, samplers and groups of
+ * the running system. The list of all tests is at the end.
  */
 
 /* A sampler notes when it took long to add up a sample. */
@@ -28,8 +28,8 @@ static void psi_test_sample_late(struct kunit *test)
 }
 
 /*
- * If it takes longer than a step to look at all triggers, the monitor serves other samplers
- * before it comes back.
+ * If it takes longer than a step to look at all triggers, the monitor serves
+ * other samplers before it comes back.
  */
 static void psi_test_check_long(struct kunit *test)
 {
@@ -54,7 +54,10 @@ static void psi_test_check_long(struct kunit *test)
 		list_add(&triggers[i].node, &sampler->triggers);
 	}
 
-	/* A host may hold up a virtual machine right after it, but not each time. */
+	/*
+	 * A host may hold up a virtual machine right after it, but not each
+	 * time.
+	 */
 	mutex_lock(&watch->lock);
 	for (i = 0; i < 10000 && late < 100 && !ahead; i++) {
 		u64 begin = local_clock(), end;
@@ -79,8 +82,9 @@ static void psi_test_check_long(struct kunit *test)
 }
 
 /*
- * Two tasks arm a trigger in one open file at once: one succeeds, the other gets -EBUSY.
- * f_pos_lock prevents that for write(), but io_uring does not take it.
+ * Two tasks arm a trigger in one open file at once: one succeeds, the other
+ * gets -EBUSY. f_pos_lock prevents that for write(), but io_uring does not take
+ * it.
  */
 struct psi_test_race {
 	struct psi_trigger *slot;
@@ -107,8 +111,9 @@ static void psi_test_arm(struct psi_test_race *race)
 	int ret;
 
 	/*
-	 * Delay one of the two by a random time. CPUs may run in parallel, or be virtual
-	 * ones that take long turns. No cpu_relax(): it would end such a turn.
+	 * Delay one of the two by a random time. CPUs may run in parallel, or
+	 * be virtual ones that take long turns. No cpu_relax(): it would end
+	 * such a turn.
 	 */
 	while (late--)
 		barrier();
@@ -178,7 +183,10 @@ static void psi_test_memstall_nests(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, current->psi.mode & PSI_IN_STALL);
 }
 
-/* A stall has the class of its outermost cause, and takes it along when it ends. */
+/*
+ * A stall has the class of its outermost cause, and takes it along when it
+ * ends.
+ */
 static void psi_test_memstall_class(struct kunit *test)
 {
 	unsigned long outer, inner;
@@ -245,8 +253,8 @@ static void psi_test_exit(struct kunit *test)
 }
 
 /*
- * A task that one of PSI's own threads preempts still counts as running, also when that
- * thread changes its priority or affinity.
+ * A task that one of PSI's own threads preempts still counts as running, also
+ * when that thread changes its priority or affinity.
  */
 struct psi_test_held {
 	struct task_struct *spinner;
@@ -259,7 +267,10 @@ static int psi_test_spin(void *arg)
 	struct psi_test_held *held = arg;
 
 	while (!READ_ONCE(held->over)) {
-		/* A task that cannot migrate is pinned while it is switched from. */
+		/*
+		 * A task that cannot migrate is pinned while it is switched
+		 * from.
+		 */
 		if (held->pinned)
 			migrate_disable();
 		cond_resched();
@@ -290,7 +301,10 @@ static int psi_test_preempt(void *arg)
 	psi_ignore_current();
 	sched_set_fifo(current);
 	for (i = 0; i < 100 && !held->found; i++) {
-		/* With PREEMPT_RT, a thread serves most timers: it would preempt the spinner. */
+		/*
+		 * With PREEMPT_RT, a thread serves most timers: it would
+		 * preempt the spinner.
+		 */
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		schedule_hrtimeout(&pause, HRTIMER_MODE_REL);
 		held->found = this_cpu_read(psi_preempted) == held->spinner;
@@ -473,8 +487,8 @@ static void psi_test_restore(const struct psi_test_saved *saved, struct psi_grou
 }
 
 /*
- * Plant a fault: it is found. That is over before the runqueue is unlocked, and in a write
- * section, so the system never sees it.
+ * Plant a fault: it is found. That is over before the runqueue is unlocked, and
+ * in a write section, so the system never sees it.
  */
 static void psi_test_debug(struct kunit *test)
 {
@@ -547,13 +561,15 @@ static const struct psi_test_asked_fault {
 	{ "a CPU twice in the union", psi_test_plant_union, "counts 2 times in its union" },
 	{ "a cell that does not know", psi_test_plant_asked, "is asked, its cell has 0" },
 	{ "a limit that ended unseen", psi_test_plant_limits, "has limits in states" },
-	{ "more time of limits than of stalls", psi_test_plant_limit_time, "ns of limits in state" },
-	{ "more of only than of limits", psi_test_plant_only_time, "ns of limits in state" },
+	{ "more time of limits than of stalls", psi_test_plant_limit_time, "ns of limits, only" },
+	{ "more of only than of limits", psi_test_plant_only_time, "ns of limits, only" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_asked_faults, psi_test_asked_faults, name);
 
-/* The same in a group that is asked, and in which a limit holds the only task. */
+/*
+ * The same in a group that is asked, and in which a limit holds the only task.
+ */
 static void psi_test_debug_asked(struct kunit *test)
 {
 	const struct psi_test_asked_fault *fault = test->param_value;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: folds, readers and samplers, between the
- * random events of psi_test_model.c, on a clock that the test sets.
+ * KUnit tests of pressure stall information: folds, readers and samplers,
+ * between the random events of psi_test_model.c, on a clock that the test sets.
  *
- * From the times of the model each window is computed anew. What samplers of exact pressure,
- * limit and shortage see has a second oracle, the definition: the integral of s / n. A sampler
- * that takes a sample after each event has to agree with that, as nothing changes between two
- * events.
+ * From the times of the model each window is computed anew. What samplers of
+ * exact pressure, limit and shortage see has a second oracle, the definition:
+ * the integral of s / n. A sampler that takes a sample after each event has to
+ * agree with that, as nothing changes between two events.
  */
 
-/* Those with a clock of their own cannot be foretold; the time in use is no pressure. */
+/*
+ * Those with a clock of their own cannot be foretold; the time in use is no
+ * pressure.
+ */
 #define PSI_TEST_LOOKED		(PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL)))
 
 /**
@@ -27,7 +30,7 @@ struct psi_test_window {
 /**
  * struct psi_test_look - what is known of a group
  * @plain: the running window
- * @more: the same of what is asked; it begins with the fold after somebody asked
+ * @more: the same of what is asked, from the first fold on
  * @begun: @more began
  * @total: per kind and state, of the windows before
  * @shown: per kind and state, the most that a reader saw
@@ -153,7 +156,10 @@ static u64 psi_test_look_window(struct psi_test_model *m, int g, enum psi_kind k
 	return psi_test_look_of(m, g)->begun ? psi_test_look_more(m, g, kind, state) : 0;
 }
 
-/* Rounding: of a CPU in a window less than 2 ns in the oracle, and less than 2 in the fold. */
+/*
+ * Rounding: of a CPU in a window less than 2 ns in the oracle, and less than 2
+ * in the fold.
+ */
 static bool psi_test_look_near(struct psi_test_model *m, int event, int g, const char *what,
 			       enum psi_kind kind, enum psi_state state, u64 is, u64 want)
 {
@@ -297,7 +303,7 @@ static bool psi_test_look_sample(struct psi_test_model *m, int event, int g)
 		psi_sampler_update(sampler, m->now);
 		if (abs_diff(sampler->last.total, look->integral[kind]) <= look->steps)
 			continue;
-		KUNIT_FAIL(m->test, "event %d, group %d, state %d: %s sample %llu ns, integral %llu",
+		KUNIT_FAIL(m->test, "event %d, group %d, state %d: %s %llu ns, integral %llu",
 			   event, g, look->state, psi_test_kinds[kind], sampler->last.total,
 			   look->integral[kind]);
 		return false;

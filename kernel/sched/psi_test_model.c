@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: the walk, against a model that recounts
- * everything from scratch after each of many random events.
+ * KUnit tests of pressure stall information: the walk, against a model that
+ * recounts everything from scratch after each of many random events.
  */
 
 #define PSI_TEST_GROUPS		9
@@ -59,14 +59,23 @@ struct psi_test_model {
 	int delegated;
 	int direct;		/* how often a task of a group that delegates changed */
 	int counted;
-	/* memory for groups on CPUs: in place of the reserve of a CPU, and what is added later */
+	/*
+	 * memory for groups on CPUs: in place of the reserve of a CPU, and what
+	 * is added later
+	 */
 	struct psi_reserve reserve;
 	union psi_memory *spare;
 	int above;		/* how often a task was counted above its group for lack of it */
 	int asks;		/* how often somebody began to ask about a group */
-	/* the oracle: states by definition, and their times; while it is asked, the union's */
+	/*
+	 * the oracle: states by definition, and their times; while it is asked,
+	 * the union's
+	 */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
-	/* whether a task shows anything that is counted in a group, be the group on or off */
+	/*
+	 * whether a task shows anything that is counted in a group, be the
+	 * group on or off
+	 */
 	bool shows[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
 	u64 used[PSI_TEST_GROUPS];
@@ -137,7 +146,10 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 
 		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, parent, psi_test_level(g)));
 		m->parent[g] = psi_test_parent[g];
-		/* As the system, the top has memory on each CPU. The others come to need it. */
+		/*
+		 * As the system, the top has memory on each CPU. The others
+		 * come to need it.
+		 */
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 	}
 	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
@@ -249,7 +261,10 @@ static void psi_test_model_adopt(struct psi_test_model *m, int g, int c)
 	psi_test_model_unlock(m, c, &rf);
 }
 
-/* Switch to @next, or to idle. @where is the state of the previous task from now on. */
+/*
+ * Switch to @next, or to idle. @where is the state of the previous task from
+ * now on.
+ */
 static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 				  struct psi_test_model_task *next, enum psi_where where)
 {
@@ -362,7 +377,10 @@ static void psi_test_model_settle(struct psi_test_model *m, int nr)
 	}
 }
 
-/* Take a group off the list on a CPU, as the fold does: only if it is idle there. */
+/*
+ * Take a group off the list on a CPU, as the fold does: only if it is idle
+ * there.
+ */
 static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 {
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
@@ -395,7 +413,10 @@ static void psi_test_model_ask(struct psi_test_model *m, int g)
 	memset(m->held_times[g], 0, sizeof(m->held_times[g]));
 }
 
-/* Somebody begins to ask about a group, or nobody does any more. A looker asks for good. */
+/*
+ * Somebody begins to ask about a group, or nobody does any more. A looker asks
+ * for good.
+ */
 static void psi_test_model_ask_or_not(struct psi_test_model *m, int g)
 {
 	if (!psi_test_model_asked(m, g))
@@ -413,7 +434,9 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 	for (i = 0; i < m->nr; i++) {
 		struct psi_test_model_task *t = &m->tasks[i];
 
-		/* A task that runs may be held, too: it runs until the switch. */
+		/*
+		 * A task that runs may be held, too: it runs until the switch.
+		 */
 		if (t->cpu != c || !psi_test_below(t->group, group) ||
 		    (on && prandom_u32_state(&m->rnd) % 8 == 0))
 			continue;
@@ -424,8 +447,9 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 }
 
 /*
- * All tasks of a CPU sleep but one, which no limit holds: the groups above it delegate. At
- * times, others go on waiting for io: groups that have such a task do not delegate.
+ * All tasks of a CPU sleep but one, which no limit holds: the groups above it
+ * delegate. At times, others go on waiting for io: groups that have such a task
+ * do not delegate.
  */
 static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model_task *alone)
 {
@@ -445,7 +469,10 @@ static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model
 	m->events = 4 * PSI_STREAK;
 }
 
-/* The first group above the one whose task ran alone that delegates, -1 for none. */
+/*
+ * The first group above the one whose task ran alone that delegates, -1 for
+ * none.
+ */
 static int psi_test_model_delegating(struct psi_test_model *m)
 {
 	int g = m->alone->psi.group - m->groups, c = m->alone->cpu;
@@ -477,8 +504,9 @@ static void psi_test_model_above(struct psi_test_model *m, int g)
 }
 
 /*
- * Switch a group above the one whose task ran alone on again: its children leave the parent,
- * which may delegate to one of them. If all are on, switch @g off.
+ * Switch a group above the one whose task ran alone on again: its children
+ * leave the parent, which may delegate to one of them. If all are on, switch @g
+ * off.
  */
 static void psi_test_model_toggle_above(struct psi_test_model *m, int g)
 {
@@ -576,7 +604,10 @@ static void psi_test_model_event(struct psi_test_model *m)
 	}
 }
 
-/* Whether a group has anything to count: its tasks, and those of its contributors. */
+/*
+ * Whether a group has anything to count: its tasks, and those of its
+ * contributors.
+ */
 static bool psi_test_model_shows(struct psi_test_model *m, int g, int c)
 {
 	int t, group;
@@ -598,7 +629,10 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	struct psi_test_task tasks[PSI_TEST_TASKS];
 	int t, nr = 0;
 
-	/* Without memory a group counts nothing, and those above do in its place. */
+	/*
+	 * Without memory a group counts nothing, and those above do in its
+	 * place.
+	 */
 	for (t = 0; psi_test_model_on(m, g, c) && t < PSI_TEST_TASKS; t++)
 		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].psi.group - m->groups, g))
 			tasks[nr++] = m->tasks[t].is;
@@ -652,14 +686,17 @@ static bool psi_test_model_held(struct psi_test_model *m, int event, int g, int 
 		i = PSI_HELD_AT(s);
 		if (held == want->limit[i] && alone == want->only[i])
 			continue;
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, state %d: %llu %llu, not %llu %llu",
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, held %d: %llu %llu, not %llu %llu",
 			   event, g, c, s, held, alone, want->limit[i], want->only[i]);
 		return false;
 	}
 	return true;
 }
 
-/* Classes of a group, by definition; and what has to be true of them whatever happens. */
+/*
+ * Classes of a group, by definition; and what has to be true of them whatever
+ * happens.
+ */
 static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, int c)
 {
 	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
@@ -736,7 +773,10 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	unsigned int states;
 	int s;
 
-	/* No task is counted there, then: the states of those above would lack it. */
+	/*
+	 * No task is counted there, then: the states of those above would lack
+	 * it.
+	 */
 	if (!gc)
 		return true;
 	states = psi_times(gc, PSI_ALL_STATES, m->now, 0, times)->states;
@@ -744,7 +784,7 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	if (!psi_test_delegates(gc) &&
 	    (gc->sched != counts.sched || gc->stall != counts.stall || gc->limit != counts.limit ||
 	     gc->attrs != psi_test_attrs_of(counts))) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx %llx, not %llx %llx %llx",
+		KUNIT_FAIL(m->test, "event %d, group %d, %d: %llx %llx %llx, not %llx %llx %llx",
 			   event, g, c, gc->sched, gc->stall, gc->limit,
 			   counts.sched, counts.stall, counts.limit);
 		return false;
@@ -855,7 +895,10 @@ static void psi_test_model_end(struct psi_test_model *m)
 	}
 }
 
-/* @events random events of the first @nr tasks. Return false if the test has failed. */
+/*
+ * @events random events of the first @nr tasks. Return false if the test has
+ * failed.
+ */
 static bool psi_test_model_events(struct psi_test_model *m, int nr, int events)
 {
 	int event;
@@ -934,7 +977,10 @@ static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *tas
 	}
 }
 
-/* A task wakes up in the group above the one of @below: this does not delegate any more. */
+/*
+ * A task wakes up in the group above the one of @below: this does not delegate
+ * any more.
+ */
 static void psi_test_chain_beside(struct kunit *test, struct psi_task *below, int cpu, u64 now)
 {
 	struct psi_test_task is = { .where = PSI_QUEUED };
@@ -968,7 +1014,10 @@ static void psi_test_chain_exit(void *data)
 		psi_test_group_free(&chain->groups[g]);
 }
 
-/* Groups one below the other; the task moves down and down. No chain gets too long. */
+/*
+ * Groups one below the other; the task moves down and down. No chain gets too
+ * long.
+ */
 static void psi_test_chain(struct kunit *test)
 {
 	struct psi_test_chain *chain = kunit_kzalloc(test, sizeof(*chain), GFP_KERNEL);
@@ -997,7 +1046,10 @@ static void psi_test_chain(struct kunit *test)
 			delegating += psi_test_delegates(gc);
 			KUNIT_EXPECT_LE(test, psi_chain(gc), PSI_CHAIN);
 		}
-		/* All groups but the end of each chain, and maybe some between two chains. */
+		/*
+		 * All groups but the end of each chain, and maybe some between
+		 * two chains.
+		 */
 		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
 	}
 	psi_test_chain_beside(test, &task, cpu, now);

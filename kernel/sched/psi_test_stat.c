@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: exact pressure, limit and shortage. Exact pressure
- * is tested against the integral of s / n taken tick by tick; the walk with the model, see
- * psi_test_model.c.
+ * KUnit tests of pressure stall information: exact pressure, limit and
+ * shortage. Exact pressure is tested against the integral of s / n taken tick
+ * by tick; the walk with the model, see psi_test_model.c.
  */
 
-/* What a contributor shows follows from the tasks below, and the classes from what it shows. */
+/*
+ * What a contributor shows follows from the tasks below, and the classes from
+ * what it shows.
+ */
 static void psi_test_class_exhaustive(struct kunit *test)
 {
 	enum { NR = 3, KINDS = 3 * 3 * 3 * 2 };
@@ -48,7 +51,10 @@ static void psi_test_class_exhaustive(struct kunit *test)
 /* What a CPU does in a tick. */
 enum psi_test_doing { PSI_DOES_NOTHING, PSI_DOES_WORK, PSI_DOES_STALL };
 
-/* One task at a time stalls for 86 % of each of its visits, of @arg ticks, to a CPU. */
+/*
+ * One task at a time stalls for 86 % of each of its visits, of @arg ticks, to a
+ * CPU.
+ */
 static enum psi_test_doing psi_test_moves(struct rnd_state *rnd, int cpus, int cpu, int tick,
 					  int arg)
 {
@@ -57,7 +63,10 @@ static enum psi_test_doing psi_test_moves(struct rnd_state *rnd, int cpus, int c
 	return tick * 7 % 50 < 43 ? PSI_DOES_STALL : PSI_DOES_WORK;
 }
 
-/* Each CPU is in use for @arg % of the time, at random, and stalled for half of that. */
+/*
+ * Each CPU is in use for @arg % of the time, at random, and stalled for half of
+ * that.
+ */
 static enum psi_test_doing psi_test_random(struct rnd_state *rnd, int cpus, int cpu, int tick,
 					   int arg)
 {
@@ -73,7 +82,9 @@ static enum psi_test_doing psi_test_together(struct rnd_state *rnd, int cpus, in
 	return tick % 100 < arg ? PSI_DOES_STALL : PSI_DOES_WORK;
 }
 
-/* Each CPU is in use for @arg % of the time, at random, and stalled all of it. */
+/*
+ * Each CPU is in use for @arg % of the time, at random, and stalled all of it.
+ */
 static enum psi_test_doing psi_test_stalled(struct rnd_state *rnd, int cpus, int cpu, int tick,
 					    int arg)
 {
@@ -216,8 +227,8 @@ static void psi_test_exact(struct kunit *test)
 }
 
 /*
- * Have a group begin on a CPU that has @nr pieces in reserve; return where it is
- * counted, and how many are @left.
+ * Have a group begin on a CPU that has @nr pieces in reserve; return where it
+ * is counted, and how many are @left.
  */
 static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *group, int cpu,
 					int nr, int *left)
@@ -301,6 +312,12 @@ static void psi_test_asked_memory_late(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, asked);
 }
 
+/* How long a group was in use on any CPU, since somebody asks. */
+static u64 psi_test_used(const struct psi_asked *asked, u64 now)
+{
+	return psi_union_since(psi_union_read(&asked->use, now), 0);
+}
+
 /* Count a task as @attrs at @now. */
 static void psi_test_change(struct psi_task *task, unsigned int attrs, int cpu, u64 now)
 {
@@ -321,7 +338,10 @@ static struct psi_group *psi_test_below_group(struct kunit *test, struct psi_gro
 	return group;
 }
 
-/* A CPU that begins to use a group which is asked counts once in its union, also after a rest. */
+/*
+ * A CPU that begins to use a group which is asked counts once in its union,
+ * also after a rest.
+ */
 static void psi_test_asked_joins(struct kunit *test)
 {
 	struct psi_group *above = psi_test_group(test), *group = psi_test_below_group(test, above);
@@ -342,13 +362,15 @@ static void psi_test_asked_joins(struct kunit *test)
 		psi_test_change(&task, 0, cpu, now);
 		used += group->off ? 0 : 100;
 		now += 1000;
-		KUNIT_EXPECT_EQ(test, psi_union_since(psi_union_read(&asked[0]->use, now), 0), used);
-		KUNIT_EXPECT_EQ(test, psi_union_since(psi_union_read(&asked[1]->use, now), 0),
-				100 * round);
+		KUNIT_EXPECT_EQ(test, psi_test_used(asked[0], now), used);
+		KUNIT_EXPECT_EQ(test, psi_test_used(asked[1], now), 100 * round);
 		for (i = 0; i < 2; i++)
 			KUNIT_EXPECT_EQ(test, 0, atomic64_read(&asked[i]->use.word) &
 					PSI_UNION_COUNT);
-		/* The fold comes by after an idle window. Somebody may have locked the runqueue. */
+		/*
+		 * The fold comes by after an idle window. Somebody may have
+		 * locked the runqueue.
+		 */
 		for (i = 0; i < 1000 && cpumask_test_cpu(cpu, group->cpumask); i++)
 			psi_test_end_window(group);
 		for (i = 0; i < 1000 && cpumask_test_cpu(cpu, above->cpumask); i++)
@@ -357,8 +379,8 @@ static void psi_test_asked_joins(struct kunit *test)
 }
 
 /*
- * Two groups delegate to a third one, and the upper one is asked. Now a limit holds a task of
- * the one between: the upper one knows of that.
+ * Two groups delegate to a third one, and the upper one is asked. Now a limit
+ * holds a task of the one between: the upper one knows of that.
  */
 static void psi_test_asked_between(struct kunit *test)
 {
@@ -391,7 +413,9 @@ static void psi_test_asked_between(struct kunit *test)
 	psi_test_change(&task, 0, cpu, now + 70);
 }
 
-/* A task that a limit holds moves to a group that nobody asks about, and back. */
+/*
+ * A task that a limit holds moves to a group that nobody asks about, and back.
+ */
 static void psi_test_class_regroup(struct kunit *test)
 {
 	struct psi_group *from = psi_test_group(test), *to = psi_test_group(test);
@@ -429,8 +453,8 @@ static void psi_test_class_regroup(struct kunit *test)
 }
 
 /*
- * A group is switched off while a limit holds its task, which stays behind, as dying tasks do,
- * and on again: time with the switch off is in no total.
+ * A group is switched off while a limit holds its task, which stays behind, as
+ * dying tasks do, and on again: time with the switch off is in no total.
  */
 static void psi_test_class_switch(struct kunit *test)
 {
@@ -461,11 +485,13 @@ static void psi_test_class_switch(struct kunit *test)
 	psi_test_change(&task, 0, cpu, PSI_TEST_START + 1010);
 	KUNIT_EXPECT_EQ(test, more->times.limit[PSI_HELD_AT(PSI_CPU_SOME)], 110);
 	KUNIT_EXPECT_EQ(test, more->times.only[PSI_HELD_AT(PSI_CPU_SOME)], 110);
-	KUNIT_EXPECT_EQ(test, psi_union_since(psi_union_read(&asked->use, PSI_TEST_START + 5000), 0),
-			110);
+	KUNIT_EXPECT_EQ(test, psi_test_used(asked, PSI_TEST_START + 5000), 110);
 }
 
-/* Of the time in which a group is stalled on io, a limit holds a task for @limit ns. */
+/*
+ * Of the time in which a group is stalled on io, a limit holds a task for
+ * @limit ns.
+ */
 static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only)
 {
 	struct psi_asked *asked = rcu_access_pointer(group->asked);
@@ -494,8 +520,8 @@ static void psi_test_expect(struct kunit *test, struct psi_group *group, u64 exa
 }
 
 /*
- * Stall from before somebody asks does not count, nor does the window that is under way.
- * In a group that was not in use, all that comes does.
+ * Stall from before somebody asks does not count, nor does the window that is
+ * under way. In a group that was not in use, all that comes does.
  */
 static void psi_test_asked_begins(struct kunit *test)
 {
@@ -529,14 +555,20 @@ static void psi_test_asked_begins(struct kunit *test)
 					more - more / 10 + 100);
 			KUNIT_EXPECT_EQ(test, psi_test_io_total(group), unused ? 800 : 1700);
 			psi_test_end_window(group);
-			/* A reader would not see less than before, whatever this is. */
+			/*
+			 * A reader would not see less than before, whatever
+			 * this is.
+			 */
 			KUNIT_EXPECT_EQ(test, asked->accounts[PSI_SHORTAGE].total[PSI_IO_SOME],
 					more - more / 10 + 100);
 		}
 	}
 }
 
-/* The time in use is between the longest on one CPU and that of all, whatever the union says. */
+/*
+ * The time in use is between the longest on one CPU and that of all, whatever
+ * the union says.
+ */
 static void psi_test_exact_bounds(struct kunit *test)
 {
 	const u64 used[] = { 0, 700, 5000 }, want[] = { 300, 350, 500 };
@@ -555,7 +587,10 @@ static void psi_test_exact_bounds(struct kunit *test)
 	}
 }
 
-/* max(limit, shortage) <= exact <= limit + shortage, to the ns, whatever is rounded. */
+/*
+ * max(limit, shortage) <= exact <= limit + shortage, to the ns, whatever is
+ * rounded.
+ */
 static void psi_test_class_identity(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
@@ -624,8 +659,8 @@ static void psi_test_class_clocks(struct kunit *test)
 }
 
 /*
- * A CPU that the fold does not visit for some windows has no more than it had. The system
- * leaves at the end of a window in which it was in use.
+ * A CPU that the fold does not visit for some windows has no more than it had.
+ * The system leaves at the end of a window in which it was in use.
  */
 static void psi_test_class_unlisted(struct kunit *test)
 {
@@ -668,8 +703,8 @@ static void psi_test_class_unlisted(struct kunit *test)
 }
 
 /*
- * A task that a limit holds gets in beside one that runs. A state begins that a sampler waits
- * for, whether somebody asks for classes or not.
+ * A task that a limit holds gets in beside one that runs. A state begins that a
+ * sampler waits for, whether somebody asks for classes or not.
  */
 static void psi_test_class_alarm(struct kunit *test)
 {
@@ -694,7 +729,10 @@ static void psi_test_class_alarm(struct kunit *test)
 	group->watch[PSI_NORMAL] = NULL;
 }
 
-/* On the clock of psi_test_class_looks(): a limit holds a task from the first look on. */
+/*
+ * On the clock of psi_test_class_looks(): a limit holds a task from the first
+ * look on.
+ */
 static u64 psi_test_class_clock(void)
 {
 	struct psi_group *group = kunit_get_current_test()->priv;
@@ -708,7 +746,8 @@ static u64 psi_test_class_clock(void)
 }
 
 /*
- * A CPU that joins while the fold is at work has both its stall and its limits, or neither.
+ * A CPU that joins while the fold is at work has both its stall and its limits,
+ * or neither.
  */
 static void psi_test_class_looks(struct kunit *test)
 {
@@ -728,7 +767,9 @@ static void psi_test_class_looks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, asked->accounts[PSI_SHORTAGE].total[PSI_IO_SOME], 0);
 }
 
-/* A limit holds a task of a group that waits for io first, and then for memory. */
+/*
+ * A limit holds a task of a group that waits for io first, and then for memory.
+ */
 static void psi_test_class_second(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
@@ -789,7 +830,10 @@ static void psi_test_class_samplers(struct kunit *test)
 }
 
 #ifdef CONFIG_CGROUPS
-/* Look which groups nobody asks about any more, as if nobody had read this one for long. */
+/*
+ * Look which groups nobody asks about any more, as if nobody had read this one
+ * for long.
+ */
 static void psi_test_expire(struct psi_asked *asked)
 {
 	cancel_delayed_work_sync(&psi_asked_work);
@@ -797,7 +841,10 @@ static void psi_test_expire(struct psi_asked *asked)
 	psi_asked_expire(&psi_asked_work.work);
 }
 
-/* A group is asked until five minutes after the last read, and while a trigger is armed. */
+/*
+ * A group is asked until five minutes after the last read, and while a trigger
+ * is armed.
+ */
 static void psi_test_asked_expires(struct kunit *test)
 {
 	struct cgroup *cgrp = kunit_kzalloc(test, sizeof(*cgrp), GFP_KERNEL);
