@@ -393,7 +393,7 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = times[s] - gc->checked[s];
 	if (!psi_debug_times_possible(since, d->now - gc->checked_at))
-		psi_debug_cell(d, gc, "has times %lld, cpu %lld %lld, io %lld %lld, memory %lld %lld",
+		psi_debug_cell(d, gc, "has times %lld, cpu %lld %lld, io %lld %lld, mem %lld %lld",
 			       since[PSI_NONIDLE], since[PSI_CPU_SOME], since[PSI_CPU_FULL],
 			       since[PSI_IO_SOME], since[PSI_IO_FULL], since[PSI_MEM_SOME],
 			       since[PSI_MEM_FULL]);
