@@ -233,7 +233,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->limit = counts.limit;
 	gc->up = d->up;
 	d->up = gc;
-	if (unlikely(d->asked)) {
+	if (unlikely(d->asked | gc->asked)) {
 		psi_asked_above(d);
 		psi_asked_above(gc);
 	}
@@ -324,14 +324,11 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 	return begun;
 }
 
-/* A state of gc->slow holds after a change: join the list, wake samplers. */
-static noinline void psi_step_slow(struct psi_group_cpu *gc, int cpu, u64 now)
+/* A state of gc->slow holds after a change: wake samplers. */
+static noinline void psi_step_slow(struct psi_group_cpu *gc, u64 now)
 {
-	unsigned int begun;
+	unsigned int begun = psi_take_watched(gc);
 
-	if (!psi_listed(gc, cpu))
-		psi_fold_join(gc, cpu, now);
-	begun = psi_take_watched(gc);
 	if (begun)
 		psi_raise_alarms(gc->group, begun, now);
 }
@@ -385,9 +382,12 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
+	/* First: it may be switched off, or asked, and then begins with no state. */
+	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
+		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);
 	if (unlikely(gc->states & gc->slow))
-		psi_step_slow(gc, cpu_of(rq), now);
+		psi_step_slow(gc, now);
 	if (unlikely(gc->asked))
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
@@ -431,10 +431,13 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 	unsigned int old, new;
 	bool settled;
 
-	/* Before the change: what delegates is to count it, too. */
+	settled = psi_step_from(gc, c->from);
+	/*
+	 * Before the change: what delegates is to count it, too. A cell that
+	 * delegated itself knows only now what is asked above.
+	 */
 	if (unlikely(change.limit && gc->asked))
 		psi_asked_undelegate(gc);
-	settled = psi_step_from(gc, c->from);
 	old = gc->attrs;
 	gc->sched += change.sched;
 	new = psi_sched_attrs_of(gc->sched);
