@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -17,6 +17,7 @@ help:
 	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
 	@echo 'make shell      boot it with a shell'
 	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck, pyflakes'
+	@echo 'make weight     how many lines, types, words and circles the kernel code has, beside seven files of the kernel'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  the tests from user space: pressure files, cgroups, triggers, storms'
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
@@ -74,6 +75,9 @@ check: deps
 
 lint: deps
 	@ci/lint
+
+weight: deps
+	@ci/weight
 
 kunit: deps
 	@ci/kunit
