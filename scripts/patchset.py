@@ -212,6 +212,17 @@ class Git:
                     "--no-commit-id", commit, "--", *sorted(paths)) if paths else b""
         return re.sub(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}( \d+)?\n", b"", text, flags=re.M)
 
+    def checkout_set(self, name=""):
+        """A checkout of the series up to the end of a set; git writes only what differs from the last one."""
+        commit = self.resolve(f"refs/psi/set/{name}")
+        if not commit or "\n" in commit:
+            raise Error(f"patches/series has no set '{name}'")
+        place = TREE.with_name(f"tree-{name}")
+        if not place.exists():
+            run_git(ROOT, "clone", "-q", "--shared", "--no-checkout", str(TREE), str(place))
+        Git(place)("checkout", "-q", "--force", "--detach", commit)
+        return place
+
     def sparse_clone(self, place, commit, paths):
         """A checkout of a few files of a commit."""
         shutil.rmtree(place, ignore_errors=True)
