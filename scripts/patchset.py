@@ -136,7 +136,11 @@ def read_overlays(patches):
             if path in claims:
                 raise Error(f"overlay file {path} is claimed twice: by {claims[path]} and {patch.name}")
             claims[path] = patch.name
-    there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+    if (ROOT / ".git").exists():
+        there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+    else:           # of a tarball
+        there = [str(path.relative_to(ROOT)) for top in OVERLAY_DIRS for path in (ROOT / top).rglob("*")
+                 if not path.is_dir() and "__pycache__" not in path.parts]
     there = {path for path in there if path and os.path.lexists(ROOT / path)}
     for path in sorted(there - set(claims)):
         raise Error(f"overlay file {path} is claimed by no patch: "
