@@ -42,7 +42,7 @@
  *
  *   All of this is computed for a group only while somebody asks: a trigger on
  *   such a line is armed, or the file was read in the last five minutes. Then
- *   psi_group.asked has the accounts, the union, and the times of limits on
+ *   psi_group.asked has the union, and the times of limits on
  *   each CPU that has a cell. It begins with the next window of the fold; at
  *   once in a group that is off the list. psi_asked_sync() has a cell follow
  *   psi_group.asked: where the group is in use it is called under the lock of
@@ -162,7 +162,7 @@ struct psi_union {
 
 /**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
- * @accounts: the pressure, by enum psi_kind
+ * @accounts: the pressure, by enum psi_kind: psi_group.more
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
  * @begun: the last window ended, or there is none: the next one counts
@@ -179,7 +179,7 @@ struct psi_union {
  * and @begun.
  */
 struct psi_asked {
-	struct psi_account	accounts[PSI_NR_KINDS];
+	struct psi_account	*accounts;
 	u64			used;
 	struct psi_held		held;
 	bool			begun;
@@ -523,18 +523,38 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 	return asked;
 }
 
+/* The accounts of a group, which stay when nobody asks; NULL without memory. */
+static struct psi_account *psi_asked_accounts(struct psi_group *group)
+{
+	struct psi_account *accounts = READ_ONCE(group->more), *old;
+	int kind;
+
+	if (accounts)
+		return accounts;
+	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
+	if (!accounts)
+		return NULL;
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+		psi_avgs_init(&accounts[kind].avgs, psi_read_clock());
+	old = cmpxchg(&group->more, NULL, accounts);
+	if (!old)
+		return accounts;
+	kfree(accounts);
+	return old;
+}
+
 /* Memory for a group that is asked, NULL without. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
 	struct psi_asked *asked;
-	u64 now = psi_read_clock();
-	int kind;
 
 	asked = kvzalloc(struct_size(asked, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
 	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
-	if (!asked->cpus) {
+	asked->accounts = psi_asked_accounts(group);
+	if (!asked->cpus || !asked->accounts) {
+		kvfree(asked->cpus);
 		kvfree(asked);
 		return NULL;
 	}
@@ -542,8 +562,6 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	refcount_set(&asked->refs, 1);
 	asked->group = group;
 	asked->read = jiffies;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&asked->accounts[kind].avgs, now);
 	return asked;
 }
 
