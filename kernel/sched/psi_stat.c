@@ -148,7 +148,7 @@ struct psi_union {
 
 /**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
- * @accounts: the pressure, by enum psi_kind
+ * @accounts: the pressure, by enum psi_kind: psi_group.accounts
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
  * @begun: the last window ended, or there is none: the next one counts
@@ -165,7 +165,7 @@ struct psi_union {
  * and @begun.
  */
 struct psi_asked {
-	struct psi_account	accounts[PSI_NR_KINDS];
+	struct psi_account	*accounts;
 	u64			used;
 	struct psi_held		held;
 	bool			begun;
@@ -478,13 +478,38 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 	return asked;
 }
 
-/* Memory for a group that is asked, NULL without. */
-static struct psi_asked *psi_asked_alloc(struct psi_group *group)
+/*
+ * The accounts of a group, NULL without memory. They stay until the group goes:
+ * where somebody asks again later, totals go on from what they were.
+ */
+static struct psi_account *psi_asked_accounts(struct psi_group *group)
 {
-	struct psi_asked *asked;
+	struct psi_account *accounts = READ_ONCE(group->accounts), *other;
 	u64 now = psi_read_clock();
 	int kind;
 
+	if (accounts)
+		return accounts;
+	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
+	if (!accounts)
+		return NULL;
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+		psi_avgs_init(&accounts[kind].avgs, now);
+	other = cmpxchg(&group->accounts, NULL, accounts);
+	if (!other)
+		return accounts;
+	kfree(accounts);
+	return other;
+}
+
+/* Memory for a group that is asked, NULL without. */
+static struct psi_asked *psi_asked_alloc(struct psi_group *group)
+{
+	struct psi_account *accounts = psi_asked_accounts(group);
+	struct psi_asked *asked;
+
+	if (!accounts)
+		return NULL;
 	asked = kvzalloc(struct_size(asked, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
@@ -497,8 +522,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	refcount_set(&asked->refs, 1);
 	asked->group = group;
 	asked->read = jiffies;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&asked->accounts[kind].avgs, now);
+	asked->accounts = accounts;
 	return asked;
 }
 
