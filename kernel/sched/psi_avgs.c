@@ -26,9 +26,9 @@
  *
  *	n periods of share p:	avg = p + (avg - p) * e^n
  *
- *   A share is at most 1. The stall above that, and the remainder of a division, are
- *   kept for the next period. So stall moves from windows to periods, and none appears
- *   or is lost.
+ *   A share is at most 1. The stall above that, and the remainder of a
+ *   division, are kept for the next period. So stall moves from windows to
+ *   periods, and none appears or is lost.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -53,7 +53,10 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
 }
 
-/* The mean @mean, of CPUs that weigh @weight, with one more, whose @time weighs @w. */
+/*
+ * The mean @mean, of CPUs that weigh @weight, with one more, whose @time weighs
+ * @w.
+ */
 static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 {
 	/* Mostly there is one. */
@@ -95,9 +98,10 @@ static u64 psi_pow(u64 factor, u64 n)
 }
 
 /*
- * Feed @share to an average, and keep @keep of what the average was. @share is in units of
- * 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the nearest; if @share is zero it
- * is rounded down, so that the average reaches zero.
+ * Feed @share to an average, and keep @keep of what the average was. @share is
+ * in units of 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the
+ * nearest; if @share is zero it is rounded down, so that the average reaches
+ * zero.
  */
 static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
@@ -106,7 +110,10 @@ static u32 psi_feed(u32 avg, u32 share, u64 keep)
 	return (avg * keep + share * (one - keep) + (share ? one / 2 : 0)) >> 32;
 }
 
-/* End @n periods of a state with the same share, after @stall ns in all of them. */
+/*
+ * End @n periods of a state with the same share, after @stall ns in all of
+ * them.
+ */
 static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u64 *keep)
 {
 	u64 sum = avgs->pending[s] + stall;
@@ -120,7 +127,10 @@ static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u
 	avg[PSI_300S] = psi_feed(avg[PSI_300S], share, keep[PSI_300S]);
 }
 
-/* No average of this state is above zero, and there is no stall now: the common case. */
+/*
+ * No average of this state is above zero, and there is no stall now: the common
+ * case.
+ */
 static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 {
 	const u32 *avg = avgs->avg[s];
@@ -163,7 +173,9 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	}
 
 	while (to >= avgs->mark) {
-		/* A period that has begun ends alone, whole ones go together. */
+		/*
+		 * A period that has begun ends alone, whole ones go together.
+		 */
 		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
@@ -199,7 +211,8 @@ static unsigned int psi_avg_basis_points(u32 avg)
  * psi_avgs_update - bring averages to a later time
  * @avgs: the averages
  * @states: the states that matter; all others are left alone
- * @idle: up to this time there was no stall since @avgs->at, ns of local_clock()
+ * @idle: up to this time there was no stall since @avgs->at, ns of
+ *	  local_clock()
  * @now: the later time, ns of local_clock()
  * @stall: per state, stall since @avgs->at, in ns
  */

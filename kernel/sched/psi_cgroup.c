@@ -4,15 +4,18 @@
  *
  *   Cgroups are made, removed and switched off and on, and tasks change their
  *   cgroup, while the tasks run. Each step is exact by itself: a walk under the
- *   lock of one runqueue. "Delegation" in psi.c says where the contributors of a
- *   group that is switched off are counted. A user may have made any number of
- *   contributors, so cgroup_mutex is released after each PSI_BATCH of them.
+ *   lock of one runqueue. "Delegation" in psi.c says where the contributors of
+ *   a group that is switched off are counted. A user may have made any number
+ *   of contributors, so cgroup_mutex is released after each PSI_BATCH of them.
  */
 
 /* So many contributors move before others get cgroup_mutex: some 50 us. */
 #define PSI_BATCH		64
 
-/* How many calls move contributors right now: meanwhile some are not in their home. */
+/*
+ * How many calls move contributors right now: meanwhile some are not in their
+ * home.
+ */
 static atomic_t psi_moves;
 
 /**
@@ -20,10 +23,11 @@ static atomic_t psi_moves;
  * @p: the task
  * @to: the group
  *
- * The attributes of the task leave the old group and enter the new one in one write
- * section.
+ * The attributes of the task leave the old group and enter the new one in one
+ * write section.
  *
- * Context: Takes the lock of the task's runqueue. The caller prevents other moves of @p.
+ * Context: Takes the lock of the task's runqueue. The caller prevents other
+ *	    moves of @p.
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
@@ -39,7 +43,10 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	task_rq_unlock(rq, p, &rf);
 }
 
-/* Where tasks and children of a cgroup are counted: the next group that is on, from @cgrp up. */
+/*
+ * Where tasks and children of a cgroup are counted: the next group that is on,
+ * from @cgrp up.
+ */
 static struct psi_group *psi_home(struct cgroup *cgrp)
 {
 	struct psi_group *group = cgroup_psi(cgrp), *parent = READ_ONCE(group->parent);
@@ -93,11 +100,13 @@ static void psi_leave(struct psi_group_cpu *gc, int cpu)
 
 /**
  * psi_cgroup_free - drop the group of a cgroup
- * @cgrp: the cgroup; no task is counted in it any more, and it still has its parent
+ * @cgrp: the cgroup; no task is counted in it any more, and it still has its
+ *	  parent
  *
- * The fold or a monitor may hold a reference for a moment longer. They find the group
- * without a parent. The group passes on no change any more, so no CPU joins the list of the
- * fold, and on those that are not on it no group delegates to this one.
+ * The fold or a monitor may hold a reference for a moment longer. They find the
+ * group without a parent. The group passes on no change any more, so no CPU
+ * joins the list of the fold, and on those that are not on it no group
+ * delegates to this one.
  *
  * Context: Process context, may sleep.
  */
@@ -146,7 +155,9 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 	psi_cgroup_adopt(group);
 }
 
-/* Between two moves: after each PSI_BATCH of them others may have cgroup_mutex. */
+/*
+ * Between two moves: after each PSI_BATCH of them others may have cgroup_mutex.
+ */
 static void psi_move_relax(unsigned int *nr)
 {
 	if (++*nr % PSI_BATCH)
@@ -200,17 +211,17 @@ static void psi_switch_group(struct psi_group *group, bool on)
  *
  * While a cgroup is off, its tasks and children are counted in the next cgroup
  * above that is on, so that events cost nothing for it. Contributors that stay
- * behind, such as dying tasks, are counted in the group as before: it takes part
- * as long as it has any.
+ * behind, such as dying tasks, are counted in the group as before: it takes
+ * part as long as it has any.
  *
- * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in use
- * on, or was up to two windows ago.
+ * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in
+ * use on, or was up to two windows ago.
  *
- * Context: Process context, may sleep. cgroup_mutex is held, and released now and
- *	    then. If the cgroup is switched again meanwhile, each call moves what it
- *	    finds to the home of that moment. A fork either sees the new home, or its
- *	    child is on the list of tasks that is walked after that was set:
- *	    css_set_lock, which both take, orders the two.
+ * Context: Process context, may sleep. cgroup_mutex is held, and released now
+ *	    and then. If the cgroup is switched again meanwhile, each call moves
+ *	    what it finds to the home of that moment. A fork either sees the new
+ *	    home, or its child is on the list of tasks that is walked after that
+ *	    was set: css_set_lock, which both take, orders the two.
  */
 void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
@@ -224,7 +235,10 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 	atomic_inc(&psi_moves);
 	css_get(&cgrp->self);
 	for (pos = &cgrp->self; pos; pos = next) {
-		/* A cgroup that is on keeps its tasks and children: skip what is below. */
+		/*
+		 * A cgroup that is on keeps its tasks and children: skip what
+		 * is below.
+		 */
 		bool below = pos == &cgrp->self || pos->cgroup->psi->off;
 
 		psi_cgroup_rehome(pos->cgroup);
@@ -240,7 +254,10 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 	atomic_dec(&psi_moves);
 }
 
-/* Count a group, and the tasks of its cgroup, where they belong, if there is memory now. */
+/*
+ * Count a group, and the tasks of its cgroup, where they belong, if there is
+ * memory now.
+ */
 static void psi_stray_home(struct psi_group *group)
 {
 	struct cgroup *cgrp = cgroup_get_from_id(group->id);
@@ -263,7 +280,10 @@ void psi_strays_work(struct work_struct *work)
 
 	atomic_inc(&psi_moves);
 	llist_for_each_entry_safe(group, next, list, strays) {
-		/* Before the CPUs are looked at: what is counted above once more adds it again. */
+		/*
+		 * Before the CPUs are looked at: what is counted above once
+		 * more adds it again.
+		 */
 		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
 		if (READ_ONCE(psi_reserve_asked))

@@ -8,56 +8,58 @@
  *   weighs as much as the group used it in that window (psi_avgs.c). So it
  *   depends on where the window begins and ends, and a reader must not end one.
  *   The window of a group ends when the fold visits the group: once in each
- *   PSI_PERIOD, a little after a period has ended. psi_avgs.c splits windows into
- *   periods. A reader sees the total of all windows that ended, plus the mean of
- *   the running one so far. The mean of a running window may shrink as weights
- *   change; psi_account.shown keeps what is printed from going backwards until
- *   the total catches up. If a period has ended and the fold is late, the reader
- *   brings a copy of the averages up to date for itself.
+ *   PSI_PERIOD, a little after a period has ended. psi_avgs.c splits windows
+ *   into periods. A reader sees the total of all windows that ended, plus the
+ *   mean of the running one so far. The mean of a running window may shrink as
+ *   weights change; psi_account.shown keeps what is printed from going
+ *   backwards until the total catches up. If a period has ended and the fold is
+ *   late, the reader brings a copy of the averages up to date for itself.
  *
- *   Times of a cell grow for ever. The fold does not reset them: it remembers in
- *   the cell what it saw, and the difference is what the window has. So to end a
- *   window the fold is a reader like any other: it needs no runqueue lock, and
- *   may be preempted anywhere but in a write section of psi_group.seq.
+ *   Times of a cell grow for ever. The fold does not reset them: it remembers
+ *   in the cell what it saw, and the difference is what the window has. So to
+ *   end a window the fold is a reader like any other: it needs no runqueue
+ *   lock, and may be preempted anywhere but in a write section of
+ *   psi_group.seq.
  *
  *   Readers must find all cells in the same window. So each cell has two slots:
- *   readers use one, the fold fills the other, and psi_group.folds says which is
- *   which. To end a window is to change that number, with the total and the
- *   averages, in one short write section of psi_group.seq. A window must not end
- *   at different times on different CPUs. So the fold looks again if its look at
- *   the cells took longer than PSI_SAMPLE_NS (1 ms), as when it was preempted. It
- *   takes what the third look found, however long that look took.
+ *   readers use one, the fold fills the other, and psi_group.folds says which
+ *   is which. To end a window is to change that number, with the total and the
+ *   averages, in one short write section of psi_group.seq. A window must not
+ *   end at different times on different CPUs. So the fold looks again if its
+ *   look at the cells took longer than PSI_SAMPLE_NS (1 ms), as when it was
+ *   preempted. It takes what the third look found, however long that look took.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times
  *	CPU 1	 |______________________|_____________________
  *		slot 0		      slot 1	    ^
- *					       a reader: total + (times - slot 1)
+ *					       a reader: total + (times - slot
+ *					       1)
  *
  * The list
  *
  *   A group is folded while it is on the list, on the CPUs in its cpumask. The
  *   walk puts both there, at the first activity on a CPU. The fold takes a CPU
  *   off when the group was idle on it for a whole window, by a trylock of its
- *   runqueue: if that fails, the next fold tries again. Cost: O(cells in use), and
- *   at most PSI_CHAIN times that where groups delegate; nothing for CPUs that a
- *   group does not use, nothing for groups that sleep.
+ *   runqueue: if that fails, the next fold tries again. Cost: O(cells in use),
+ *   and at most PSI_CHAIN times that where groups delegate; nothing for CPUs
+ *   that a group does not use, nothing for groups that sleep.
  *
- *   The invariant: a group is as new on each CPU that its cpumask lacks. Only its
- *   times stay. It shows nothing there, neither delegates nor is delegated to,
- *   measures all states, and its next activity calls psi_step_slow(). So code that
- *   changes a group as a whole (its parent, whether it is switched off or asked)
- *   writes psi_group, and then visits the CPUs in the cpumask only. Another CPU
- *   reads psi_group when it joins. Nobody takes the runqueue lock of a CPU for a
- *   group that does not use it.
+ *   The invariant: a group is as new on each CPU that its cpumask lacks. Only
+ *   its times stay. It shows nothing there, neither delegates nor is delegated
+ *   to, measures all states, and its next activity calls psi_step_slow(). So
+ *   code that changes a group as a whole (its parent, whether it is switched
+ *   off or asked) writes psi_group, and then visits the CPUs in the cpumask
+ *   only. Another CPU reads psi_group when it joins. Nobody takes the runqueue
+ *   lock of a CPU for a group that does not use it.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system without waiting
- *   for an idle window, so that the next activity wakes the thread. Waiting would
- *   keep the machine busy: each time the thread wakes up, deferrable work of
- *   others runs too, which is activity. Other groups stay on the list while the
- *   fold rests. Nothing of theirs is lost: what they did before is still in their
- *   times, and they can do nothing while the system is idle.
+ *   for an idle window, so that the next activity wakes the thread. Waiting
+ *   would keep the machine busy: each time the thread wakes up, deferrable work
+ *   of others runs too, which is activity. Other groups stay on the list while
+ *   the fold rests. Nothing of theirs is lost: what they did before is still in
+ *   their times, and they can do nothing while the system is idle.
  */
 
 /**
@@ -81,7 +83,10 @@ static struct psi_folder psi_folder = {
 	.groups = LIST_HEAD_INIT(psi_folder.groups),
 };
 
-/* To look at the CPUs takes less, unless the thread is held up or they are very many. */
+/*
+ * To look at the CPUs takes less, unless the thread is held up or they are very
+ * many.
+ */
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
 
 /*
@@ -102,7 +107,10 @@ struct psi_look {
 	bool			idle;
 };
 
-/* Add what a cell did in the running window. @fold, a constant: the window ends here. */
+/*
+ * Add what a cell did in the running window. @fold, a constant: the window ends
+ * here.
+ */
 static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsigned int states,
 					struct psi_asked *asked, bool fold,
 					struct psi_look *look)
@@ -156,8 +164,8 @@ static __always_inline void psi_look_around(struct psi_group *group, unsigned in
  */
 
 /*
- * Since the last fold a group had no stall up to this time: when it joined the list, or
- * when the machine woke up that had rested since.
+ * Since the last fold a group had no stall up to this time: when it joined the
+ * list, or when the machine woke up that had rested since.
  */
 static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 {
@@ -178,14 +186,19 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 	return total;
 }
 
-/* Bring what was read of an account to @now, with @stall in the running window. */
+/*
+ * Bring what was read of an account to @now, with @stall in the running window.
+ */
 static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
 					unsigned int states, u64 now, const u64 *stall,
 					struct psi_reading *reading)
 {
 	int s;
 
-	/* Full comes before some: another reader may have shown more of it meanwhile. */
+	/*
+	 * Full comes before some: another reader may have shown more of it
+	 * meanwhile.
+	 */
 	for (s = PSI_NR_STATES - 1; s > PSI_NONIDLE; s--) {
 		u64 total = reading->total[s] + stall[s];
 
@@ -274,7 +287,9 @@ static void psi_read_stat(struct psi_group *group, struct psi_asked *asked,
  * The fold
  */
 
-/* Write what readers see of a fold: constant work, then psi_fold_publish_end(). */
+/*
+ * Write what readers see of a fold: constant work, then psi_fold_publish_end().
+ */
 static void psi_fold_publish(struct psi_group *group)
 {
 	preempt_disable();
@@ -287,7 +302,10 @@ static void psi_fold_publish_end(struct psi_group *group)
 	preempt_enable();
 }
 
-/* Whether a group shows nothing on a CPU, and was idle since it had the time @nonidle. */
+/*
+ * Whether a group shows nothing on a CPU, and was idle since it had the time
+ * @nonidle.
+ */
 static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
 {
 	u64 times[PSI_NR_STATES];
@@ -337,7 +355,9 @@ out:
 	local_irq_restore(flags);
 }
 
-/* Take the CPUs off the list that were idle in the last window, or just @now. */
+/*
+ * Take the CPUs off the list that were idle in the last window, or just @now.
+ */
 static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bool now)
 {
 	int cpu;
@@ -398,7 +418,8 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
- * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ * Context: The runqueue lock of the CPU is held, inside a write section of
+ *	    psi_seq.
  */
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
@@ -443,23 +464,27 @@ static void psi_fold_collect(struct psi_folder *folder)
 	}
 }
 
-/* After a fold: a group with CPUs stays on the list, unless its cgroup is gone. */
+/*
+ * After a fold: a group with CPUs stays on the list, unless its cgroup is gone.
+ */
 static bool psi_stays(struct psi_group *group)
 {
 	return !READ_ONCE(group->removed) && psi_next_cpu(group, -1) < nr_cpu_ids;
 }
 
 /*
- * A group without CPUs leaves the list, unless one joins now. It must have none when it
- * leaves: the ->joined of its next CPU says that there was no stall before.
+ * A group without CPUs leaves the list, unless one joins now. It must have none
+ * when it leaves: the ->joined of its next CPU says that there was no stall
+ * before.
  */
 static bool psi_leaves(struct psi_group *group)
 {
 	if (READ_ONCE(group->removed))
 		return true;
 	/*
-	 * A CPU that joins sets its bit, then looks at ->listed; here it is the other way
-	 * round. One of the two sees the other, and puts the group back.
+	 * A CPU that joins sets its bit, then looks at ->listed; here it is the
+	 * other way round. One of the two sees the other, and puts the group
+	 * back.
 	 */
 	atomic_xchg(&group->listed, 0);
 	return psi_next_cpu(group, -1) >= nr_cpu_ids || atomic_xchg(&group->listed, 1);
@@ -483,8 +508,9 @@ static bool psi_system_idle(void)
 }
 
 /*
- * The system has been folded: have it leave the list if it is idle. Return the time for the
- * groups that are folded next: not before ->rested, see psi_idle_until().
+ * The system has been folded: have it leave the list if it is idle. Return the
+ * time for the groups that are folded next: not before ->rested, see
+ * psi_idle_until().
  */
 static u64 psi_rest_when_idle(struct psi_folder *folder, u64 now)
 {
@@ -510,7 +536,10 @@ static void psi_fold(struct psi_folder *folder)
 		now = psi_fold_group(group, now);
 		if (group == &psi_system)
 			now = psi_rest_when_idle(folder, now);
-		/* Its next window begins after the rest: psi_idle_until() relies on that. */
+		/*
+		 * Its next window begins after the rest: psi_idle_until()
+		 * relies on that.
+		 */
 		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
 			     group->plain.avgs.at < atomic64_read(&folder->rested));
 		if (!psi_stays(group)) {
@@ -526,8 +555,9 @@ static void psi_fold(struct psi_folder *folder)
 }
 
 /*
- * The thread folds at the end of each period, and goes on while the system is on the list,
- * or a group in its inbox. Without any it rests, and the first to join kicks it.
+ * The thread folds at the end of each period, and goes on while the system is
+ * on the list, or a group in its inbox. Without any it rests, and the first to
+ * join kicks it.
  */
 static u64 psi_fold_work(struct psi_worker *worker)
 {

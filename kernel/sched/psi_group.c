@@ -5,32 +5,34 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. While it exists, it may change its parent, be switched
- *   off and on, be watched, and be asked. Each of these visits the group CPU by
- *   CPU, under the runqueue lock where the group is in use.
+ *   reader lets go of it. While it exists, it may change its parent, be
+ *   switched off and on, be watched, and be asked. Each of these visits the
+ *   group CPU by CPU, under the runqueue lock where the group is in use.
  *
  * Reserve
  *
- *   A group has a cell on each CPU that it was ever in use on, and a NULL pointer
- *   for each other one: ten thousand cgroups on 512 CPUs run on a few CPUs each.
- *   The first task of a group that is counted on a CPU needs a cell, with the
- *   runqueue locked, where nothing can be allocated. So each CPU has some in
- *   reserve, and a work fills it up:
+ *   A group has a cell on each CPU that it was ever in use on, and a NULL
+ *   pointer for each other one: ten thousand cgroups on 512 CPUs run on a few
+ *   CPUs each. The first task of a group that is counted on a CPU needs a cell,
+ *   with the runqueue locked, where nothing can be allocated. So each CPU has
+ *   some in reserve, and a work fills it up:
  *
  *	enqueue, runqueue locked	irq_work	work
  *	take from the reserve
- *	half of it is left ---------->	queue_work --->	allocate, lock the runqueue, add
+ *	half of it is left ---------->	queue_work --->	allocate, lock the
+ *							runqueue, add
  *
- *   A task that waits for io is counted on the CPU where it fell asleep, even if
- *   that goes offline. So the work fills the reserves that ran low, also those of
- *   CPUs that are offline. The change that a task makes goes up, and each group
- *   that it reaches joins the list on that CPU. Then the next group above needs a
- *   cell there, too. A group that is asked takes two pieces, see psi_stat.c.
+ *   A task that waits for io is counted on the CPU where it fell asleep, even
+ *   if that goes offline. So the work fills the reserves that ran low, also
+ *   those of CPUs that are offline. The change that a task makes goes up, and
+ *   each group that it reaches joins the list on that CPU. Then the next group
+ *   above needs a cell there, too. A group that is asked takes two pieces, see
+ *   psi_stat.c.
  *
- *   If the reserve is empty, the task, or the group that joins, is counted in the
- *   next group above that has a cell on the CPU. The system has one on each. For
- *   that group and all above this is exact. The groups in between do not see the
- *   contributor until psi_strays_work() moves it to its home:
+ *   If the reserve is empty, the task, or the group that joins, is counted in
+ *   the next group above that has a cell on the CPU. The system has one on
+ *   each. For that group and all above this is exact. The groups in between do
+ *   not see the contributor until psi_strays_work() moves it to its home:
  *
  *	  A		  A		  A
  *	  |		  | \		  |
@@ -39,14 +41,15 @@
  *	  t wakes up			  t
  *
  *   The invariants: the pointer to a cell changes once, under the lock of the
- *   runqueue and psi_group.lock. A contributor with attributes is counted in a
+ *   runqueue. A contributor with attributes is counted in a
  *   group that has a cell on its CPU. If that is not its home, its group is in
  *   psi_strays, psi_moves is above zero, or it is a dying task.
  */
 
 /*
- * The work is asked for when half is left. Until it has run, the other half serves some
- * containers of some levels each. More would be memory for nothing on CPUs with few groups.
+ * The work is asked for when half is left. Until it has run, the other half
+ * serves some containers of some levels each. More would be memory for nothing
+ * on CPUs with few groups.
  */
 #define PSI_RESERVE		64
 
@@ -70,7 +73,10 @@ struct psi_reserve {
 static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
 static struct kmem_cache *psi_cpu_cache;
 
-/* Groups some of whose contributors, or that themselves, are counted above their home. */
+/*
+ * Groups some of whose contributors, or that themselves, are counted above
+ * their home.
+ */
 static LLIST_HEAD(psi_strays);
 
 /* Some CPU has too little. A hint: the work does not depend on it. */
@@ -126,7 +132,7 @@ static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memor
 	WRITE_ONCE(reserve->nr, reserve->nr + 1);
 }
 
-/* Let a group be in use on a CPU, with zeroed memory. Its lock is held, if others see it. */
+/* Let a group be in use on a CPU, with zeroed memory. */
 static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
 {
 	gc->group = group;
@@ -137,17 +143,21 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 	WRITE_ONCE(group->cpus[cpu], gc);
 }
 
-/* The same with memory from the reserve of the CPU, false if that has too little. */
+/*
+ * The same with memory from the reserve of the CPU, false if that has too
+ * little.
+ */
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
 	bool enough = reserve->nr > psi_asked_wants(group, cpu);
 
 	if (enough) {
-		raw_spin_lock(&group->lock);
 		psi_group_install(group, cpu, &psi_reserve_take(reserve)->cell);
-		raw_spin_unlock(&group->lock);
-		/* Pairs with psi_asked_fill(): it sees the cell, or this sees what it wants. */
+		/*
+		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
+		 * what it wants.
+		 */
 		smp_mb();
 		if (reserve->nr && psi_asked_wants(group, cpu))
 			psi_asked_give(group, cpu, psi_reserve_take(reserve));
@@ -211,7 +221,10 @@ static bool psi_reserve_fill(int cpu)
 	return nr + added == PSI_RESERVE;
 }
 
-/* Fill up the reserve of each CPU that wants it, false if one of them got too little. */
+/*
+ * Fill up the reserve of each CPU that wants it, false if one of them got too
+ * little.
+ */
 static bool psi_reserve_refill(void)
 {
 	bool filled = true;
@@ -259,7 +272,6 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent, in
 	refcount_set(&group->refs, 1);
 	group->parent = parent;
 	group->level = level;
-	raw_spin_lock_init(&group->lock);
 	seqcount_init(&group->seq);
 	psi_avgs_init(&group->plain.avgs, local_clock());
 }
@@ -290,10 +302,11 @@ void psi_group_put(struct psi_group *group)
  * @group: the group, with the states in its ->watched
  * @states: the states
  *
- * A CPU that is not on the list of the fold calls it at its next activity in any case, so
- * only the others are visited. Of these, a CPU needs its runqueue lock when it would not
- * call it, or delegates. The others are safe without: psi_take_watched() and
- * psi_delegate() write what is read here, and then read ->watched.
+ * A CPU that is not on the list of the fold calls it at its next activity in
+ * any case, so only the others are visited. Of these, a CPU needs its runqueue
+ * lock when it would not call it, or delegates. The others are safe without:
+ * psi_take_watched() and psi_delegate() write what is read here, and then read
+ * ->watched.
  *
  * Context: Process context.
  * Return: the states that hold somewhere: nothing will be reported of these.
@@ -310,7 +323,10 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		struct psi_group_cpu *gc = group->cpus[cpu];
 		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 
-		/* Before ->states: a state that is asked for here has not begun yet. */
+		/*
+		 * Before ->states: a state that is asked for here has not begun
+		 * yet.
+		 */
 		if (READ_ONCE(gc->streak) != PSI_DELEGATES &&
 		    !(states & ~smp_load_acquire(&gc->slow))) {
 			hold |= READ_ONCE(gc->states) & states;
@@ -327,7 +343,10 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	return hold;
 }
 
-/* The states of a group to measure. The fold asks the system whether it is idle. */
+/*
+ * The states of a group to measure. The fold asks the system whether it is
+ * idle.
+ */
 static unsigned int psi_measured(const struct psi_group *group)
 {
 	if (!READ_ONCE(group->off))
@@ -341,7 +360,8 @@ static unsigned int psi_measured(const struct psi_group *group)
  * @cpu: its CPU
  * @now: ns of rq_clock()
  *
- * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ * Context: The runqueue lock of the CPU is held, inside a write section of
+ *	    psi_seq.
  */
 static void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
 {
@@ -419,7 +439,9 @@ void __init psi_init(void)
 		psi_group_install(&psi_system, cpu, per_cpu_ptr(&psi_system_cpus, cpu));
 }
 
-/* A CPU comes. Without memory, the first task of a group there asks for some. */
+/*
+ * A CPU comes. Without memory, the first task of a group there asks for some.
+ */
 static int psi_reserve_prepare(unsigned int cpu)
 {
 	psi_reserve_fill(cpu);

@@ -9,7 +9,7 @@
  *	group		a domain: the system, or a cgroup with all below
  *	cell		a group on one CPU (struct psi_group_cpu)
  *	contributor	a task in its group, or a group in its parent
- *	attribute	what a contributor is: waiting, on the CPU, in iowait, ...
+ *	attribute	what a contributor is: waiting, in iowait, ...
  *	show		a cell shows an attribute that a contributor has
  *	state		a pressure state of a cell, a function of what it shows
  *	walk		applies an event to the cells above a task
@@ -107,21 +107,6 @@ enum psi_state {
 enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
-
-/**
- * struct psi_counts - how many contributors show each attribute
- * @sched: waiting, productive, oncpu and oncpu_stall, packed
- * @stall: iowait and memstall, packed
- * @limit: the attributes of limits, packed
- *
- * See "Counts" in psi_walk.c for the lanes. Also used for differences: the
- * packing is linear, so one addition moves all lanes of a word at once.
- */
-struct psi_counts {
-	u64			sched;
-	u64			stall;
-	u64			limit;
-};
 
 /**
  * struct psi_group_cpu - a cell: a group on one CPU
@@ -259,7 +244,6 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
  * @cpus: per CPU, the cell, %NULL before the group is in use there: see
  *	  "Reserve" in psi_group.c
- * @lock: nests in the lock of a runqueue. Taken to set a pointer in @cpus
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
  *	     lock of that CPU's runqueue
  * @asked: what more than plain pressure needs, %NULL while nobody asks
@@ -292,7 +276,6 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 struct psi_group {
 	/* read often, written hardly ever */
 	struct psi_group_cpu	**cpus;
-	raw_spinlock_t		lock;	/* of cpus */
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
 	struct psi_account	*accounts;

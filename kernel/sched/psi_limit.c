@@ -4,9 +4,9 @@
  *
  * Contract
  *
- *   Every stalled task is in one of two classes: a limit that somebody set holds
- *   it, or there is a shortage. The class belongs to the task: it is the same
- *   for every group that the task counts in.
+ *   Every stalled task is in one of two classes: a limit that somebody set
+ *   holds it, or there is a shortage. The class belongs to the task: it is the
+ *   same for every group that the task counts in.
  *
  * Attributes
  *
@@ -30,26 +30,29 @@
  *
  * Limits
  *
- *	cpu	The bandwidth of a task group (cpu.max) has run out, in its cgroup
- *		or in one above: fair tasks queued there are held. So is a deadline
- *		task without budget. The scheduler calls psi_throttle() where it
- *		throttles and unthrottles, and where a task is queued on a
- *		throttled runqueue or leaves it. PSI_HELD in psi_task.mode selects
- *		a row of the tables that say what a task shows, so events do not
- *		test for it.
+ *	cpu	The bandwidth of a task group (cpu.max) has run out, in its
+ *		cgroup or in one above: fair tasks queued there are held. So is
+ *		a deadline task without budget. The scheduler calls
+ *		psi_throttle() where it throttles and unthrottles, and where a
+ *		task is queued on a throttled runqueue or leaves it. PSI_HELD in
+ *		psi_task.mode selects a row of the tables that say what a task
+ *		shows, so events do not test for it.
  *
  *	memory	The class of a stall follows from its cause: psi_cause_held(). A
- *		task that waits for a page of its working set has the class of the
- *		eviction: reclaim for a cgroup leaves a bit in the shadow entry,
- *		see folio_evicted_by_limit().
+ *		task that waits for a page of its working set has the class of
+ *		the eviction: reclaim for a cgroup leaves a bit in the shadow
+ *		entry, see folio_evicted_by_limit().
  *
- *	io	A task that waits for io is held if io.max holds bios of its cgroup
- *		when the wait begins: io_schedule(), or a ring of io_uring or aio
- *		(psi_async.c). So is one that sleeps until iocost or iolatency let
- *		it submit.
+ *	io	A task that waits for io is held if io.max holds bios of its
+ *		cgroup when the wait begins: io_schedule(), or a ring of
+ *		io_uring or aio (psi_async.c). So is one that sleeps until
+ *		iocost or iolatency let it submit.
  */
 
-/* Whether a limit holds a task of fair_sched_class or of dl_sched_class while it is queued. */
+/*
+ * Whether a limit holds a task of fair_sched_class or of dl_sched_class while
+ * it is queued.
+ */
 static bool psi_task_throttled(struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -67,6 +70,36 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 	p->psi.mode |= on * PSI_HELD;
 	if (p->psi.attrs & (PSI_WAITING | PSI_LIMIT_WAITING))
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
+}
+
+/*
+ * See psi_throttle_add(). A user may have made any number of tasks, so this does
+ * little for each: one walk serves all in a row that are of one group.
+ */
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on)
+{
+	struct psi_task *t = &p->psi;
+	struct psi_group_cpu *gc;
+
+	t->mode &= ~PSI_HELD;
+	t->mode |= on * PSI_HELD;
+	if (!(t->attrs & (PSI_WAITING | PSI_LIMIT_WAITING)))
+		return;
+	gc = t->group->cpus[cpu_of(rq)];
+	if (batch->gc != gc) {
+		psi_throttle_flush(batch, rq);
+		batch->gc = gc;
+	}
+	batch->change = psi_counts_add(batch->change,
+				       psi_task_change(t, psi_task_attrs(p, PSI_QUEUED)));
+}
+
+/* See psi_throttle_flush(). */
+void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
+{
+	lockdep_assert_rq_held(rq);
+	psi_walk(batch->gc, batch->change, rq, psi_clock(rq));
+	batch->change = (struct psi_counts){ };
 }
 
 /* See psi_throttle_again(). */

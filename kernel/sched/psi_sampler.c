@@ -8,47 +8,51 @@
  *   same window and priority, look at the same numbers. A sampler takes them,
  *   PSI_STEPS times per window, at multiples of the step on local_clock(): when
  *   it looks does not depend on which triggers there are. Times of a cell grow
- *   for ever. The sampler remembers of each CPU what it saw: the time in use and
- *   the time in the state. At a sample it adds up the step that ends, by the
- *   formula of the kind (psi_avgs.c, psi_stat.c) and with the weights of the
- *   step.
+ *   for ever. The sampler remembers of each CPU what it saw: the time in use
+ *   and the time in the state. At a sample it adds up the step that ends, by
+ *   the formula of the kind (psi_avgs.c, psi_stat.c) and with the weights of
+ *   the step.
  *
  * The window slides
  *
- *   A sampler keeps the samples of a window in a ring. At a sample at t, the stall in the
- *   window that ends there is at least
+ *   A sampler keeps the samples of a window in a ring. At a sample at t, the
+ *   stall in the window that ends there is at least
  *
  *	total(t) - total(t_i) - max(0, (t - window) - t_i)
  *
- *   for any earlier sample t_i: the stall since, less what of it can have been before the
- *   window. And where t - t_i is n windows or less, the stall since is spread over n of
- *   them: one has an n-th. So a trigger never fires below its threshold, however late
- *   samples are or how long a pause is. On time it misses no more than one step. A late
- *   sampler takes one sample, skips the marks that have passed, and misses only what its
- *   samples cannot attribute to a window. If a sample takes
- *   over PSI_SAMPLE_NS to add up, it contains stall of after it began: the window then
- *   ends where the sample was done. Where the whole ring has less stall than the lowest
- *   threshold, no trigger is looked at: many cost what one does, until something happens.
+ *   for any earlier sample t_i: the stall since, less what of it can have been
+ *   before the window. And where t - t_i is n windows or less, the stall since
+ *   is spread over n of them: one has an n-th. So a trigger never fires below
+ *   its threshold, however late samples are or how long a pause is. On time it
+ *   misses no more than one step. A late sampler takes one sample, skips the
+ *   marks that have passed, and misses only what its samples cannot attribute
+ *   to a window. If a sample takes over PSI_SAMPLE_NS to add up, it contains
+ *   stall of after it began: the window then ends where the sample was done.
+ *   Where the whole ring has less stall than the lowest threshold, no trigger
+ *   is looked at: many cost what one does, until something happens.
  *
  * Rest
  *
- *	     armed	   state begins: alarm		   first mark
- *	  ------------> RESTING ----------------> RESUMED ------------> AT WORK --+
- *			   ^						  ^	  | each mark:
- *			   |	a step without stall, nothing owed	  +-------+ a sample
- *			   +------------------------------------------------------+
+ *	 armed	     state begins: alarm       first mark
+ *	------> RESTING -------------> RESUMED -------> AT WORK <--+
+ *		   ^					   |	   | each mark:
+ *		   |	no stall in a step, none owed	   +-------+ a sample
+ *		   +---------------------------------------+
  *
- *   While nothing stalls in the states that its triggers wait for, a sampler rests: it is
- *   in no queue, psi_group.watched has its states, and psi_alarm.states too. When one of
- *   them begins, the walk raises the alarm, with the time. The monitor then has the
- *   sampler resume. Its samples are still true of these states, as there was no stall
- *   meanwhile. At work it raises no alarm. It rests after one step without stall: sooner
- *   would thrash on bursts, later would wake an idle CPU.
+ *   While nothing stalls in the states that its triggers wait for, a sampler
+ *   rests: it is in no queue, psi_group.watched has its states, and
+ *   psi_alarm.states too. When one of them begins, the walk raises the alarm,
+ *   with the time. The monitor then has the sampler resume. Its samples are
+ *   still true of these states, as there was no stall meanwhile. At work it
+ *   raises no alarm. It rests after one step without stall: sooner would thrash
+ *   on bursts, later would wake an idle CPU.
  */
 
 #define PSI_STEPS		10
 
-/* A window and one sample: the oldest has to be from before the window begins. */
+/*
+ * A window and one sample: the oldest has to be from before the window begins.
+ */
 #define PSI_RING		(PSI_STEPS + 2)
 
 /*
@@ -58,7 +62,10 @@
  */
 #define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
 
-/* How much of a threshold may be missing. Less than all of it, or silence would fire. */
+/*
+ * How much of a threshold may be missing. Less than all of it, or silence would
+ * fire.
+ */
 static u64 psi_slack(u64 threshold)
 {
 	return min(PSI_SLACK_NS, threshold / 1024);
@@ -72,9 +79,9 @@ static u64 psi_slack(u64 threshold)
  * @since: time of the state that set @queued, ns of rq_clock()
  * @states: states that resting samplers wait for, a bit mask
  *
- * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The side that
- * sets @queued writes @since, then adds @link; the monitor reads both before it clears
- * @queued. @states changes under the lock of the watch.
+ * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The
+ * side that sets @queued writes @since, then adds @link; the monitor reads both
+ * before it clears @queued. @states changes under the lock of the watch.
  */
 struct psi_alarm {
 	struct llist_node	link;
@@ -88,9 +95,11 @@ struct psi_alarm {
  * struct psi_watch - the samplers of a group that one monitor serves
  * @group: the group
  * @prio: which monitor
- * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and their triggers
+ * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and
+ *	  their triggers
  * @samplers: all of them, apart from those in @unaware
- * @unaware: samplers that the monitor has not told of the alarm yet which it answers
+ * @unaware: samplers that the monitor has not told of the alarm yet which it
+ *	     answers
  * @begun: the states of that alarm
  * @since: its time
  * @waiting: per state, how many samplers there are for it
@@ -98,10 +107,12 @@ struct psi_alarm {
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be once @unaware is empty
  * @alarm: wakes those that rest
- * @queued: in the queue of the monitor, by when that is to come by: the first sampler is due,
- *	    or an alarm is to be answered, and the pause is over
- * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
- * @pause: the monitor does not come by before, ns of local_clock(); the monitor's
+ * @queued: in the queue of the monitor, by when that is to come by: the first
+ *	    sampler is due, or an alarm is to be answered, and the pause is over
+ * @in_queue: whether it is there: the monitor's, which then holds a reference
+ *	      to @group
+ * @pause: the monitor does not come by before, ns of local_clock(); the
+ *	   monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
  * @wanted: the monitor found @lock taken, and will try again
  *
@@ -241,8 +252,10 @@ struct psi_trigger {
  */
 
 /*
- * A window up to @now had at least this much stall, if the total grew by @grown or more since
- * @since: the window that ends at @now, or the fullest of those that @grown is spread over.
+ * A window up to @now had at least this much stall, if the total grew by @grown
+ * or more since
+ * @since: the window that ends at @now, or the fullest of those that @grown is
+ *	   spread over.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
@@ -255,7 +268,10 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
-/* Whether the window that ends with the last sample has enough stall for @t; note how much. */
+/*
+ * Whether the window that ends with the last sample has enough stall for @t;
+ * note how much.
+ */
 static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler *sampler,
 				const struct psi_sample *now)
 {
@@ -436,8 +452,9 @@ static u64 psi_sampler_used(struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since. Leave out the time in use before, which would outweigh
- * what comes. The CPUs that are in use now are taken to be in use since then.
+ * A state began at @since. Leave out the time in use before, which would
+ * outweigh what comes. The CPUs that are in use now are taken to be in use
+ * since then.
  */
 static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 {
@@ -460,8 +477,8 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 
 /*
  * Leave out all up to now. The first trigger must not count that.
- * psi_trigger_start() has the state watched before: when it begins anew, an alarm
- * is raised.
+ * psi_trigger_start() has the state watched before: when it begins anew, an
+ * alarm is raised.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler)
 {
@@ -489,7 +506,10 @@ struct psi_step {
 	u64			most;
 };
 
-/* Add what a CPU did since the last sample. Without weight it stays for a later one. */
+/*
+ * Add what a CPU did since the last sample. Without weight it stays for a later
+ * one.
+ */
 static void psi_step_add(struct psi_step *step, struct psi_sampled *seen,
 			 const struct psi_sampled *now)
 {
@@ -507,9 +527,9 @@ static void psi_step_add(struct psi_step *step, struct psi_sampled *seen,
 }
 
 /*
- * Bring the total of a sampler to @now. Stall after @now, while it is added up, is
- * in it too. If a window begins with this sample, that misses some stall; if a
- * window ends with it, @late makes the window longer.
+ * Bring the total of a sampler to @now. Stall after @now, while it is added up,
+ * is in it too. If a window begins with this sample, that misses some stall; if
+ * a window ends with it, @late makes the window longer.
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
@@ -532,9 +552,9 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A sample in the middle of a step, which changes nothing. It is an upper bound:
- * what the step will add for stall up to now depends on weights to come, but is
- * no more than all CPUs have, and no more than the time that passed.
+ * A sample in the middle of a step, which changes nothing. It is an upper
+ * bound: what the step will add for stall up to now depends on weights to come,
+ * but is no more than all CPUs have, and no more than the time that passed.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
@@ -570,8 +590,9 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest. Up to then there was no stall, apart from what the
- * clocks of two CPUs differ by. So the totals of the last sample are right for @since too.
+ * A state began at @since, after a rest. Up to then there was no stall, apart
+ * from what the clocks of two CPUs differ by. So the totals of the last sample
+ * are right for @since too.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
@@ -590,16 +611,18 @@ static unsigned int psi_watch_update(struct psi_watch *watch)
 	unsigned int states = psi_watch_states(watch);
 
 	/*
-	 * A CPU that begins a state then looks at ->alarm.states; psi_watch() has them the
-	 * other way round. One of the two sees the other. Pairs with psi_raise_alarms().
+	 * A CPU that begins a state then looks at ->alarm.states; psi_watch()
+	 * has them the other way round. One of the two sees the other. Pairs
+	 * with psi_raise_alarms().
 	 */
 	smp_mb();
 	return psi_watch(watch->group, states);
 }
 
 /*
- * Whether a trigger might fire after a new sample. The oldest sample is from before all windows
- * that end with the new one, so none of these has more stall than came since.
+ * Whether a trigger might fire after a new sample. The oldest sample is from
+ * before all windows that end with the new one, so none of these has more stall
+ * than came since.
  */
 static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 {
@@ -619,8 +642,8 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
 }
 
 /*
- * After a step without stall a sampler may rest. It asks for the alarm first, and then
- * looks again: what begins in between is seen by one or the other.
+ * After a step without stall a sampler may rest. It asks for the alarm first,
+ * and then looks again: what begins in between is seen by one or the other.
  */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {

@@ -8,9 +8,10 @@
  *
  *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
- *   Averages are in percent, the total in microseconds. Programs parse this byte by byte,
- *   so nothing may be added. irq has only "full": an interrupt holds up the task on the
- *   CPU, so no task of the group can run there meanwhile.
+ *   Averages are in percent, the total in microseconds. Programs parse this
+ *   byte by byte, so nothing may be added. irq has only "full": an interrupt
+ *   holds up the task on the CPU, so no task of the group can run there
+ *   meanwhile.
  *
  *   What is more is in /proc/pressure/stat, or cgroup.pressure.stat, all of one
  *   moment. A key says resource, kind and line:
@@ -18,11 +19,11 @@
  *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
  *
- *   The lines without a kind repeat the plain files. The causes of memory stalls
- *   follow (psi_causes.c).
+ *   The lines without a kind repeat the plain files. The causes of memory
+ *   stalls follow (psi_causes.c).
  *
- *   For the system, "full" of cpu is undefined and shown as zero. A CPU that runs no task
- *   of a cgroup may run others, but no task is outside the system.
+ *   For the system, "full" of cpu is undefined and shown as zero. A CPU that
+ *   runs no task of a cgroup may run others, but no task is outside the system.
  */
 
 /**
@@ -119,7 +120,10 @@ static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line 
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/* "some" or "full", three averages of up to 100.00, a total of up to 20 digits, and the end. */
+/*
+ * "some" or "full", three averages of up to 100.00, a total of up to 20 digits,
+ * and the end.
+ */
 #define PSI_LINE_MAX		(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
 
 /* Append a number with two digits after the point. */
@@ -139,8 +143,8 @@ static char *psi_put_hundredths(char *at, unsigned int nr)
  * @avg: the averages
  * @total: in ns
  *
- * Monitoring reads thousands of these files a second: seq_printf() would be slow, and so is
- * a call for each number.
+ * Monitoring reads thousands of these files a second: seq_printf() would be
+ * slow, and so is a call for each number.
  *
  * Return: the length
  */
@@ -244,8 +248,8 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
  * @id: which of the group's files
  *
  * Context: Process context.
- * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt time, or
- *	   -ENOMEM.
+ * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt
+ *	   time, or -ENOMEM.
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
@@ -346,7 +350,10 @@ static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 	struct psi_open *open = psi_open_of(file);
 	struct psi_trigger *trigger;
 
-	/* epoll registers once, maybe before there is a trigger. So wait in any case. */
+	/*
+	 * epoll registers once, maybe before there is a trigger. So wait in any
+	 * case.
+	 */
 	poll_wait(file, &open->wait, wait);
 	/* Pairs with the release in psi_arm(). */
 	trigger = smp_load_acquire(&open->trigger);

@@ -4,11 +4,11 @@
  *
  * Exact pressure
  *
- *   The plain files follow a formula (psi_avgs.c) that is right while each CPU is
- *   in use throughout the window. A stall that moves between N CPUs within a
- *   window comes out N times too small: each CPU has an N-th of it, and a mean of
- *   these is an N-th. Exact pressure is defined moment by moment, with n(t) CPUs
- *   in use, s(t) of them in the state:
+ *   The plain files follow a formula (psi_avgs.c) that is right while each CPU
+ *   is in use throughout the window. A stall that moves between N CPUs within a
+ *   window comes out N times too small: each CPU has an N-th of it, and a mean
+ *   of these is an N-th. Exact pressure is defined moment by moment, with n(t)
+ *   CPUs in use, s(t) of them in the state:
  *
  *	exact T_s = integral of s(t) / n(t)
  *
@@ -17,12 +17,12 @@
  *
  *	exact T_s = U * sum_c(t_s[c]) / sum_c(w[c])
  *
- *	CPU 0	 ===-------		=== stalled, --- at work, U 20, w 10 + 10,
- *	CPU 1		   ===-------	t 3 + 3: 20 * 6 / 20 = 6. The mean says 3
+ *	CPU 0	 ===-------		=== stalled, --- at work: U 20, w 10 and
+ *	CPU 1		   ===-------	10, t 3 and 3. Exact 6; the mean says 3
  *
  *   The formula equals the integral if s / n stays the same throughout the
- *   window. If 64 CPUs are at work first in a window, and then one alone stalls,
- *   the sums do not tell that these were different times.
+ *   window. If 64 CPUs are at work first in a window, and then one alone
+ *   stalls, the sums do not tell that these were different times.
  *
  * Limit and shortage
  *
@@ -33,8 +33,8 @@
  *	only some	limit some, and no task stalls for a shortage
  *	only full	only some, and the plain full of the resource holds
  *
- *   On each cell only <= limit <= plain, at any moment. With the same formula for
- *   all, where shortage = exact - only:
+ *   On each cell only <= limit <= plain, at any moment. With the same formula
+ *   for all, where shortage = exact - only:
  *
  *	max(limit, shortage) <= exact <= limit + shortage
  *
@@ -42,12 +42,13 @@
  *
  *   All of this is computed for a group only while somebody asks: a trigger on
  *   such a line is armed, or the file was read in the last five minutes. Then
- *   psi_group.asked has the accounts, the union, and the times of limits on each
- *   CPU that has a cell. It begins with the next window of the fold; at once in a
- *   group that is off the list. psi_asked_sync() has a cell follow psi_group.asked:
- *   where the group is in use it is called under the lock of the runqueue;
- *   elsewhere the CPU calls it when it joins the list. psi_asked_expire() looks
- *   every minute which groups nobody asks about any more.
+ *   psi_group.asked has the accounts, the union, and the times of limits on
+ *   each CPU that has a cell. It begins with the next window of the fold; at
+ *   once in a group that is off the list. psi_asked_sync() has a cell follow
+ *   psi_group.asked: where the group is in use it is called under the lock of
+ *   the runqueue; elsewhere the CPU calls it when it joins the list.
+ *   psi_asked_expire() looks every minute which groups nobody asks about any
+ *   more.
  *
  *   While a cell shows attributes of limits, it neither delegates nor misses a
  *   change of what it shows: the states of limits depend on all of that.
@@ -55,16 +56,17 @@
  * The union
  *
  *   The times in use of CPUs do not tell whether they were in use together, or
- *   one after the other. So a word per group counts the CPUs in use, and has the
- *   time. The time is stored as those of states are, see "Time" in psi.c: x while
- *   no CPU is in use, t - x while one is. It shares 64 bits with the count, so
- *   that one cmpxchg changes both; what is left for the time wraps after 13 days.
- *   Readers take differences, of less than half of that.
+ *   one after the other. So a word per group counts the CPUs in use, and has
+ *   the time. The time is stored as those of states are, see "Time" in psi.c: x
+ *   while no CPU is in use, t - x while one is. It shares 64 bits with the
+ *   count, so that one cmpxchg changes both; what is left for the time wraps
+ *   after 13 days. Readers take differences, of less than half of that.
  *
- *   All CPUs write the line of that word whenever they begin or end to be in use.
- *   So where CPUs have several caches, or are very many, there are two levels.
- *   CPUs that share a cache count themselves in a block. The first of a block to
- *   begin and the last to end go on to the word, which then counts blocks:
+ *   All CPUs write the line of that word whenever they begin or end to be in
+ *   use. So where CPUs have several caches, or are very many, there are two
+ *   levels. CPUs that share a cache count themselves in a block. The first of a
+ *   block to begin and the last to end go on to the word, which then counts
+ *   blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
@@ -73,14 +75,15 @@
  *		   \		/
  *		      the word		blocks in use, time
  *
- *   No CPU waits for another one. The first CPU of a block to begin may be held up
- *   before it gets to the word: until then the word has one block too few. No
- *   other CPU takes that block off the word, as the block counts the first CPU.
- *   The last CPU to end may be overtaken by one that begins anew: then the word
- *   has one block too many for that moment, and the time goes on as it should.
+ *   No CPU waits for another one. The first CPU of a block to begin may be held
+ *   up before it gets to the word: until then the word has one block too few.
+ *   No other CPU takes that block off the word, as the block counts the first
+ *   CPU. The last CPU to end may be overtaken by one that begins anew: then the
+ *   word has one block too many for that moment, and the time goes on as it
+ *   should.
  *
- *   The invariant: with the runqueue locked, after an event, a cell with PSI_ASKED
- *   is counted exactly if its states have PSI_NONIDLE.
+ *   The invariant: with the runqueue locked, after an event, a cell with
+ *   PSI_ASKED is counted exactly if its states have PSI_NONIDLE.
  */
 
 /* Room for as many CPUs as there can be: no machine has 2^14. */
@@ -94,7 +97,9 @@
 /* How often is looked whether anybody still asks. */
 #define PSI_ASKED_CHECK		(20 * HZ)
 
-/* Limits are never about PSI_NONIDLE, which comes first: times go without it. */
+/*
+ * Limits are never about PSI_NONIDLE, which comes first: times go without it.
+ */
 #define PSI_HELD_AT(s)		((s) - PSI_NONIDLE - 1)
 #define PSI_NR_HELD		PSI_HELD_AT(PSI_NR_STATES)
 
@@ -179,7 +184,10 @@ struct psi_asked {
 	struct psi_union	use;
 };
 
-/* The block of each CPU. Without this all CPUs are in one, which is right but slower. */
+/*
+ * The block of each CPU. Without this all CPUs are in one, which is right but
+ * slower.
+ */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
 static unsigned int psi_nr_blocks __ro_after_init;
 /* There are blocks. */
@@ -219,16 +227,24 @@ static u64 psi_union_since(u64 now, u64 then)
 	return since > 0 ? since >> PSI_UNION_BITS : 0;
 }
 
-/* What becomes of the word when a CPU or a block begins or ends to be in use. */
+/*
+ * What becomes of the word when a CPU or a block begins or ends to be in use.
+ */
 static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 {
-	/* The first or the last: the time changes its sign, the count is 0 or 1. */
+	/*
+	 * The first or the last: the time changes its sign, the count is 0 or
+	 * 1.
+	 */
 	if ((word & PSI_UNION_COUNT) == !begins)
 		return (now << PSI_UNION_BITS) - word + 1;
 	return begins ? word + 1 : word - 1;
 }
 
-/* A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in blocks. */
+/*
+ * A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in
+ * blocks.
+ */
 static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
 					    unsigned int block, bool begins, u64 now)
 {
@@ -250,7 +266,10 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 		psi_union_count(&asked->use, false, 0, begins, now);
 }
 
-/* CPUs that share a cache by now have one block. One that comes later joins the first block. */
+/*
+ * CPUs that share a cache by now have one block. One that comes later joins the
+ * first block.
+ */
 static int __init psi_union_init(void)
 {
 	unsigned int block, nr = 0;
@@ -277,7 +296,10 @@ core_initcall(psi_union_init);
  * Events
  */
 
-/* The states in which a limit holds a task of a cell; @only: without a shortage. */
+/*
+ * The states in which a limit holds a task of a cell; @only: without a
+ * shortage.
+ */
 static unsigned int psi_limit_states(const struct psi_group_cpu *gc, unsigned int *only)
 {
 	static const struct {
@@ -320,7 +342,10 @@ static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more,
 	psi_held_flip(&more->only, more->times.only, only, now);
 }
 
-/* What a cell of an asked group has more, NULL before psi_asked_sync() was there. */
+/*
+ * What a cell of an asked group has more, NULL before psi_asked_sync() was
+ * there.
+ */
 static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked, int cpu)
 {
 	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
@@ -375,7 +400,10 @@ void psi_asked_above(struct psi_group_cpu *gc)
 	gc->asked = (gc->asked & PSI_ASKED) | above;
 }
 
-/* A cell begins to show limits: no group that is asked delegates to it any more. */
+/*
+ * A cell begins to show limits: no group that is asked delegates to it any
+ * more.
+ */
 void psi_asked_undelegate(struct psi_group_cpu *gc)
 {
 	struct psi_group_cpu *child = gc, *p = gc->parent, *next;
@@ -526,13 +554,17 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	return asked;
 }
 
-/* Have the cells of a group follow psi_group.asked, where the group is in use. */
+/*
+ * Have the cells of a group follow psi_group.asked, where the group is in use.
+ */
 static void psi_asked_visit(struct psi_group *group)
 {
 	struct rq_flags rf;
 	int cpu;
 
-	/* Pairs with psi_fold_join(): a CPU that joins later looks by itself. */
+	/*
+	 * Pairs with psi_fold_join(): a CPU that joins later looks by itself.
+	 */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
@@ -563,7 +595,10 @@ bool psi_asked_wants(struct psi_group *group, int cpu)
 	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
 }
 
-/* See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes back. */
+/*
+ * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
+ * back.
+ */
 void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory)
 {
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
@@ -748,7 +783,9 @@ void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *h
 	}
 }
 
-/* Add one CPU, on which limits @held. What is stalled there was in use there. */
+/*
+ * Add one CPU, on which limits @held. What is stalled there was in use there.
+ */
 static void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int states,
 			 const struct psi_held *held)
 {
@@ -765,7 +802,10 @@ static void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int s
 	}
 }
 
-/* @sum as exact pressure. Up to what clocks differ, @used is between the limits here. */
+/*
+ * @sum as exact pressure. Up to what clocks differ, @used is between the limits
+ * here.
+ */
 static u64 psi_sums_share(const struct psi_sums *sums, u64 sum, u64 used)
 {
 	used = clamp(used, sums->most, sums->plain.weight);
@@ -798,8 +838,8 @@ static void psi_sums_pressure(const struct psi_asked *asked, const struct psi_su
 }
 
 /*
- * The fold leaves a CPU alone from now on, which is idle. Inside a write section
- * of psi_group.seq.
+ * The fold leaves a CPU alone from now on, which is idle. Inside a write
+ * section of psi_group.seq.
  */
 static void psi_asked_unlisted(struct psi_asked *asked, int cpu)
 {

@@ -2,9 +2,9 @@
 /*
  * Pressure stall information: the events of tracefs
  *
- * include/trace/events/psi.h says what they are. None is in an event of the scheduler: the
- * fold calls psi_trace_update(), a monitor (psi_trigger.c) and the end of a memory stall
- * (psi_causes.c) have the others.
+ * include/trace/events/psi.h says what they are. None is in an event of the
+ * scheduler: the fold calls psi_trace_update(), a monitor (psi_trigger.c) and
+ * the end of a memory stall (psi_causes.c) have the others.
  */
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>

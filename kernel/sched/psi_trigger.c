@@ -4,19 +4,20 @@
  *
  * Contract
  *
- *   A program that writes "<some|full> <stall us> <window us>" to a pressure file arms a
- *   trigger; in a .stat file the kind of pressure comes first. poll() on that descriptor
- *   reports POLLPRI when the stall within any window of that length reaches the threshold.
- *   At most one event per window: what reaches the threshold sooner is reported when a
- *   window has passed. Stall from before arming, or that made an event, never counts again.
+ *   A program that writes "<some|full> <stall us> <window us>" to a pressure
+ *   file arms a trigger; in a .stat file the kind of pressure comes first.
+ *   poll() on that descriptor reports POLLPRI when the stall within any window
+ *   of that length reaches the threshold. At most one event per window: what
+ *   reaches the threshold sooner is reported when a window has passed. Stall
+ *   from before arming, or that made an event, never counts again.
  *
  * Monitors
  *
- *   A monitor is a thread that looks at the samplers which are due (psi_sampler.c).
- *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
- *   priority, so that they fire when the CPUs are contended. The others have one of
- *   ordinary priority, and samplers of their own: nobody can buy real-time work by opening
- *   many files.
+ *   A monitor is a thread that looks at the samplers which are due
+ *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE are served by a
+ *   monitor of real-time priority, so that they fire when the CPUs are
+ *   contended. The others have one of ordinary priority, and samplers of their
+ *   own: nobody can buy real-time work by opening many files.
  *
  *	walk: a state begins ---> psi_alarm ---> inbox of the monitor
  *						      |
@@ -25,36 +26,40 @@
  *
  *   Turns
  *
- *   A group with many triggers must not delay the triggers of another group. So a monitor
- *   serves groups in turns. A turn ends after PSI_TURN_NS (500 us), and consists of goes. In
- *   a go the monitor does one of these: it takes an alarm down, tells one sampler of it, or
- *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before the first of
- *   them. After a turn that took d of CPU time the group pauses for (PSI_SHARE - 1) * d.
- *   Group A has thousands of windows, B has one:
+ *   A group with many triggers must not delay the triggers of another group. So
+ *   a monitor serves groups in turns. A turn ends after PSI_TURN_NS (500 us),
+ *   and consists of goes. In a go the monitor does one of these: it takes an
+ *   alarm down, tells one sampler of it, or has up to PSI_BATCH (64) triggers
+ *   look at a sample, which it takes before the first of them. After a turn
+ *   that took d of CPU time the group pauses for (PSI_SHARE - 1) * d. Group A
+ *   has thousands of windows, B has one:
  *
  *	A is due: turn	pause of A: 7 * 0.5 ms
  *	|- A -|.........................................|- A -|.......
  *	   B is due: |- B -|
  *	   |<------->| the delay of B: the rest of a turn of A
  *
- *   So one group gets an eighth of a monitor, and delays another by one turn and one go,
- *   whatever it has of triggers and windows. Where n groups are due at once, the last of
- *   them waits for n - 1 turns. A go looks at each CPU in use by the group a few times, and
- *   at PSI_BATCH triggers. To wake the pollers of triggers that fire comes on top. A group
- *   that needs more than its share gets late samples, and its own events come late.
+ *   So one group gets an eighth of a monitor, and delays another by one turn
+ *   and one go, whatever it has of triggers and windows. Where n groups are due
+ *   at once, the last of them waits for n - 1 turns. A go looks at each CPU in
+ *   use by the group a few times, and at PSI_BATCH triggers. To wake the
+ *   pollers of triggers that fire comes on top. A group that needs more than
+ *   its share gets late samples, and its own events come late.
  *
  * Lifetime
  *
- *   An open file owns its trigger: the slot is filled once, under a cmpxchg, and the
- *   trigger goes with the file (or with the files of the cgroup, when kernfs drains them,
- *   and wakes their pollers). A sampler goes with its last trigger.
+ *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
+ *   and the trigger goes with the file (or with the files of the cgroup, when
+ *   kernfs drains them, and wakes their pollers). A sampler goes with its last
+ *   trigger.
  *
  * Locking
  *
- *   psi_watch.lock protects the samplers of a group and priority, and their triggers. It
- *   is a mutex, as a sample visits every CPU in use. The scheduler may stop an opener that
- *   holds it (cpu.max): so monitors only try, and come back after PSI_RETRY_NS. An opener
- *   that finds a monitor waiting lets it go first.
+ *   psi_watch.lock protects the samplers of a group and priority, and their
+ *   triggers. It is a mutex, as a sample visits every CPU in use. The scheduler
+ *   may stop an opener that holds it (cpu.max): so monitors only try, and come
+ *   back after PSI_RETRY_NS. An opener that finds a monitor waiting lets it go
+ *   first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -66,8 +71,9 @@
 #define PSI_BATCH		64
 
 /*
- * A turn of a group ends after that. Shorter, and a turn would be spent on going from one
- * group to the next; longer, and it would show in windows of others, whose step is 50 ms.
+ * A turn of a group ends after that. Shorter, and a turn would be spent on
+ * going from one group to the next; longer, and it would show in windows of
+ * others, whose step is 50 ms.
  */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
@@ -80,7 +86,8 @@
 /**
  * struct psi_monitor - serves the samplers of one priority
  * @worker: its thread; the inbox has alarms
- * @queue: groups with samplers at work, by the time they are due; the thread's alone
+ * @queue: groups with samplers at work, by the time they are due; the thread's
+ *	   alone
  */
 struct psi_monitor {
 	struct psi_worker	worker;
@@ -174,7 +181,9 @@ struct psi_notices {
 
 static void psi_notice(struct psi_notices *notices, struct psi_trigger *t)
 {
-	/* No barrier: a task that looks for the event is in the queue by then. */
+	/*
+	 * No barrier: a task that looks for the event is in the queue by then.
+	 */
 	if (!t->kn) {
 		wake_up_interruptible(t->wait);
 	} else if (!notices->kn[t->file]) {
@@ -197,8 +206,9 @@ static void psi_notify(struct psi_notices *notices)
 }
 
 /*
- * Take the sample that triggers are to look at, if there may be something to see. Then
- * they are all in ->todo; a trigger that is armed meanwhile joins ->triggers.
+ * Take the sample that triggers are to look at, if there may be something to
+ * see. Then they are all in ->todo; a trigger that is armed meanwhile joins
+ * ->triggers.
  */
 static void psi_sampler_look(struct psi_sampler *sampler)
 {
@@ -258,11 +268,16 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 	}
 }
 
-/* All triggers have looked: have the sampler be due again, unless it may rest. */
+/*
+ * All triggers have looked: have the sampler be due again, unless it may rest.
+ */
 static void psi_sampler_done(struct psi_sampler *sampler)
 {
 	sampler->looking = false;
-	/* By now: a sampler that takes longer than a step must not be due again at once. */
+	/*
+	 * By now: a sampler that takes longer than a step must not be due again
+	 * at once.
+	 */
 	if (sampler->step)
 		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 
@@ -275,7 +290,9 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	psi_watch_set_at_work(sampler->watch);
 }
 
-/* A sampler is due. With many triggers it stays so, and goes on in another go. */
+/*
+ * A sampler is due. With many triggers it stays so, and goes on in another go.
+ */
 static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *notices)
 {
 	unsigned int nr;
@@ -316,7 +333,10 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		/* Many CPUs may write that line at once: look before. */
 		if (states & ~atomic_read(&watch->alarm.begun))
 			atomic_or(states, &watch->alarm.begun);
-		/* Pairs with psi_watch_answer(), which has the two the other way round. */
+		/*
+		 * Pairs with psi_watch_answer(), which has the two the other
+		 * way round.
+		 */
 		smp_mb();
 		if (atomic_read(&watch->alarm.queued) || atomic_xchg(&watch->alarm.queued, 1))
 			continue;
@@ -328,7 +348,8 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 }
 
 /**
- * psi_sampling - whether samplers of a group need its CPUs on the list of the fold
+ * psi_sampling - whether samplers of a group need its CPUs on the list of the
+ * fold
  * @group: the group
  *
  * Context: Any.
@@ -341,7 +362,10 @@ bool psi_sampling(const struct psi_group *group)
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
 
-		/* In this order: psi_watch_answer() writes them the other way round. */
+		/*
+		 * In this order: psi_watch_answer() writes them the other way
+		 * round.
+		 */
 		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
@@ -349,7 +373,9 @@ bool psi_sampling(const struct psi_group *group)
 	return false;
 }
 
-/* Take an alarm down. All samplers have to be told of it, before the next one. */
+/*
+ * Take an alarm down. All samplers have to be told of it, before the next one.
+ */
 static void psi_watch_answer(struct psi_watch *watch)
 {
 	watch->alarmed = false;
@@ -363,7 +389,10 @@ static void psi_watch_answer(struct psi_watch *watch)
 	psi_watch_set_at_work(watch);
 }
 
-/* Tell a sampler of the alarm, and put it to work if it waits for one of its states. */
+/*
+ * Tell a sampler of the alarm, and put it to work if it waits for one of its
+ * states.
+ */
 static void psi_watch_tell(struct psi_watch *watch)
 {
 	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
@@ -381,7 +410,10 @@ static void psi_watch_tell(struct psi_watch *watch)
 	}
 }
 
-/* When there is something to do for a group, PSI_NEVER when all its samplers rest. */
+/*
+ * When there is something to do for a group, PSI_NEVER when all its samplers
+ * rest.
+ */
 static u64 psi_watch_due(struct psi_watch *watch)
 {
 	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
@@ -404,8 +436,8 @@ static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
 }
 
 /*
- * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER when all its
- * samplers rest.
+ * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER
+ * when all its samplers rest.
  */
 static u64 psi_watch_check(struct psi_watch *watch)
 {
@@ -539,8 +571,8 @@ static void psi_watch_lock(struct psi_watch *watch)
 }
 
 /*
- * Lock the samplers and return the one for a trigger, NULL and unlocked without memory.
- * What was allocated in vain is left in @spare, to be freed unlocked.
+ * Lock the samplers and return the one for a trigger, NULL and unlocked without
+ * memory. What was allocated in vain is left in @spare, to be freed unlocked.
  */
 static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
 					   u64 window, struct psi_sampler **spare)
@@ -627,8 +659,8 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
  * @group: the group that the file belongs to
  * @id: which of its files
  * @text: what is written, a string
- * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that are
- *	  no multiple of two seconds
+ * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that
+ *	  are no multiple of two seconds
  * @kn: the file of a cgroup, %NULL for one of /proc
  * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
  *
@@ -646,7 +678,10 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
-	/* Whatever is written; of two writes at once psi_trigger_arm() takes one. */
+	/*
+	 * Whatever is written; of two writes at once psi_trigger_arm() takes
+	 * one.
+	 */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
 	if (!psi_parse(text, id, &request))
@@ -678,7 +713,8 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  * psi_disarm - free the trigger of an open file
  * @t: the trigger
  *
- * Context: Process context, may sleep. Nobody polls for @t any more, or arms in its slot.
+ * Context: Process context, may sleep. Nobody polls for @t any more, or arms in
+ *	    its slot.
  */
 void psi_disarm(struct psi_trigger *t)
 {
@@ -700,7 +736,8 @@ void psi_disarm(struct psi_trigger *t)
  * psi_collect - take the event of a trigger
  * @t: the trigger
  *
- * Context: Any. The caller waits on its file already, so that no event is missed.
+ * Context: Any. The caller waits on its file already, so that no event is
+ *	    missed.
  * Return: whether there was one. There is none now.
  */
 bool psi_collect(struct psi_trigger *t)

@@ -32,7 +32,10 @@
 
 static_assert(PID_MAX_LIMIT <= 1 << 22);
 
-/* What a contributor adds to psi_counts.sched, for every set of PSI_SCHED_ATTRS. */
+/*
+ * What a contributor adds to psi_counts.sched, for every set of
+ * PSI_SCHED_ATTRS.
+ */
 static u64 psi_sched_counts[PSI_SCHED_ATTRS + 1] ____cacheline_aligned __ro_after_init;
 
 static __init u64 psi_sched_counts_of(u64 attrs)
@@ -262,7 +265,9 @@ static bool psi_may_delegate(struct psi_group_cpu *gc, struct psi_group_cpu *chi
 	       gc->limit == counts.limit && psi_chain(gc) + 1 + psi_chain(child) <= PSI_CHAIN;
 }
 
-/* The last PSI_STREAK changes came from one child: have it stand for the cell. */
+/*
+ * The last PSI_STREAK changes came from one child: have it stand for the cell.
+ */
 static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 {
 	u64 more[PSI_NR_STATES] = { };
@@ -287,7 +292,10 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 	d->up = gc->up;
 	if (unlikely(gc->asked))
 		d->asked |= PSI_ASKED_ABOVE;
-	/* As in psi_take_watched(): psi_watch() undelegates, unless it came too early. */
+	/*
+	 * As in psi_take_watched(): psi_watch() undelegates, unless it came too
+	 * early.
+	 */
 	smp_mb();
 	if (psi_watched(gc->group))
 		psi_undelegate(gc);
@@ -310,8 +318,9 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 		begun = gc->states & asked & watched;
 		WRITE_ONCE(gc->slow, asked & watched & ~begun);
 		/*
-		 * psi_watch() writes what is watched, then looks at ->slow; here
-		 * it is the other way round. One of the two sees the other.
+		 * psi_watch() writes what is watched, then looks at ->slow;
+		 * here it is the other way round. One of the two sees the
+		 * other.
 		 */
 		smp_mb();
 	} while (psi_watched(gc->group) != watched);
@@ -358,7 +367,10 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 		psi_flip(gc, s, now);
 }
 
-/* Have the states of a cell follow what it shows, and do all that follows from that. */
+/*
+ * Have the states of a cell follow what it shows, and do all that follows from
+ * that.
+ */
 static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
@@ -370,7 +382,10 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
 
-/* Note that a change comes from @from. Return whether that may stand for the cell now. */
+/*
+ * Note that a change comes from @from. Return whether that may stand for the
+ * cell now.
+ */
 static bool psi_step_from(struct psi_group_cpu *gc, struct psi_group_cpu *from)
 {
 	bool streak = gc->last == from && from;
@@ -529,8 +544,8 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 }
 
 /*
- * The light walk of two tasks. Mostly, all cells between two tasks and the first
- * that they share delegate, so both come to that one in a step.
+ * The light walk of two tasks. Mostly, all cells between two tasks and the
+ * first that they share delegate, so both come to that one in a step.
  */
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 					struct psi_group_cpu *b, u64 sched_b,
