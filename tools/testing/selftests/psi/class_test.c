@@ -181,8 +181,8 @@ TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC / 3)
 		sleep_for(10 * NSEC_PER_MSEC);
 	cgroup_move(OTHER, self->pid[0]);
-	begin = now_ns();
 	classes_read(OTHER, "memory", &c);
+	begin = now_ns();
 	sleep_for(200 * NSEC_PER_MSEC);
 	classes_since(OTHER, "memory", now_ns() - begin, &c);
 	ASSERT_LE(99, c.plain[0]);

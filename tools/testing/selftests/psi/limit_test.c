@@ -44,7 +44,7 @@
 #define CHILD		GROUP "/child"
 #define LEAF		CHILD "/leaf"
 #define OTHER		GROUP "/other"
-#define STAT		GROUP CGROUP_STAT
+#define STAT		(GROUP CGROUP_STAT)
 #define TIME		(10 * NSEC_PER_SEC)
 #define SHORTAGE	0.1
 #define TOLERANCE	1.0

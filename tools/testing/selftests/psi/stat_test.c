@@ -37,7 +37,7 @@
 #include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_stat"
-#define STAT		GROUP CGROUP_STAT
+#define STAT		(GROUP CGROUP_STAT)
 #define LATENCY		(100 * NSEC_PER_MSEC)
 /* So long after the last read it is still asked for, and so long after it not any more. */
 #define ASKED		(300 * NSEC_PER_SEC)
