@@ -424,6 +424,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_group *group = gc->group, *parent;
+	bool asked;
 
 	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
 	smp_wmb();
@@ -438,10 +439,13 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 		gc->parent = psi_group_extend(parent, cpu, group)->cpus[cpu];
 		gc->up = gc->parent;
 	}
+	asked = gc->asked || rcu_access_pointer(group->asked);
+	/* What begins here is no event for it yet, and so has no end. */
+	gc->asked = 0;
 	if (unlikely(READ_ONCE(group->off)))
 		psi_measure(gc, cpu, now);
-	if (unlikely(gc->asked || rcu_access_pointer(group->asked)))
-		psi_asked_listed(gc, cpu, now);
+	if (unlikely(asked))
+		psi_asked_listed(gc, cpu);
 	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;

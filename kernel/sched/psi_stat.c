@@ -455,15 +455,22 @@ static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 	psi_asked_above(psi_chain_end(gc));
 }
 
-/* A group joins the list on a CPU: what limits did there before is over. */
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
+/*
+ * A group joins the list on a CPU: what limits did there before is over. The
+ * cell was idle. What begins there now is for psi_asked_event(), which follows
+ * in psi_enter_states(): neither the union nor a state of limits begins twice.
+ */
+void psi_asked_listed(struct psi_group_cpu *gc, int cpu)
 {
-	struct psi_asked *asked;
+	struct psi_asked *asked = psi_asked_of(gc);
+	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
 
-	psi_asked_sync(gc, cpu, now);
-	asked = psi_asked_of(gc);
-	if (asked && psi_asked_cpu(asked, cpu))
-		asked->cpus[cpu]->base = asked->cpus[cpu]->times;
+	gc->asked = more ? PSI_ASKED : 0;
+	if (more) {
+		more->joined = true;
+		more->base = more->times;
+	}
+	psi_asked_above(gc);
 }
 
 /*
