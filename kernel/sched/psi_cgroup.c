@@ -275,10 +275,13 @@ static void psi_stray_home(struct psi_group *group)
 
 void psi_strays_work(struct work_struct *work)
 {
-	struct llist_node *list = llist_del_all(&psi_strays);
 	struct psi_group *group, *next;
+	struct llist_node *list;
 
+	/* Before the list is taken: as long as some are not home, one of the two says so. */
 	atomic_inc(&psi_moves);
+	smp_mb__after_atomic();
+	list = llist_del_all(&psi_strays);
 	llist_for_each_entry_safe(group, next, list, strays) {
 		/*
 		 * Before the CPUs are looked at: what is counted above once

@@ -47,7 +47,7 @@
  *
  *   The invariant: a group is as new on each CPU that its cpumask lacks. Only
  *   its times stay. It shows nothing there, neither delegates nor is delegated
- *   to, measures all states, and its next activity calls psi_step_slow(). So
+ *   to, measures all states, and its next activity calls psi_fold_join(). So
  *   code that changes a group as a whole (its parent, whether it is switched
  *   off or asked) writes psi_group, and then visits the CPUs in the cpumask
  *   only. Another CPU reads psi_group when it joins. Nobody takes the runqueue
@@ -418,13 +418,14 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
+ * Its states begin afterwards.
+ *
  * Context: The runqueue lock of the CPU is held, inside a write section of
  *	    psi_seq.
  */
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_group *group = gc->group, *parent;
-	bool asked;
 
 	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
 	smp_wmb();
@@ -439,13 +440,9 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 		gc->parent = psi_group_extend(parent, cpu, group)->cpus[cpu];
 		gc->up = gc->parent;
 	}
-	asked = gc->asked || rcu_access_pointer(group->asked);
-	/* What begins here is no event for it yet, and so has no end. */
-	gc->asked = 0;
-	if (unlikely(READ_ONCE(group->off)))
-		psi_measure(gc, cpu, now);
-	if (unlikely(asked))
-		psi_asked_listed(gc, cpu);
+	gc->enabled = psi_measured(group);
+	if (unlikely(gc->asked || rcu_access_pointer(group->asked)))
+		psi_asked_listed(gc, cpu, now);
 	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;

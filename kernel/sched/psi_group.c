@@ -419,10 +419,10 @@ void __init psi_init(void)
 	/* A switch stays within the first line of a group on a CPU. */
 	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) > 64);
 
-	for (attrs = 0; attrs <= PSI_SCHED_ATTRS; attrs++)
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
-	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++)
 		psi_states[attrs] = psi_states_of(attrs);
+	}
 
 	for_each_possible_cpu(cpu)
 		seqcount_init(&cpu_rq(cpu)->psi_seq);

@@ -366,7 +366,7 @@ bool psi_asked_wants(struct psi_group *group, int cpu);
 void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory);
 void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *sum);
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu);
+void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_asked_above(struct psi_group_cpu *gc);
 void psi_asked_undelegate(struct psi_group_cpu *gc);
 

@@ -111,8 +111,8 @@ static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line 
 	}
 	if (id == PSI_STAT || !psi_skip_word(p, "."))
 		return false;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS && id != PSI_IRQ; kind++) {
-		if (psi_skip_word(p, psi_kinds[kind])) {
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+		if (id != PSI_IRQ && psi_skip_word(p, psi_kinds[kind])) {
 			line->kind = kind;
 			break;
 		}

@@ -120,6 +120,8 @@ struct psi_held {
  * @only: those of @limit in which no task stalls for a shortage
  * @times: times in these, stored as psi_group_cpu.times
  * @base: what @times was when the CPU joined the list
+ * @counted: how often the CPU is counted in the union, for psi_debug.c
+ * @checked: @times when psi_debug.c last checked them
  *
  * Written under the lock of the CPU's runqueue, inside a write section of its
  * psi_seq.
@@ -130,7 +132,14 @@ struct psi_asked_cpu {
 	u8			only;
 	struct psi_held		times;
 	struct psi_held		base;
+#ifdef CONFIG_PSI_DEBUG
+	int			counted;
+	struct psi_held		checked;
+#endif
 };
+
+/* Both are made of the same pieces of memory. */
+static_assert(sizeof(struct psi_asked_cpu) <= sizeof(union psi_memory));
 
 /**
  * struct psi_block - CPUs that share a cache
@@ -257,9 +266,13 @@ static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
 		;
 }
 
-/* The same for the group of a cell. */
-static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins, int cpu, u64 now)
+/* The same for the group of a cell, which has @more. */
+static __always_inline void psi_union_flip(struct psi_asked *asked, struct psi_asked_cpu *more,
+					   bool begins, int cpu, u64 now)
 {
+#ifdef CONFIG_PSI_DEBUG
+	more->counted += begins ? 1 : -1;
+#endif
 	if (static_branch_unlikely(&psi_blocks_used))
 		psi_union_count(&asked->use, true, per_cpu(psi_block, cpu), begins, now);
 	else
@@ -375,10 +388,14 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 	bool flips = (before ^ gc->states) & BIT(PSI_NONIDLE);
 	struct psi_group_cpu *child = NULL, *p;
 	struct psi_asked_cpu *more;
+	struct psi_asked *asked;
 
 	for (p = gc; flips && p && (!child || psi_delegate_of(p) == child); p = p->parent) {
-		if (p->asked & PSI_ASKED && psi_asked_cpu(psi_asked_of(p), cpu))
-			psi_union_flip(psi_asked_of(p), gc->states & BIT(PSI_NONIDLE), cpu, now);
+		/* Looked up once: psi_asked_end() clears the pointer without the lock. */
+		asked = p->asked & PSI_ASKED ? psi_asked_of(p) : NULL;
+		more = psi_asked_cpu(asked, cpu);
+		if (more)
+			psi_union_flip(asked, more, gc->states & BIT(PSI_NONIDLE), cpu, now);
 		child = p;
 	}
 	more = gc->asked & PSI_ASKED ? psi_asked_cpu(psi_asked_of(gc), cpu) : NULL;
@@ -427,7 +444,7 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
 	more->joined = true;
 	gc->asked |= PSI_ASKED;
 	if (d->states & BIT(PSI_NONIDLE))
-		psi_union_flip(asked, true, cpu, now);
+		psi_union_flip(asked, more, true, cpu, now);
 	if (d->attrs & PSI_LIMIT_ATTRS) {
 		psi_undelegate(gc);
 		psi_held_enter(gc, more, now);
@@ -455,22 +472,15 @@ static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 	psi_asked_above(psi_chain_end(gc));
 }
 
-/*
- * A group joins the list on a CPU: what limits did there before is over. The
- * cell was idle. What begins there now is for psi_asked_event(), which follows
- * in psi_enter_states(): neither the union nor a state of limits begins twice.
- */
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu)
+/* A group joins the list on a CPU: what limits did there before is over. */
+void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_asked *asked = psi_asked_of(gc);
-	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
+	struct psi_asked *asked;
 
-	gc->asked = more ? PSI_ASKED : 0;
-	if (more) {
-		more->joined = true;
-		more->base = more->times;
-	}
-	psi_asked_above(gc);
+	psi_asked_sync(gc, cpu, now);
+	asked = psi_asked_of(gc);
+	if (asked && psi_asked_cpu(asked, cpu))
+		asked->cpus[cpu]->base = asked->cpus[cpu]->times;
 }
 
 /*

@@ -32,11 +32,8 @@
 
 static_assert(PID_MAX_LIMIT <= 1 << 22);
 
-/*
- * What a contributor adds to psi_counts.sched, for every set of
- * PSI_SCHED_ATTRS.
- */
-static u64 psi_sched_counts[PSI_SCHED_ATTRS + 1] ____cacheline_aligned __ro_after_init;
+/* What a contributor adds to psi_counts.sched, for every set of attributes. */
+static u64 psi_sched_counts[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
 static __init u64 psi_sched_counts_of(u64 attrs)
 {
@@ -61,7 +58,7 @@ static __always_inline u64 psi_limit_counts_of(u64 attrs)
 
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 {
-	return (struct psi_counts){ psi_sched_counts[attrs & PSI_SCHED_ATTRS],
+	return (struct psi_counts){ psi_sched_counts[attrs],
 				    psi_stall_counts_of(attrs), psi_limit_counts_of(attrs) };
 }
 
@@ -99,7 +96,7 @@ static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, str
 static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
 {
 	struct psi_counts diff = {
-		psi_sched_counts[new & PSI_SCHED_ATTRS] - psi_sched_counts[old & PSI_SCHED_ATTRS]
+		psi_sched_counts[new] - psi_sched_counts[old]
 	};
 
 	/* Most of what happens is scheduling. */
@@ -236,7 +233,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->limit = counts.limit;
 	gc->up = d->up;
 	d->up = gc;
-	if (unlikely(d->asked)) {
+	if (unlikely(d->asked | gc->asked)) {
 		psi_asked_above(d);
 		psi_asked_above(gc);
 	}
@@ -327,14 +324,11 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 	return begun;
 }
 
-/* A state of gc->slow holds after a change: join the list, wake samplers. */
-static noinline void psi_step_slow(struct psi_group_cpu *gc, int cpu, u64 now)
+/* A state of gc->slow holds after a change: wake samplers. */
+static noinline void psi_step_slow(struct psi_group_cpu *gc, u64 now)
 {
-	unsigned int begun;
+	unsigned int begun = psi_take_watched(gc);
 
-	if (!psi_listed(gc, cpu))
-		psi_fold_join(gc, cpu, now);
-	begun = psi_take_watched(gc);
 	if (begun)
 		psi_raise_alarms(gc->group, begun, now);
 }
@@ -345,7 +339,11 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 	gc->times[s] = t - gc->times[s];
 }
 
-/* End the states that no longer hold and begin those that do from now on. */
+/*
+ * End the states that no longer hold and begin those that do from now on. What
+ * is most frequent needs no loop: a task comes to wait beside one that runs; one
+ * that is alone in its group wakes up, gets the CPU, goes to sleep.
+ */
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
 					    u64 now)
 {
@@ -353,18 +351,27 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 	unsigned long s;
 
 	gc->states = states;
-	if (flips & BIT(PSI_CPU_SOME))
+	switch (flips) {
+	case BIT(PSI_CPU_SOME):
 		psi_flip(gc, PSI_CPU_SOME, now);
-	if (likely(!(flips & ~BIT(PSI_CPU_SOME))))
 		return;
-	if (flips & BIT(PSI_NONIDLE))
+	case BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL):
 		psi_flip(gc, PSI_NONIDLE, now);
-	if (flips & BIT(PSI_CPU_FULL))
+		psi_flip(gc, PSI_CPU_SOME, now);
 		psi_flip(gc, PSI_CPU_FULL, now);
-	if (flips & BIT(PSI_IRQ_FULL))
+		return;
+	case BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) | BIT(PSI_IRQ_FULL):
+		psi_flip(gc, PSI_CPU_SOME, now);
+		psi_flip(gc, PSI_CPU_FULL, now);
 		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
-	psi_for_each_state(s, flips & ~PSI_SCHED_STATES)
-		psi_flip(gc, s, now);
+		return;
+	case BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL):
+		psi_flip(gc, PSI_NONIDLE, now);
+		psi_flip(gc, PSI_IRQ_FULL, irq_time_read(cpu_of(rq)));
+		return;
+	}
+	psi_for_each_state(s, flips)
+		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu_of(rq)) : now);
 }
 
 /*
@@ -375,9 +382,12 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
+	/* First: it may be switched off, or asked, and then begins with no state. */
+	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
+		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);
 	if (unlikely(gc->states & gc->slow))
-		psi_step_slow(gc, cpu_of(rq), now);
+		psi_step_slow(gc, now);
 	if (unlikely(gc->asked))
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
@@ -421,10 +431,13 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 	unsigned int old, new;
 	bool settled;
 
-	/* Before the change: what delegates is to count it, too. */
+	settled = psi_step_from(gc, c->from);
+	/*
+	 * Before the change: what delegates is to count it, too. A cell that
+	 * delegated itself knows only now what is asked above.
+	 */
 	if (unlikely(change.limit && gc->asked))
 		psi_asked_undelegate(gc);
-	settled = psi_step_from(gc, c->from);
 	old = gc->attrs;
 	gc->sched += change.sched;
 	new = psi_sched_attrs_of(gc->sched);
@@ -509,8 +522,7 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 		return true;
 	}
 	gc->attrs = new;
-	*sched = psi_sched_counts[new & PSI_SCHED_ATTRS] -
-		 psi_sched_counts[old & PSI_SCHED_ATTRS];
+	*sched = psi_sched_counts[new] - psi_sched_counts[old];
 	psi_flip_states(gc, states, rq, now);
 	return true;
 }
@@ -523,13 +535,26 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 			 now);
 }
 
-/* The light walk from a child on. */
-static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					u64 sched, struct rq *rq, u64 now)
+/* The light walk from the third cell on. */
+static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu *from, u64 sched,
+				 struct rq *rq, u64 now)
 {
 	for (; sched && gc; from = gc, gc = gc->up) {
 		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
 			return psi_walk_rest(gc, from, sched, rq, now);
+	}
+	raw_write_seqcount_end(&rq->psi_seq);
+}
+
+/* The light walk from a child on. Mostly it ends here, without a loop. */
+static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
+					u64 sched, struct rq *rq, u64 now)
+{
+	if (sched && gc) {
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+			return psi_walk_rest(gc, from, sched, rq, now);
+		if (sched && gc->up)
+			return psi_walk_on(gc->up, gc, sched, rq, now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
 }
