@@ -18,6 +18,7 @@ from .guest import ROOT, Row
 # of a percent need a faster machine than the others.
 VIRTUAL = (
     ("format", "format_test"),
+    ("stat", "stat_test", "--smp", "2", "--shift", "2"),
     ("cpu", "cpu_test"),
     ("io", "io_test"),
     ("moving", "moving_test", "--smp", "8", "--shift", "2"),

@@ -101,9 +101,9 @@ static void psi_reserve_kick(struct irq_work *work)
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
 /* Memory for a CPU, zeroed, NULL without. May sleep. */
-static union psi_memory *psi_memory_alloc(int cpu)
+static union psi_memory *psi_memory_alloc(int cpu, gfp_t gfp)
 {
-	return kmem_cache_alloc_node(psi_cpu_cache, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
+	return kmem_cache_alloc_node(psi_cpu_cache, gfp | __GFP_ZERO | __GFP_NOWARN,
 				     cpu_to_node(cpu));
 }
 
@@ -203,7 +203,7 @@ static bool psi_reserve_fill(int cpu)
 	struct rq_flags rf;
 
 	for (added = 0; nr + added < PSI_RESERVE; added++) {
-		memory = psi_memory_alloc(cpu);
+		memory = psi_memory_alloc(cpu, GFP_KERNEL);
 		if (!memory)
 			break;
 		memory->next = first;
@@ -283,7 +283,7 @@ static void psi_group_free(struct rcu_head *rcu)
 
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
-	kfree(group->more);
+	kfree(group->accounts);
 	psi_causes_free(group);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);

@@ -247,8 +247,8 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
  *	     lock of that CPU's runqueue
  * @asked: what more than plain pressure needs, %NULL while nobody asks
- * @more: the accounts of that, by enum psi_kind from %PSI_EXACT on, %NULL before
- *	  the first one to ask; they stand still while nobody does
+ * @accounts: exact pressure, limit and shortage, by enum psi_kind; %NULL before
+ *	      somebody asks
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
@@ -278,7 +278,7 @@ struct psi_group {
 	struct psi_group_cpu	**cpus;
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
-	struct psi_account	*more;
+	struct psi_account	*accounts;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;

@@ -493,13 +493,13 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 }
 
 /**
- * struct psi_step - the stall of a step, while CPUs are added up
+ * struct psi_sum - the stall of a step, while CPUs are added up
  * @mean: by the formula of the plain files
  * @sum: sum over CPUs
  * @weight: sum of the weights
  * @most: the largest weight
  */
-struct psi_step {
+struct psi_sum {
 	u64			mean;
 	u64			sum;
 	u64			weight;
@@ -510,7 +510,7 @@ struct psi_step {
  * Add what a CPU did since the last sample. Without weight it stays for a later
  * one.
  */
-static void psi_step_add(struct psi_step *step, struct psi_sampled *seen,
+static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 			 const struct psi_sampled *now)
 {
 	u64 w = psi_since(now->nonidle, seen->nonidle);
@@ -534,13 +534,13 @@ static void psi_step_add(struct psi_step *step, struct psi_sampled *seen,
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	u64 total = psi_sampler_used(sampler, now), used, done;
-	struct psi_step step = { };
+	struct psi_sum step = { };
 	struct psi_sampled times;
 	int cpu;
 
 	psi_for_each_cpu(cpu, sampler->watch->group) {
 		psi_sampler_peek(sampler, cpu, &times);
-		psi_step_add(&step, &sampler->cpus[cpu], &times);
+		psi_sum_add(&step, &sampler->cpus[cpu], &times);
 	}
 	used = clamp(psi_union_since(total, sampler->used), step.most, step.weight);
 	sampler->used = total;

@@ -41,14 +41,14 @@
  * Asked
  *
  *   All of this is computed for a group only while somebody asks: a trigger on
- *   such a line is armed, or the file was read in the last five minutes. Then
- *   psi_group.asked has the union, and the times of limits on
- *   each CPU that has a cell. It begins with the next window of the fold; at
- *   once in a group that is off the list. psi_asked_sync() has a cell follow
- *   psi_group.asked: where the group is in use it is called under the lock of
- *   the runqueue; elsewhere the CPU calls it when it joins the list.
- *   psi_asked_expire() looks every minute which groups nobody asks about any
- *   more.
+ *   such a line is armed, or a program read the file in the last five minutes.
+ *   Otherwise totals stand still. psi_group.asked has the union meanwhile, and
+ *   the times of limits on each CPU that has a cell. Asking begins with the next
+ *   window of the fold; at once in a group that is off the list.
+ *   psi_asked_sync() has a cell follow psi_group.asked: where the group is in
+ *   use it is called under the lock of the runqueue; elsewhere the CPU calls it
+ *   when it joins the list. psi_asked_expire() looks now and then which groups
+ *   nobody asks about any more.
  *
  *   While a cell shows attributes of limits, it neither delegates nor misses a
  *   change of what it shows: the states of limits depend on all of that.
@@ -92,7 +92,7 @@
 /* No more CPUs than that count themselves in the word. */
 #define PSI_UNION_FEW		16
 
-/* Who reads at least that often is asking all the time. */
+/* A program that reads at least that often is asking all the time. */
 #define PSI_ASKED_FOR		(5 * 60 * HZ)
 /* How often is looked whether anybody still asks. */
 #define PSI_ASKED_CHECK		(20 * HZ)
@@ -162,7 +162,7 @@ struct psi_union {
 
 /**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
- * @accounts: the pressure, by enum psi_kind: psi_group.more
+ * @accounts: the pressure, by enum psi_kind: psi_group.accounts
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
  * @begun: the last window ended, or there is none: the next one counts
@@ -523,10 +523,14 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 	return asked;
 }
 
-/* The accounts of a group, which stay when nobody asks; NULL without memory. */
+/*
+ * The accounts of a group, NULL without memory. They stay until the group goes:
+ * where somebody asks again later, totals go on from what they were.
+ */
 static struct psi_account *psi_asked_accounts(struct psi_group *group)
 {
-	struct psi_account *accounts = READ_ONCE(group->more), *old;
+	struct psi_account *accounts = READ_ONCE(group->accounts), *other;
+	u64 now = psi_read_clock();
 	int kind;
 
 	if (accounts)
@@ -535,26 +539,27 @@ static struct psi_account *psi_asked_accounts(struct psi_group *group)
 	if (!accounts)
 		return NULL;
 	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&accounts[kind].avgs, psi_read_clock());
-	old = cmpxchg(&group->more, NULL, accounts);
-	if (!old)
+		psi_avgs_init(&accounts[kind].avgs, now);
+	other = cmpxchg(&group->accounts, NULL, accounts);
+	if (!other)
 		return accounts;
 	kfree(accounts);
-	return old;
+	return other;
 }
 
 /* Memory for a group that is asked, NULL without. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
+	struct psi_account *accounts = psi_asked_accounts(group);
 	struct psi_asked *asked;
 
+	if (!accounts)
+		return NULL;
 	asked = kvzalloc(struct_size(asked, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
 	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
-	asked->accounts = psi_asked_accounts(group);
-	if (!asked->cpus || !asked->accounts) {
-		kvfree(asked->cpus);
+	if (!asked->cpus) {
 		kvfree(asked);
 		return NULL;
 	}
@@ -562,6 +567,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	refcount_set(&asked->refs, 1);
 	asked->group = group;
 	asked->read = jiffies;
+	asked->accounts = accounts;
 	return asked;
 }
 
@@ -632,7 +638,7 @@ static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(group->cpus[cpu]) || READ_ONCE(asked->cpus[cpu]))
 			continue;
-		memory = psi_memory_alloc(cpu);
+		memory = psi_memory_alloc(cpu, GFP_KERNEL_ACCOUNT);
 		if (!memory)
 			return false;
 		if (cmpxchg(&asked->cpus[cpu], NULL, (struct psi_asked_cpu *)memory))

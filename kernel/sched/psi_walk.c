@@ -42,13 +42,13 @@ static __init u64 psi_sched_counts_of(u64 attrs)
 	       (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2);
 }
 
-/* The same for psi_counts.stall. */
+/* What it adds to psi_counts.stall. */
 static __always_inline u64 psi_stall_counts_of(u64 attrs)
 {
 	return (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
 }
 
-/* The same for psi_counts.limit. */
+/* What it adds to psi_counts.limit. */
 static __always_inline u64 psi_limit_counts_of(u64 attrs)
 {
 	return (attrs & PSI_LIMIT_WAITING) >> 6 |
@@ -132,7 +132,7 @@ static unsigned int psi_states_of(unsigned int attrs)
 	       (memstall && (!productive || oncpu_stall)) << PSI_MEM_FULL;
 }
 
-/* The same for every set of attributes: the walk looks it up. */
+/* The states for every set of attributes: the walk looks them up. */
 static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
 /* Whether the next fold visits a cell. */
@@ -651,7 +651,7 @@ static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_gr
 		psi_add_delegated(gc, states, times);
 }
 
-/* The same; return which cell stands for it. */
+/* Read the times of a cell at @now; return which cell stands for it. */
 static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
 				       u64 irq, u64 *times)
 {
@@ -681,7 +681,7 @@ static u64 psi_read_clock(void)
  * @states: the states to read, a bit mask
  * @times: filled in for @states, ns
  * @more: what the cell has while it is asked, %NULL for nothing
- * @held: what limits held at the same moment is added, if @more is not %NULL
+ * @held: filled in with what limits held then, if @more is not %NULL
  *
  * Times grow for as long as the group exists. A clock read here may be ahead of
  * the one that the CPU uses for its next event, by no more than that event

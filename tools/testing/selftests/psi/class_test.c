@@ -24,8 +24,7 @@
  * request of io_uring, that forgets the limit; a class that is left over when the
  * limit is gone; a task that stays without class after it moved.
  *
- * Tolerance: CLASS percent of the time. A cgroup that was never limited needs memory
- * first; the loads run for a while before they are measured. What a limit lets through at
+ * Tolerance: CLASS percent of the time. What a limit lets through at
  * once waits for the disk: reads at a limit of RATE a second do so for DISK percent.
  */
 #include <errno.h>
@@ -101,6 +100,7 @@ FIXTURE_SETUP(memory)
 	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
 	cgroup_create(GROUP, "+memory");
 	cgroup_create(LEAF, "");
+	classes_ask(groups, ARRAY_SIZE(groups));
 	self->thrasher = (struct thrasher){ self->disk.node, { 0, ~0ULL } };
 	self->throttled = shared_memory(sizeof(*self->throttled));
 	self->throttled->size = 64 << 20;
@@ -174,15 +174,15 @@ TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 	__u64 begin;
 
 	cgroup_create(OTHER, "");
+	/* A cgroup without tasks is measured from that moment on. */
+	classes_read(OTHER, "memory", &c);
 	cgroup_write(GROUP, "memory.high", LIMIT);
 	self->pid[0] = load_start(&load);
 	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC / 3)
 		sleep_for(10 * NSEC_PER_MSEC);
 	cgroup_move(OTHER, self->pid[0]);
-	/* It takes a moment until a cgroup is ready for limits. */
-	sleep_for(50 * NSEC_PER_MSEC);
-	begin = now_ns();
 	classes_read(OTHER, "memory", &c);
+	begin = now_ns();
 	sleep_for(200 * NSEC_PER_MSEC);
 	classes_since(OTHER, "memory", now_ns() - begin, &c);
 	ASSERT_LE(99, c.plain[0]);
@@ -298,6 +298,7 @@ FIXTURE_SETUP(io)
 		 RATE * BLOCK, RATE * BLOCK);
 	cgroup_create(GROUP, "+io +memory");
 	cgroup_create(LEAF, "");
+	classes_ask(groups, ARRAY_SIZE(groups));
 }
 
 FIXTURE_TEARDOWN(io)
@@ -405,6 +406,7 @@ FIXTURE_SETUP(io_latency)
 	}
 	first.arg = &self->counted[NR_BEHIND];
 	self->first = load_start(&first);
+	classes_ask(behind, 1);
 }
 
 FIXTURE_TEARDOWN(io_latency)
