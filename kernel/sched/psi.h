@@ -11,13 +11,40 @@
 
 #ifdef CONFIG_PSI
 
+/**
+ * struct psi_counts - how many contributors show each attribute
+ * @sched: waiting, productive, oncpu and oncpu_stall, packed
+ * @stall: iowait and memstall, packed
+ * @limit: the attributes of limits, packed
+ *
+ * See "Counts" in psi_walk.c for the lanes. Also used for differences: the
+ * packing is linear, so one addition moves all lanes of a word at once.
+ */
+struct psi_counts {
+	u64			sched;
+	u64			stall;
+	u64			limit;
+};
+
 void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
 
+/**
+ * struct psi_throttle - tasks that a limit begins or ceases to hold together
+ * @gc: the cell in which those are counted that psi_throttle_add() saw last
+ * @change: what changes for it
+ */
+struct psi_throttle {
+	struct psi_group_cpu	*gc;
+	struct psi_counts	change;
+};
+
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
 void __psi_throttle_again(struct rq *rq, struct task_struct *p);
 void __psi_io_wait(void);
 void __psi_io_done(void);
@@ -35,6 +62,31 @@ static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
 	if (!static_branch_likely(&psi_disabled))
 		__psi_throttle(rq, p, on);
+}
+
+/**
+ * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
+ * @batch: the tasks, zeroed before the first
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, queued on @rq
+ * @on: whether a limit holds it
+ */
+static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
+				    struct task_struct *p, bool on)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle_add(batch, rq, p, on);
+}
+
+/**
+ * psi_throttle_flush - the last of many tasks was added
+ * @batch: the tasks
+ * @rq: the runqueue, locked
+ */
+static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
+{
+	if (batch->gc)
+		__psi_throttle_flush(batch, rq);
 }
 
 /**
@@ -155,7 +207,11 @@ static inline void psi_exit(void)
 
 #else /* CONFIG_PSI */
 
+struct psi_throttle { };
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
+static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
+				    struct task_struct *p, bool on) { }
+static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
 static inline void psi_io_wait(void) { }
 static inline void psi_io_done(void) { }

@@ -109,21 +109,6 @@ enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
 /**
- * struct psi_counts - how many contributors show each attribute
- * @sched: waiting, productive, oncpu and oncpu_stall, packed
- * @stall: iowait and memstall, packed
- * @limit: the attributes of limits, packed
- *
- * See "Counts" in psi_walk.c for the lanes. Also used for differences: the
- * packing is linear, so one addition moves all lanes of a word at once.
- */
-struct psi_counts {
-	u64			sched;
-	u64			stall;
-	u64			limit;
-};
-
-/**
  * struct psi_group_cpu - a cell: a group on one CPU
  * @sched: contributors by attribute, as psi_counts.sched
  * @up: where a change of what the cell shows has to be applied, %NULL for

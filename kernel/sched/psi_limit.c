@@ -72,6 +72,36 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
 }
 
+/*
+ * See psi_throttle_add(). A user may have made any number of tasks, so this does
+ * little for each: one walk serves all in a row that are of one group.
+ */
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on)
+{
+	struct psi_task *t = &p->psi;
+	struct psi_group_cpu *gc;
+
+	t->mode &= ~PSI_HELD;
+	t->mode |= on * PSI_HELD;
+	if (!(t->attrs & (PSI_WAITING | PSI_LIMIT_WAITING)))
+		return;
+	gc = t->group->cpus[cpu_of(rq)];
+	if (batch->gc != gc) {
+		psi_throttle_flush(batch, rq);
+		batch->gc = gc;
+	}
+	batch->change = psi_counts_add(batch->change,
+				       psi_task_change(t, psi_task_attrs(p, PSI_QUEUED)));
+}
+
+/* See psi_throttle_flush(). */
+void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
+{
+	lockdep_assert_rq_held(rq);
+	psi_walk(batch->gc, batch->change, rq, psi_clock(rq));
+	batch->change = (struct psi_counts){ };
+}
+
 /* See psi_throttle_again(). */
 void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
