@@ -53,7 +53,7 @@
  */
 #define PSI_RESERVE		64
 
-/* That long after there was no memory the work tries again. */
+/* The work tries again that long after it found too little memory. */
 #define PSI_RESERVE_RETRY	HZ
 
 /**

@@ -68,7 +68,7 @@
 /* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/* That many triggers of a sampler are looked at in one go. */
+/* One go looks at so many triggers of a sampler, at most. */
 #define PSI_BATCH		64
 
 /*
@@ -703,7 +703,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
-	/* That of the system's cpu never holds. */
+	/* For the system, "full" of cpu never holds. */
 	if (group == &psi_system && request.line.state == PSI_CPU_FULL)
 		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
 	else
