@@ -268,10 +268,12 @@
  *   No lock is taken inside a write section of psi_seq. An event that has to
  *   wake the fold or a monitor does so by an irq_work.
  *
- *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write
- *   sections of both are short and cannot be preempted. An event opens one of
- *   psi_seq, in which all levels change; the end of a window opens one of
- *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
+ *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
+ *   read is an exception: if it starts what psi_stat.c computes, psi_ask()
+ *   takes the runqueue locks of CPUs that the group is in use on, one by one.
+ *   Write sections of both are short and cannot be preempted. An event opens
+ *   one of psi_seq, in which all levels change; the end of a window opens one
+ *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
  *   use on any CPU (psi_stat.c) and the causes of memory stalls are atomics.
  *   Groups are freed under RCU, because a reader may still follow a pointer to
  *   one.

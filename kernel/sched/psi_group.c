@@ -41,9 +41,9 @@
  *	  t wakes up			  t
  *
  *   The invariants: the pointer to a cell changes once, under the lock of the
- *   runqueue. A contributor with attributes is counted in a
- *   group that has a cell on its CPU. If that is not its home, its group is in
- *   psi_strays, psi_moves is above zero, or it is a dying task.
+ *   runqueue. A contributor with attributes is counted in a group that has a
+ *   cell on its CPU. If that is not its home, its group is in psi_strays,
+ *   psi_moves is above zero, or it is a dying task.
  */
 
 /*
@@ -53,7 +53,7 @@
  */
 #define PSI_RESERVE		64
 
-/* That long after there was no memory the work tries again. */
+/* The work tries again that long after it found too little memory. */
 #define PSI_RESERVE_RETRY	HZ
 
 /**
@@ -124,7 +124,7 @@ static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
 	return memory;
 }
 
-/* The same backwards. */
+/* Give a piece back to a reserve. The runqueue is locked. */
 static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memory)
 {
 	memory->next = reserve->free;
@@ -144,8 +144,8 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 }
 
 /*
- * The same with memory from the reserve of the CPU, false if that has too
- * little.
+ * Let a group be in use on a CPU, with memory from the reserve of the CPU.
+ * Return false if that has too little.
  */
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
@@ -255,7 +255,7 @@ static bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp)
 	return group->cpus;
 }
 
-/* Free that, and the cells. Nobody uses the group any more. */
+/* Free the cells of a group that is not in use any more, and their place. */
 static void psi_group_free_cpus(struct psi_group *group)
 {
 	int cpu;

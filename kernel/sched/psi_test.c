@@ -36,7 +36,7 @@ static bool psi_test_group_extend(struct psi_group *group)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		memory = psi_memory_alloc(cpu);
+		memory = psi_memory_alloc(cpu, GFP_KERNEL);
 		if (!memory)
 			return false;
 		psi_group_install(group, cpu, &memory->cell);
@@ -1082,7 +1082,7 @@ static void psi_test_trigger_least(struct kunit *test)
 static const struct psi_test_step_row {
 	const char *desc;
 	struct psi_sampled cpu[2][2];	/* seen before, now */
-	struct psi_step step;
+	struct psi_sum step;
 } psi_test_step_rows[] = {
 	{ "one CPU", { { { 1000, 100 }, { 2000, 400 } } }, { 300, 300, 1000, 1000 } },
 	{ "an idle CPU does not dilute", { { { 0 }, { 1000, 400 } }, { { 7, 3 }, { 7, 3 } } },
@@ -1099,11 +1099,11 @@ static void psi_test_step(struct kunit *test)
 {
 	const struct psi_test_step_row *row = test->param_value;
 	struct psi_sampled seen[2] = { row->cpu[0][0], row->cpu[1][0] };
-	struct psi_step step = { };
+	struct psi_sum step = { };
 	int i;
 
 	for (i = 0; i < 2; i++)
-		psi_step_add(&step, &seen[i], &row->cpu[i][1]);
+		psi_sum_add(&step, &seen[i], &row->cpu[i][1]);
 	KUNIT_EXPECT_EQ(test, step.mean, row->step.mean);
 	KUNIT_EXPECT_EQ(test, step.sum, row->step.sum);
 	KUNIT_EXPECT_EQ(test, step.weight, row->step.weight);
@@ -1117,15 +1117,15 @@ static void psi_test_step(struct kunit *test)
 static void psi_test_step_remainder(struct kunit *test)
 {
 	struct psi_sampled seen = { }, now = { 0, 70 };
-	struct psi_step step = { };
+	struct psi_sum step = { };
 
-	psi_step_add(&step, &seen, &now);
+	psi_sum_add(&step, &seen, &now);
 	KUNIT_EXPECT_EQ(test, step.sum, 0);
 	now = (struct psi_sampled){ 50, 70 };
-	psi_step_add(&step, &seen, &now);
+	psi_sum_add(&step, &seen, &now);
 	KUNIT_EXPECT_EQ(test, step.sum, 50);
 	now = (struct psi_sampled){ 100, 70 };
-	psi_step_add(&step, &seen, &now);
+	psi_sum_add(&step, &seen, &now);
 	KUNIT_EXPECT_EQ(test, step.sum, 70);
 	KUNIT_EXPECT_EQ(test, seen.stall, 70);
 }

@@ -153,7 +153,7 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 	}
 	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
-		union psi_memory *memory = psi_memory_alloc(m->cpus[0]);
+		union psi_memory *memory = psi_memory_alloc(m->cpus[0], GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, memory);
 		memory->next = m->spare;

@@ -238,7 +238,7 @@ static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *gr
 	struct psi_group *home;
 	struct rq_flags rf;
 
-	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu))) {
+	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu, GFP_KERNEL))) {
 		memory->next = reserve.free;
 		reserve.free = memory;
 		reserve.nr++;
@@ -288,7 +288,7 @@ static void psi_test_asked_memory_late(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
 	int cpu = cpumask_first(cpu_possible_mask);
-	union psi_memory *memory = psi_memory_alloc(cpu);
+	union psi_memory *memory = psi_memory_alloc(cpu, GFP_KERNEL);
 	struct psi_reserve reserve = { };
 	struct psi_asked_cpu *more;
 	struct psi_asked *asked;

@@ -5,11 +5,12 @@
  * Contract
  *
  *   A program that writes "<some|full> <stall us> <window us>" to a pressure
- *   file arms a trigger; in a .stat file the kind of pressure comes first.
- *   poll() on that descriptor reports POLLPRI when the stall within any window
- *   of that length reaches the threshold. At most one event per window: what
- *   reaches the threshold sooner is reported when a window has passed. Stall
- *   from before arming, or that made an event, never counts again.
+ *   file arms a trigger. In the statistics file the key of a line stands in
+ *   place of "some" or "full", such as "cpu.limit.some" (psi_show.c). poll() on
+ *   that descriptor reports POLLPRI when the stall within any window of that
+ *   length reaches the threshold. At most one event per window: what reaches
+ *   the threshold sooner is reported when a window has passed. Stall from
+ *   before arming, or that made an event, never counts again.
  *
  * Monitors
  *
@@ -40,7 +41,7 @@
  *	   |<------->| the delay of B: the rest of a turn of A
  *
  *   So one group gets an eighth of a monitor, and delays another by one turn
- *   and one go, whatever it has of triggers and windows. Where n groups are due
+ *   and one go, however many triggers it has. Where n groups are due
  *   at once, the last of them waits for n - 1 turns. A go looks at each CPU in
  *   use by the group a few times, and at PSI_BATCH triggers. To wake the
  *   pollers of triggers that fire comes on top. A group that needs more than
@@ -64,10 +65,10 @@
 
 #define PSI_WINDOW_MIN_US	500000
 #define PSI_WINDOW_MAX_US	10000000
-/* Whole periods of the fold, for an opener who may not ask for more. */
+/* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/* That many triggers of a sampler are looked at in one go. */
+/* One go looks at so many triggers of a sampler, at most. */
 #define PSI_BATCH		64
 
 /*
@@ -459,7 +460,10 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	return due;
 }
 
-/* The same. What is due after a turn has to wait, see "Turns". */
+/*
+ * Serve a group, and have it pause after its turn, see "Turns". Return when it
+ * is due again.
+ */
 static u64 psi_watch_turn(struct psi_watch *watch)
 {
 	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
@@ -699,7 +703,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
-	/* That of the system's cpu never holds. */
+	/* For the system, "full" of cpu never holds. */
 	if (group == &psi_system && request.line.state == PSI_CPU_FULL)
 		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
 	else
