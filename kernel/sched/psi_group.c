@@ -88,7 +88,11 @@ static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 /* It waits for cgroup_mutex. Meanwhile the other one fills reserves. */
 static DECLARE_WORK(psi_strays_worker, psi_strays_work);
 
-/* Its threads run on housekeeping CPUs. */
+/*
+ * Its threads run on housekeeping CPUs, and at high priority: the tasks that
+ * used up a reserve must not delay the work that fills it. What the work does
+ * does not grow with what others have.
+ */
 static struct workqueue_struct *psi_wq;
 
 static void psi_reserve_kick(struct irq_work *work)
@@ -455,7 +459,7 @@ static int __init psi_reserve_init(void)
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
-	psi_wq = alloc_workqueue("psi", WQ_UNBOUND, 0);
+	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!psi_wq)
 		panic("psi: no memory for a workqueue");
 	/* The system has memory on each CPU. */
