@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define REMOVE_TRIES	200	/* of 10 ms: killed processes leave soon */
 

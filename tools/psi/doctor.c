@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi doctor: is PSI here, on and visible; whose pressure is shown; what it costs. */
+/* pressure doctor: is PSI here, on and visible; whose pressure is shown; what it costs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define READS	200	/* for the time of one */
 
@@ -100,7 +100,7 @@ static void check_stat(struct table *table)
 	else
 		add(table, "causes", "-", "causes of memory stalls are not known");
 	if (exists("/sys/kernel/tracing/events/psi"))
-		add(table, "tracepoints", "ok", "psi why names programs that stall for memory");
+		add(table, "tracepoints", "ok", "pressure why names programs that stall for memory");
 	else
 		add(table, "tracepoints", "-",
 		    "no psi events in /sys/kernel/tracing (or you are not root)");
@@ -130,10 +130,10 @@ static void check_cgroup(struct table *table)
 		    "was booted with cgroup_disable=pressure",
 		    own);
 	if (access(own, W_OK))
-		add(table, "psi run", "-",
-		    "%s is not delegated to you: psi run asks systemd for one", own);
+		add(table, "pressure run", "-",
+		    "%s is not delegated to you: pressure run asks systemd for one", own);
 	else
-		add(table, "psi run", "ok", "can make cgroups in %s", own);
+		add(table, "pressure run", "ok", "can make cgroups in %s", own);
 }
 
 /* A file of lxcfs hides that of the kernel; pressure=cgroup shows one's own. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi export: totals for Prometheus. */
+/* pressure export: totals for Prometheus. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 static const struct column columns[] = {
 	{ "cgroup", "", FMT_NAME, 0 },

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define CHART_WIDTH	720
 #define CHART_HEIGHT	160
@@ -183,7 +183,7 @@ static void print_page(FILE *out, const struct report *report, const char *title
 int report_html(const char *path, const struct report *report, const char *title,
 		const struct series *series)
 {
-	char *heading = text_of("psi run: %s", title);
+	char *heading = text_of("pressure run: %s", title);
 	FILE *out = fopen(path, "we");
 	int error;
 

@@ -2,7 +2,7 @@
 /* Reports as JSON, one object a line. */
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* Bytes of the UTF-8 sequence that begins here; 0 when there is none. */
 static int utf8_length(const unsigned char *p)

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 void report_say(struct report *report, const char *format, ...)
 {

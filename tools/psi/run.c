@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi run: time(1) for stalls. */
+/* pressure run: time(1) for stalls. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define POINTS		512	/* of the chart: more than it has pixels for */
 #define STEP		0.1	/* s; between points, until they are too many */
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
-#define IN_SCOPE	"PSI_RUN_IN_SCOPE"
+#define IN_SCOPE	"PRESSURE_IN_SCOPE"
 
 static const struct column lost_columns[] = {
 	{ "resource", "", FMT_TEXT, 0 },
@@ -76,7 +76,7 @@ static void say_lost(struct report *report, const struct group *from, const stru
  * @report: where it is added
  * @from: totals at the beginning
  * @to: totals at the end
- * @seconds: between them, without what psi itself waited
+ * @seconds: between them, without what pressure itself waited
  */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
 		 double seconds)
@@ -181,7 +181,7 @@ static void run_in_scope(char **argv)
 
 static void make_cgroup(char *cgroup, char **argv)
 {
-	int error = cgroup_make(cgroup, PATH_MAX, "psi-run");
+	int error = cgroup_make(cgroup, PATH_MAX, "pressure-run");
 
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		run_in_scope(argv);
@@ -225,7 +225,7 @@ static void finish(struct report *report, const char *cgroup, const struct group
 	if (!stat)
 		sleep_with_progress(PERIOD, "waiting for the kernel's totals");
 	if (!read_group(&last, cgroup))
-		die("%s has no pressure files; 'psi doctor' tells why", cgroup);
+		die("%s has no pressure files; 'pressure doctor' tells why", cgroup);
 	lost_report(report, first, &last, end - begin);
 	if (!series->count)
 		draw_mean(series, first, last, end - begin);
@@ -252,13 +252,13 @@ int verb_run(int argc, char **argv)
 	pid_t pid;
 
 	if (!*command)
-		die("run what? For instance: psi run -- make");
+		die("run what? For instance: pressure run -- make");
 	if (!series.percent)
 		die("out of memory");
 	make_cgroup(cgroup, argv);
 	if (!read_group(&first, cgroup)) {
 		cgroup_remove(cgroup, false);
-		die("cgroups have no pressure files; 'psi doctor' tells why");
+		die("cgroups have no pressure files; 'pressure doctor' tells why");
 	}
 	series.step = first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : PERIOD;
 	begin = now();

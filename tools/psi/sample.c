@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* Cgroups nest no deeper than the kernel allows by far. */
 #define DEPTH_MAX	256

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi: what is slow here, and why. */
+/* pressure: what is slow here, and why. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define ROWS		8	/* cgroups in the table */
 #define ROWS_JSON	512
@@ -217,7 +217,7 @@ int verb_show(int argc, char **argv)
 	struct loads loads;
 
 	if (*rest)
-		die("there is no verb '%s'; 'psi help' lists them", *rest);
+		die("there is no verb '%s'; 'pressure help' lists them", *rest);
 	snapshot_take(&from, NULL, true);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));

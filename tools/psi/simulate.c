@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * psi simulate: events for a service under test.
+ * pressure simulate: events for a service under test.
  *
  * The other side of systemd's protocol, through a FIFO or a socket; or real
  * stalls in a cgroup of our own.
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* "some 200000 2000000" with its NUL, in Base64. */
 #define TRIGGER_BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
@@ -59,7 +59,7 @@ static int listen_at(const char *path)
 
 static void open_server(struct server *server, bool use_socket)
 {
-	*server = (struct server){ .directory = "/tmp/psi-simulate.XXXXXX",
+	*server = (struct server){ .directory = "/tmp/pressure-simulate.XXXXXX",
 				   .fd = -1,
 				   .listening = -1 };
 	if (!mkdtemp(server->directory))
@@ -234,7 +234,7 @@ static void limit_memory(const char *cgroup)
 	free(parent);
 	if (cgroup_write(cgroup, "memory.high", MEMORY_HIGH)) {
 		cgroup_remove(cgroup, false);
-		die("the memory controller is not enabled for cgroups here: start psi from a "
+		die("the memory controller is not enabled for cgroups here: start it from a "
 		    "cgroup that has it, for instance with systemd-run --scope -p Delegate=yes");
 	}
 }
@@ -244,7 +244,7 @@ static int make_stalls(const struct stall *stall, double seconds)
 	struct group first = { 0 }, last = { 0 };
 	struct report report = { 0 };
 	char cgroup[PATH_MAX];
-	int error = cgroup_make(cgroup, sizeof(cgroup), "psi-simulate");
+	int error = cgroup_make(cgroup, sizeof(cgroup), "pressure-simulate");
 
 	if (error)
 		die("cannot make a cgroup: %s", explain(error));
@@ -297,7 +297,7 @@ int verb_simulate(int argc, char **argv)
 	if (stall)
 		return make_stalls(find_stall(stall), seconds);
 	if (!*command)
-		die("simulate for what? For instance: psi simulate -- ./my-service");
+		die("simulate for what? For instance: pressure simulate -- ./my-service");
 	find_stall(resource);
 	open_server(&server, use_socket);
 	/* A service would read back from a FIFO what it wrote, and take it for an event. */

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define WIDTH_DEFAULT	80
 #define WIDTH_MIN	30

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi top: cgroups live, worst first. */
+/* pressure top: cgroups live, worst first. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define HISTORY		10	/* points of the sparkline */
 #define ROWS_MAX	512
@@ -206,7 +206,7 @@ int verb_top(int argc, char **argv)
 	struct snapshot from, to;
 
 	if (*parse_options(argc, argv, opts, "top [--interval TIME] [--count N]"))
-		die("top takes no arguments; 'psi top --help' shows how to use it");
+		die("top takes no arguments; 'pressure top --help' shows how to use it");
 	screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	snapshot_take(&from, NULL, true);
 	if (!from.count)

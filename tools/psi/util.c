@@ -11,14 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 static bool progress_shown;
 
 static void say(const char *format, va_list arguments)
 {
 	progress_end();
-	fputs("psi: ", stderr);
+	fputs("pressure: ", stderr);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
 }
@@ -54,7 +54,7 @@ const char *explain(int error)
 		int error;
 		const char *text;
 	} known[] = {
-		{ ENOENT, "there is no such file; 'psi doctor' tells why" },
+		{ ENOENT, "there is no such file; 'pressure doctor' tells why" },
 		{ EOPNOTSUPP, "this machine cannot tell interrupt time (irq), or PSI is switched "
 			      "off: boot with psi=1" },
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },

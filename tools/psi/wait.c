@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi wait: a gate; psi on: a program at each event. */
+/* pressure wait: a gate; pressure on: a program at each event. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define STEP		0.5	/* s; between looks at totals */
 #define STEP_OLD	2	/* where the kernel only adds them up every 2 s */
@@ -50,7 +50,7 @@ static double pressure_since(struct group *old, const char *directory,
 	*old = new;
 	percent = load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
-		die("this kernel does not tell '%s %s %s' here; 'psi doctor' lists what it has",
+		die("this kernel does not tell '%s %s %s' here; 'pressure doctor' lists what it has",
 		    psi_resource_names[which->resource], psi_class_names[which->klass],
 		    psi_kind_names[which->kind]);
 	return percent;
@@ -77,7 +77,7 @@ static int wait_below(const char *directory, const struct psi_trigger *which, do
 	struct group group = { 0 };
 
 	if (!read_group(&group, directory))
-		die("no pressure can be read here; 'psi doctor' tells why");
+		die("no pressure can be read here; 'pressure doctor' tells why");
 	step = group.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 	do {
 		before = group.time;
@@ -109,7 +109,7 @@ int verb_wait(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts,
 			   "wait --below 'memory some 10%' [--for 5s] [--timeout 1m]"))
-		die("wait takes no arguments; 'psi wait --help' shows how to use it");
+		die("wait takes no arguments; 'pressure wait --help' shows how to use it");
 	limit = parse_threshold(below, &which);
 	if (cgroup)
 		find_or_die(directory, cgroup);
@@ -123,7 +123,7 @@ static void run_at_event(char **command, const char *what, long event)
 	pid_t pid;
 	char *text = text_of("%ld", event);
 
-	setenv("PSI_EVENT", text, 1);
+	setenv("PRESSURE_EVENT", text, 1);
 	free(text);
 	if (*command) {
 		pid = run_program(command, NULL);
@@ -147,7 +147,7 @@ static void watch_or_die(struct psi_watch *watch, enum psi_resource resource, bo
 
 	if (error == -ENOENT && !*watch->path)
 		die("no trigger, and the service manager set no variable: write\n"
-		    "  psi on 'memory some 150ms/2s' -- COMMAND");
+		    "  pressure on 'memory some 150ms/2s' -- COMMAND");
 	if (error == -ECANCELED)
 		die("the service manager wants no pressure to be watched (/dev/null)");
 	if (error == -EXDEV)
@@ -244,7 +244,7 @@ int verb_on(int argc, char **argv)
 		die("--resource and --anywhere say which variable of the service manager to "
 		    "follow: leave them out, or leave out the trigger");
 	if (!trigger && cgroup)
-		die("--cgroup wants a trigger: psi on 'memory some 150ms/2s' --cgroup %s", cgroup);
+		die("--cgroup wants a trigger: pressure on 'memory some 150ms/2s' --cgroup %s", cgroup);
 	if (trigger)
 		arm_or_die(&watch, trigger, cgroup);
 	else

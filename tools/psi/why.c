@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * psi why: causes of memory stalls, and the programs that stall.
+ * pressure why: causes of memory stalls, and the programs that stall.
  *
  * Causes are from memory.pressure.stat.  Of each thread, waiting for a CPU is
  * from schedstat, waiting for storage from delay accounting, and memory stalls
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define ROWS		10
 #define TRACING		"/sys/kernel/tracing"
@@ -222,7 +222,7 @@ static struct task *find_task(const struct tasks *tasks, int tid)
 /* A histogram in a tracing instance of our own; false when it cannot be had. */
 static bool trace_begin(struct report *report, char *instance, size_t size)
 {
-	snprintf(instance, size, TRACING "/instances/psi-why-%d", getpid());
+	snprintf(instance, size, TRACING "/instances/pressure-why-%d", getpid());
 	if (!exists(TRACING "/instances"))
 		report_note(report, "memory stalls of programs need tracefs and root: as root, "
 			    "mount -t tracefs none " TRACING);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Write a page as psi run --html does, of names that are markup. */
-#include "../psi.h"
+/* Write a page as pressure run --html does, of names that are markup. */
+#include "../pressure.h"
 
 int main(int argc, char **argv)
 {

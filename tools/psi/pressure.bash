@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# Completion of psi(1) for bash.
+# Completion of pressure(1) for bash.
 
-_psi()
+_pressure()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i verb=show
 	local verbs='show run top wait on why simulate doctor export help'
@@ -38,4 +38,4 @@ _psi()
 	mapfile -t COMPREPLY < <(compgen -W "$verbs --json --help" -- "$word")
 }
 
-complete -F _psi psi
+complete -F _pressure pressure

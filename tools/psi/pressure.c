@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi(1): which resource is short, where, and why. */
+/* pressure(1): which resource is short, where, and why. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 static int verb_help(int argc, char **argv);
 
@@ -30,17 +30,17 @@ static int verb_help(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	printf("usage: psi [VERB] [OPTIONS]\n\n");
+	printf("usage: pressure [VERB] [OPTIONS]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
-	printf("\nEvery verb has --help, and --json for programs. See psi(1).\n");
+	printf("\nEvery verb has --help, and --json for programs. See pressure(1).\n");
 	return STATUS_OK;
 }
 
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");
-	psi_set_root(getenv("PSI_ROOT"));
+	psi_set_root(getenv("PRESSURE_ROOT"));
 	if (argc > 1 && !strcmp(argv[1], "--help"))
 		return verb_help(argc, argv);
 	if (argc < 2 || argv[1][0] == '-') {
@@ -50,5 +50,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i].name))
 			return verbs[i].run(argc - 1, argv + 1);
-	die("there is no verb '%s'; 'psi help' lists them", argv[1]);
+	die("there is no verb '%s'; 'pressure help' lists them", argv[1]);
 }

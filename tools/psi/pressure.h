@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * psi(1): what its files share
+ * pressure(1): what its files share
  *
- *   psi.c        verbs                    report.c   what a verb found out
+ *   pressure.c   verbs                    report.c   what a verb found out
  *   options.c    command lines            text.c     ... for people
  *   sample.c     totals of all cgroups    json.c     ... for programs
  *   cgroup.c     cgroups of our own       html.c     ... as a page
@@ -11,8 +11,8 @@
  * A verb fills a report and ends with report_print(); text, JSON and HTML come
  * from the same report.
  */
-#ifndef _PSI_H
-#define _PSI_H
+#ifndef _PRESSURE_H
+#define _PRESSURE_H
 
 #include <math.h>
 #include <stdarg.h>
@@ -261,4 +261,4 @@ void cgroup_remove(const char *path, bool kill);
 int cgroup_enter(const char *path);
 int cgroup_write(const char *path, const char *file, const char *text);
 
-#endif /* _PSI_H */
+#endif /* _PRESSURE_H */
