@@ -49,6 +49,15 @@ int cgroup_find(char *path, size_t size, const char *name)
 			    snprintf(path, size, "%s%s%s", mount, *name ? "/" : "", name));
 }
 
+/* The same, or the end of the program; @path has room for PATH_MAX bytes. */
+void cgroup_find_or_die(char *path, const char *name)
+{
+	int error = cgroup_find(path, PATH_MAX, name);
+
+	if (error)
+		die("there is no cgroup '%s' (%s); systemd-cgls lists them", name, explain(error));
+}
+
 /**
  * cgroup_make() - make a cgroup below that of this process
  * @path: where its directory is written

@@ -50,15 +50,19 @@ static void check_kernel(struct table *table)
 	}
 }
 
-/* True when the system's files can be read. */
-static bool check_system(struct table *table)
+static int read_file(enum psi_resource resource, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
 	char path[PATH_MAX];
-	int error;
+	int error = psi_path(path, sizeof(path), NULL, resource);
 
-	psi_path(path, sizeof(path), NULL, PSI_MEMORY, false);
-	error = psi_read(path, &pressure);
+	return error ? error : psi_read(path, resource, pressure);
+}
+
+/* True when the system's files can be read. */
+static bool check_system(struct table *table, struct psi_pressure *pressure)
+{
+	int error = read_file(PSI_MEMORY, pressure);
+
 	if (error == -ENOENT)
 		add(table, "/proc/pressure", "no",
 		    "not there: boot with psi=1; if that does not help, the "
@@ -70,33 +74,28 @@ static bool check_system(struct table *table)
 	return !error;
 }
 
-static void check_irq(struct table *table)
+static void check_irq(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
-	int error;
-
-	psi_path(path, sizeof(path), NULL, PSI_IRQ, false);
-	error = psi_read(path, &pressure);
-	if (error)
+	if (read_file(PSI_IRQ, pressure))
 		add(table, "irq", "-", "interrupt time is not accounted on this machine");
 	else
 		add(table, "irq", "ok", "interrupt time is accounted");
 }
 
-static void check_stat(struct table *table)
+static void check_stat(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
+	unsigned int causes = 0;
 
-	psi_path(path, sizeof(path), NULL, PSI_MEMORY, true);
-	if (psi_read(path, &pressure))
-		add(table, "classes", "-",
-		    "no .stat files: limit, shortage and exact pressure are not known");
-	else
+	psi_read_all(NULL, pressure);
+	if (psi_line(pressure, PSI_CPU, PSI_LIMIT, PSI_SOME))
 		add(table, "classes", "ok", "limit, shortage and exact pressure");
-	if (pressure.nr_causes)
-		add(table, "causes", "ok", "%u causes of memory stalls", pressure.nr_causes);
+	else
+		add(table, "classes", "-",
+		    "no /proc/pressure/stat: limit, shortage and exact pressure are not known");
+	while (psi_cause(pressure, causes))
+		causes++;
+	if (causes)
+		add(table, "causes", "ok", "%u causes of memory stalls", causes);
 	else
 		add(table, "causes", "-", "causes of memory stalls are not known");
 	if (exists("/sys/kernel/tracing/events/psi"))
@@ -159,18 +158,16 @@ static void check_whose(struct table *table)
 
 static void check_trigger(struct table *table)
 {
-	struct psi_trigger trigger = { PSI_MEMORY, PSI_PLAIN, PSI_SOME, 1000000, 1000000 };
 	const char *windows = "windows of 0.5 to 10 s";
-	int fd = psi_trigger_arm(&trigger, NULL);
+	struct psi_watch *watch;
+	int error = psi_watch_trigger(&watch, "memory some 1s/1s", NULL);
 
-	if (fd == -EINVAL) {
-		trigger.window_us = 2000000;
+	if (error == -EINVAL) {
 		windows = "windows of 2, 4, 6, 8 or 10 s (others need CAP_SYS_RESOURCE)";
-		fd = psi_trigger_arm(&trigger, NULL);
+		error = psi_watch_trigger(&watch, "memory some 1s/2s", NULL);
 	}
-	add(table, "triggers", fd < 0 ? "no" : "ok", "%s", fd < 0 ? explain(fd) : windows);
-	if (fd >= 0)
-		close(fd);
+	add(table, "triggers", error ? "no" : "ok", "%s", error ? explain(error) : windows);
+	psi_watch_close(watch);
 }
 
 static void check_switches(struct table *table)
@@ -185,18 +182,13 @@ static void check_switches(struct table *table)
 		    (int)strcspn(text, "\n"), text);
 }
 
-static void check_cost(struct table *table)
+static void check_cost(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure;
 	struct snapshot snapshot;
-	char path[PATH_MAX];
 	double begin = now(), reads;
 
-	psi_path(path, sizeof(path), NULL, PSI_CPU, false);
-	for (int i = 0; i < READS; i++) {
-		pressure = (struct psi_pressure){ 0 };
-		psi_read(path, &pressure);
-	}
+	for (int i = 0; i < READS; i++)
+		read_file(PSI_CPU, pressure);
 	reads = (now() - begin) / READS;
 	begin = now();
 	snapshot_take(&snapshot, NULL, true);
@@ -208,22 +200,27 @@ static void check_cost(struct table *table)
 int verb_doctor(int argc, char **argv)
 {
 	const struct opt opts[] = { { 0 } };
+	struct psi_pressure *pressure = psi_new();
 	struct report report = { 0 };
 	struct table *table;
 	bool works;
 
-	parse_options(argc, argv, opts, "doctor");
+	if (*parse_options(argc, argv, opts, "doctor"))
+		die("doctor takes no arguments");
+	if (!pressure)
+		die("out of memory");
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
 	check_kernel(table);
-	works = check_system(table);
+	works = check_system(table, pressure);
 	check_whose(table);
-	check_irq(table);
+	check_irq(table, pressure);
 	check_trigger(table);
-	check_stat(table);
+	check_stat(table, pressure);
 	check_switches(table);
 	check_cgroup(table);
 	if (works)
-		check_cost(table);
+		check_cost(table, pressure);
+	psi_free(pressure);
 	report_say(&report, works ? "PSI works here." : "PSI does not work here.");
 	report_fact_text(&report, "psi", works ? "works" : "does not work");
 	report_print(stdout, &report);

@@ -25,9 +25,9 @@ static void add_rows(struct table *table, const struct group *group, int resourc
 				continue;
 			cell = table_row(table);
 			cell[0].text = text_of("%s", group->name);
-			cell[1].text = text_of("%s", psi_resource_names[resource]);
-			cell[2].text = text_of("%s", psi_class_names[class]);
-			cell[3].text = text_of("%s", psi_kind_names[kind]);
+			cell[1].text = text_of("%s", psi_resource_name(resource));
+			cell[2].text = text_of("%s", psi_class_name(class));
+			cell[3].text = text_of("%s", psi_kind_name(kind));
 			cell[4].number = totals->us[class][kind] / 1e6;
 		}
 	}
@@ -72,13 +72,9 @@ int verb_export(int argc, char **argv)
 	struct report report = { 0 };
 	char directory[PATH_MAX];
 	struct table *table;
-	int error = 0;
-
 	parse_options(argc, argv, opts, "export [--cgroup CGROUP]");
 	if (cgroup)
-		error = cgroup_find(directory, sizeof(directory), cgroup);
-	if (error)
-		die("there is no cgroup '%s' (%s)", cgroup, explain(error));
+		cgroup_find_or_die(directory, cgroup);
 	snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup);
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error));

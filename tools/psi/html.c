@@ -95,7 +95,7 @@ static void print_axes(FILE *out, const struct series *series)
 /* An area of steps: each point is the mean of its step. */
 static void print_area(FILE *out, const struct series *series, int resource)
 {
-	const char *name = psi_resource_names[resource];
+	const char *name = psi_resource_name(resource);
 
 	fprintf(out,
 		"<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\".35\""
@@ -109,10 +109,10 @@ static void print_area(FILE *out, const struct series *series, int resource)
 static void print_chart(FILE *out, const struct series *series, int resource)
 {
 	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time</span></h2>\n",
-		psi_resource_names[resource]);
+		psi_resource_name(resource));
 	fprintf(out,
 		"<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
-		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_names[resource]);
+		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_name(resource));
 	print_axes(out, series);
 	print_area(out, series, resource);
 	fputs("</svg>\n", out);

@@ -22,14 +22,14 @@ _pressure()
 	case $before in
 	--html|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
-	--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
+	--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
 	esac
 	case $verb in
 	show|why) verbs='--time' ;;
 	run) verbs='--html --output' ;;
 	top) verbs='--interval --count' ;;
 	wait) verbs='--below --for --timeout --cgroup' ;;
-	on) verbs='--cgroup --count --timeout --resource --anywhere' ;;
+	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
 	export) verbs='--cgroup' ;;
 	doctor) verbs= ;;

@@ -15,6 +15,7 @@
 #define _PRESSURE_H
 
 #include <math.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -252,10 +253,12 @@ void note_missing(struct report *report, bool stat);
 /* What a program lost */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
 		 double seconds);
+struct psi_pressure *read_causes(const char *cgroup);
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
 
 /* Cgroups */
 int cgroup_find(char *path, size_t size, const char *name);
+void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
 int cgroup_enter(const char *path);

@@ -58,7 +58,7 @@ static void say_lost(struct report *report, const struct group *from, const stru
 			continue;
 		longer = text_of("%s%s%.2f s (%.0f %%) waiting for %s", text,
 				 named++ ? ", " : "", some, 100 * some / seconds,
-				 psi_resource_names[resource]);
+				 psi_resource_name(resource));
 		free(text);
 		text = longer;
 	}
@@ -89,7 +89,7 @@ void lost_report(struct report *report, const struct group *from, const struct g
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		struct cell *cell = table_row(table);
 
-		cell[0].text = text_of("%s", psi_resource_names[resource]);
+		cell[0].text = text_of("%s", psi_resource_name(resource));
 		cell[1].number = lost(from, to, resource, PSI_PLAIN, PSI_SOME);
 		cell[2].number = lost(from, to, resource, PSI_PLAIN, PSI_FULL);
 		cell[3].number = 100 * lost_most(from, to, resource) / seconds;

@@ -16,36 +16,16 @@
 /* Cgroups nest no deeper than the kernel allows by far. */
 #define DEPTH_MAX	256
 
-static void take_totals(struct totals *totals, const struct psi_pressure *pressure)
+static void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
 {
 	for (int class = 0; class < PSI_CLASSES; class++) {
 		for (int kind = 0; kind < PSI_KINDS; kind++) {
-			const struct psi_line *line = &pressure->line[class][kind];
+			const struct psi_line *line = psi_line(pressure, resource, class, kind);
 
-			totals->known[class][kind] = line->known;
-			totals->us[class][kind] = line->total;
+			totals->known[class][kind] = line;
+			totals->us[class][kind] = line ? line->total : 0;
 		}
 	}
-}
-
-/* 0 when the plain file could be read. */
-static int read_resource(struct totals *totals, const char *directory, int resource)
-{
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
-	int error;
-
-	error = psi_path(path, sizeof(path), directory, resource, false);
-	if (!error)
-		error = psi_read(path, &pressure);
-	if (!error && !psi_path(path, sizeof(path), directory, resource, true)) {
-		struct psi_pressure both = pressure;
-
-		if (!psi_read(path, &both))
-			pressure = both;
-	}
-	take_totals(totals, &pressure);
-	return error;
 }
 
 /**
@@ -57,12 +37,18 @@ static int read_resource(struct totals *totals, const char *directory, int resou
  */
 bool read_group(struct group *group, const char *directory)
 {
-	bool found = false;
+	static struct psi_pressure *pressure;
 
+	if (!pressure)
+		pressure = psi_new();
+	if (!pressure)
+		die("out of memory");
 	group->time = now();
+	if (psi_read_all(directory, pressure))
+		return false;
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		found |= !read_resource(&group->totals[resource], directory, resource);
-	return found;
+		take_totals(&group->totals[resource], pressure, resource);
+	return true;
 }
 
 static bool has_classes(const struct group *group)
@@ -111,6 +97,19 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct group *)a)->name, ((const struct group *)b)->name);
 }
 
+/* Why the pressure of the system cannot be read, or 0. */
+static int system_error(void)
+{
+	struct psi_pressure *pressure = psi_new();
+	char path[PATH_MAX];
+	int error = psi_path(path, sizeof(path), NULL, PSI_CPU);
+
+	if (pressure && !error)
+		error = psi_read(path, PSI_CPU, pressure);
+	psi_free(pressure);
+	return error;
+}
+
 /**
  * snapshot_take() - read all totals
  * @snapshot: the result
@@ -120,12 +119,10 @@ static int by_name(const void *a, const void *b)
 void snapshot_take(struct snapshot *snapshot, const char *top, bool system)
 {
 	char path[PATH_MAX], mount[PATH_MAX];
-	struct psi_pressure pressure = { 0 };
 
 	*snapshot = (struct snapshot){ 0 };
 	if (system) {
-		psi_path(path, sizeof(path), NULL, PSI_CPU, false);
-		snapshot->error = psi_read(path, &pressure);
+		snapshot->error = system_error();
 		add_group(snapshot, NULL, "");
 	}
 	if (!psi_cgroup_mount(mount, sizeof(mount)) &&
@@ -254,7 +251,7 @@ void note_missing(struct report *report, bool stat)
 
 	if (!stat)
 		report_note(report,
-			    "this kernel has no .pressure.stat files: limit or shortage, exact "
+			    "this kernel has no cgroup.pressure.stat: limit or shortage, exact "
 			    "pressure and causes are not known, and totals are up to 2 s old");
 	if (psi_cgroup_mount(mount, sizeof(mount)))
 		report_note(report,

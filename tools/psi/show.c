@@ -129,7 +129,7 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 	double some = main_percent(worst, resource);
 	double full = worst->percent[resource][PSI_PLAIN][PSI_FULL];
 
-	report_fact_text(report, "worst", some < NOTHING ? "none" : psi_resource_names[resource]);
+	report_fact_text(report, "worst", some < NOTHING ? "none" : psi_resource_name(resource));
 	report_fact_text(report, "where", *worst->name ? worst->name : "system");
 	if (some < NOTHING || (*worst->name && some < LOCAL)) {
 		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited for %s most, "
@@ -137,7 +137,7 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 		return;
 	}
 	report_say(report, "%s: %s %s, tasks waited for %s %.0f %% of the last %.1f s.",
-		   psi_resource_names[resource], *worst->name ? "in" : "on",
+		   psi_resource_name(resource), *worst->name ? "in" : "on",
 		   *worst->name ? worst->name : "the machine", what[resource], some, seconds);
 	if (resource != PSI_IRQ && full >= NOTHING)
 		report_say(report, "For %.0f %% of the time none of them got on (full).", full);
@@ -145,7 +145,7 @@ static void say_verdict(struct report *report, const struct loads *loads, double
 	say_where(report, loads, resource);
 	for (int other = 0; other < PSI_RESOURCES; other++)
 		if (other != resource && main_percent(worst, other) >= LOCAL)
-			report_say(report, "Also: %s, %.0f %%.", psi_resource_names[other],
+			report_say(report, "Also: %s, %.0f %%.", psi_resource_name(other),
 				   main_percent(worst, other));
 }
 
@@ -163,7 +163,7 @@ static void fill_resources(struct report *report, const struct load *load)
 		if (isnan(percent[PSI_PLAIN][PSI_FULL]))
 			continue;
 		cell = table_row(table);
-		cell[0].text = text_of("%s", psi_resource_names[resource]);
+		cell[0].text = text_of("%s", psi_resource_name(resource));
 		cell[1].number = percent[PSI_PLAIN][PSI_SOME];
 		cell[2].number = percent[PSI_PLAIN][PSI_FULL];
 		cell[3].number = percent[PSI_EXACT][PSI_SOME];

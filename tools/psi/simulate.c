@@ -25,6 +25,7 @@
 
 /* "some 200000 2000000" with its NUL, in Base64. */
 #define TRIGGER_BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
+#define TEXT_MAX	256	/* bytes of what a service may write */
 #define MEMORY_HIGH	"8M"
 #define MEMORY_USED	33554432UL
 #define BLOCK		1048576UL
@@ -104,7 +105,7 @@ static void set_variables(const char *resource, const char *path, const char *tr
 
 static void hear(struct server *server)
 {
-	char text[PSI_TEXT_MAX + 1];
+	char text[TEXT_MAX + 1];
 	ssize_t got;
 
 	if (server->fd < 0) {

@@ -120,7 +120,7 @@ static void fill(struct table *table, const struct loads *loads,
 		for (int resource = 0; resource < PSI_IRQ; resource++)
 			cell[1 + resource].number = rank[i]->percent[resource][PSI_PLAIN][PSI_SOME];
 		cell[4].text = text_of("%s", worst_percent(rank[i]) < 0.05 ? "" :
-				       psi_resource_names[worst_resource(rank[i])]);
+				       psi_resource_name(worst_resource(rank[i])));
 		split(&cell[5], rank[i]);
 		cell[8].text = spark(find(histories, rank[i]->name)->percent, HISTORY);
 	}

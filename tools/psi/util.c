@@ -60,6 +60,8 @@ const char *explain(int error)
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },
+		{ EXDEV, "cgroup v2 is mounted from outside this cgroup namespace: in it, "
+			 "mount -t cgroup2 none /sys/fs/cgroup" },
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },

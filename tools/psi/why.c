@@ -2,7 +2,7 @@
 /*
  * pressure why: causes of memory stalls, and the programs that stall.
  *
- * Causes are from memory.pressure.stat.  Of each thread, waiting for a CPU is
+ * Causes are from cgroup.pressure.stat.  Of each thread, waiting for a CPU is
  * from schedstat, waiting for storage from delay accounting, and memory stalls
  * from the tracepoint psi:psi_stall, which a histogram of tracefs adds up by
  * thread.
@@ -70,11 +70,28 @@ static double quantile(const struct psi_cause *cause, const struct psi_cause *ol
 static const struct psi_cause *find_cause(const struct psi_pressure *pressure, const char *name)
 {
 	static const struct psi_cause none;
+	const struct psi_cause *cause;
 
-	for (unsigned int i = 0; pressure && i < pressure->nr_causes; i++)
-		if (!strcmp(pressure->cause[i].name, name))
-			return &pressure->cause[i];
+	for (unsigned int i = 0; pressure && (cause = psi_cause(pressure, i)); i++)
+		if (!strcmp(cause->name, name))
+			return cause;
 	return &none;
+}
+
+/**
+ * read_causes() - read the causes of memory stalls
+ * @cgroup: directory, or NULL for the system
+ *
+ * Return: for psi_free(); NULL when the kernel does not tell them
+ */
+struct psi_pressure *read_causes(const char *cgroup)
+{
+	struct psi_pressure *pressure = psi_new();
+
+	if (pressure && !psi_read_all(cgroup, pressure) && psi_cause(pressure, 0))
+		return pressure;
+	psi_free(pressure);
+	return NULL;
 }
 
 /**
@@ -85,17 +102,16 @@ static const struct psi_cause *find_cause(const struct psi_pressure *pressure, c
  */
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
+	struct psi_pressure *pressure = read_causes(cgroup);
+	const struct psi_cause *cause;
 	struct table *table;
 
-	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || psi_read(path, &pressure))
+	if (!pressure)
 		return;
 	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
 			     ARRAY_SIZE(cause_columns));
-	for (unsigned int i = 0; i < pressure.nr_causes; i++) {
-		const struct psi_cause *cause = &pressure.cause[i],
-				       *old = find_cause(from, cause->name);
+	for (unsigned int i = 0; (cause = psi_cause(pressure, i)); i++) {
+		const struct psi_cause *old = find_cause(from, cause->name);
 		double count = (double)cause->count - (double)old->count;
 		double us = (double)cause->total - (double)old->total;
 		struct cell *cell;
@@ -109,6 +125,7 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 		cell[3].number = us / 1e3 / count;
 		cell[4].number = quantile(cause, old);
 	}
+	psi_free(pressure);
 }
 
 /* The name may hold anything, also ") ". */
@@ -351,9 +368,8 @@ static void note_sources(struct report *report, const char *cgroup)
 	if (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0 && *text == '0')
 		report_note(report, "waiting for storage is not known: as root, "
 			    "sysctl kernel.task_delayacct=1 (for programs started after that)");
-	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || !exists("%s", path))
-		report_note(report,
-			    "this kernel has no memory.pressure.stat: causes are not known");
+	if (psi_stat_path(path, sizeof(path), cgroup) || !exists("%s", path))
+		report_note(report, "this kernel has no cgroup.pressure.stat: causes are not known");
 }
 
 int verb_why(int argc, char **argv)
@@ -364,21 +380,19 @@ int verb_why(int argc, char **argv)
 		{ 0 }
 	};
 	char **rest = parse_options(argc, argv, opts, "why [--time TIME] [CGROUP]");
-	char directory[PATH_MAX], mount[PATH_MAX] = "", path[PATH_MAX], instance[64];
-	struct psi_pressure causes = { 0 };
+	char directory[PATH_MAX], mount[PATH_MAX] = "", instance[64];
+	struct psi_pressure *causes;
 	struct report report = { 0 };
 	struct tasks old, new;
 	const char *below = "";
 	bool traced;
-	int error = *rest ? cgroup_find(directory, sizeof(directory), *rest) : 0;
 
-	if (error)
-		die("there is no cgroup '%s' (%s); systemd-cgls lists them", *rest, explain(error));
+	if (*rest)
+		cgroup_find_or_die(directory, *rest);
 	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
 		below = directory + strlen(mount);
 	traced = trace_begin(&report, instance, sizeof(instance));
-	if (!psi_path(path, sizeof(path), *rest ? directory : NULL, PSI_MEMORY, true))
-		psi_read(path, &causes);
+	causes = read_causes(*rest ? directory : NULL);
 	old = scan_tasks(below);
 	begin = now();
 	sleep_with_progress(seconds, "measuring");
@@ -387,7 +401,8 @@ int verb_why(int argc, char **argv)
 		trace_end(instance, &new);
 	seconds = now() - begin;
 	add_up(&old, &new);
-	causes_report(&report, *rest ? directory : NULL, &causes);
+	causes_report(&report, *rest ? directory : NULL, causes);
+	psi_free(causes);
 	fill_programs(&report, &new, traced);
 	say_programs(&report, &new, seconds);
 	note_sources(&report, *rest ? directory : NULL);
