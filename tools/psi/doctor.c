@@ -135,25 +135,16 @@ static void check_cgroup(struct table *table)
 		add(table, "pressure run", "ok", "can make cgroups in %s", own);
 }
 
-/* A file of lxcfs hides that of the kernel; pressure=cgroup shows one's own. */
 static void check_whose(struct table *table)
 {
-	char *path = text_of("%s/proc/self/mountinfo", psi_root()), *line = NULL;
-	FILE *file = fopen(path, "re");
-	const char *whose = "the whole machine, also in a container";
-	size_t room = 0;
+	static const char * const whose[] = {
+		[WHOSE_MACHINE] = "the whole machine, also in a container",
+		[WHOSE_HOST] = "the host of this container; that of the container is in its cgroup",
+		[WHOSE_CONTAINER] = "the container (/proc is mounted with pressure=cgroup)",
+		[WHOSE_OTHER] = "what another file system (lxcfs?) puts over /proc/pressure",
+	};
 
-	while (file && getline(&line, &room, file) > 0) {
-		if (strstr(line, " /proc/pressure"))
-			whose = "what another file system (lxcfs?) puts over /proc/pressure";
-		else if (strstr(line, " /proc ") && strstr(line, "pressure=cgroup"))
-			whose = "the container (/proc is mounted with pressure=cgroup)";
-	}
-	add(table, "whose pressure", "ok", "%s", whose);
-	if (file)
-		fclose(file);
-	free(line);
-	free(path);
+	add(table, "whose pressure", "ok", "%s", whose[whose_pressure()]);
 }
 
 static void check_trigger(struct table *table)
@@ -191,7 +182,7 @@ static void check_cost(struct table *table, struct psi_pressure *pressure)
 		read_file(PSI_CPU, pressure);
 	reads = (now() - begin) / READS;
 	begin = now();
-	snapshot_take(&snapshot, NULL, true);
+	snapshot_take(&snapshot, NULL, true, false);
 	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6,
 	    snapshot.count - 1, (now() - begin) * 1e3);
 	snapshot_free(&snapshot);
@@ -206,7 +197,7 @@ int verb_doctor(int argc, char **argv)
 	bool works;
 
 	if (*parse_options(argc, argv, opts, "doctor"))
-		die("doctor takes no arguments");
+		die("doctor takes no arguments; 'pressure doctor --help' shows how to use it");
 	if (!pressure)
 		die("out of memory");
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));

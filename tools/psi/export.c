@@ -72,10 +72,11 @@ int verb_export(int argc, char **argv)
 	struct report report = { 0 };
 	char directory[PATH_MAX];
 	struct table *table;
-	parse_options(argc, argv, opts, "export [--cgroup CGROUP]");
+	if (*parse_options(argc, argv, opts, "export [--cgroup CGROUP]"))
+		die("export takes no arguments; 'pressure export --help' shows how to use it");
 	if (cgroup)
 		cgroup_find_or_die(directory, cgroup);
-	snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup);
+	snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false);
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error));
 	table = report_table(&report, "totals", NULL, columns, ARRAY_SIZE(columns));

@@ -198,16 +198,36 @@ struct totals {
 	unsigned long long us[PSI_CLASSES][PSI_KINDS];
 };
 
+#define EVIDENCE_IO	4	/* bytes read and written, requests */
+
+/**
+ * struct evidence - what other files count; NAN for what is not known
+ * @throttled: cpu.max held tasks, in s, added up over CPUs
+ * @high: memory.high was hit, times
+ * @max: memory.max was hit, times
+ * @refaults: pages that were pushed out and came back
+ * @io: of storage
+ */
+struct evidence {
+	double throttled;
+	double high;
+	double max;
+	double refaults;
+	double io[EVIDENCE_IO];
+};
+
 /**
  * struct group - totals of a cgroup, or of the system, at one time
  * @name: path below the mount; "/" for the root; "" for the system
  * @time: when, in s
  * @totals: by resource
+ * @evidence: if asked for
  */
 struct group {
 	char *name;
 	double time;
 	struct totals totals[PSI_RESOURCES];
+	struct evidence evidence;
 };
 
 /**
@@ -216,21 +236,27 @@ struct group {
  * @count: how many
  * @error: why the system could not be read, or 0
  * @stat: some file had classes
+ * @evidence: read what other files count, too
  */
 struct snapshot {
 	struct group *groups;
 	int count;
 	int error;
 	bool stat;
+	bool evidence;
 };
 
 /**
  * struct load - pressure of a group between two snapshots
  * @name: as in struct group
+ * @from: the older snapshot's
+ * @to: the newer one's
  * @percent: of the time; NAN where it is not known
  */
 struct load {
 	const char *name;
+	const struct group *from;
+	const struct group *to;
 	double percent[PSI_RESOURCES][PSI_CLASSES][PSI_KINDS];
 };
 
@@ -240,15 +266,29 @@ struct loads {
 };
 
 bool read_group(struct group *group, const char *directory);
-void snapshot_take(struct snapshot *snapshot, const char *top, bool system);
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
 void snapshot_free(struct snapshot *snapshot);
 void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);
 void load_make(struct load *load, const struct group *from, const struct group *to);
+double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
 double main_percent(const struct load *load, enum psi_resource resource);
 enum psi_resource worst_resource(const struct load *load);
 double worst_percent(const struct load *load);
-int loads_rank(const struct loads *loads, const struct load **rank, int most);
+int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
+double measurable(double seconds, bool stat);
+
+/* What other files say */
+void evidence_read(struct evidence *evidence, const char *directory);
+bool is_thrashing(const struct load *load, const struct load *system);
+char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
+char *find_cpuset(const struct load *load);
+
+void verdict(struct report *report, const struct loads *loads, double seconds);
+
+/* Whose pressure /proc/pressure shows */
+enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
+enum whose whose_pressure(void);
 
 /* What a program lost */
 void lost_report(struct report *report, const struct group *from, const struct group *to,

@@ -295,6 +295,8 @@ int verb_simulate(int argc, char **argv)
 	struct server server;
 	int status;
 
+	if (stall && *command)
+		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
 		return make_stalls(find_stall(stall), seconds);
 	if (!*command)

@@ -11,7 +11,6 @@
 #include "pressure.h"
 
 #define HISTORY		10	/* points of the sparkline */
-#define ROWS_MAX	512
 #define ROWS_PLAIN	20	/* without a terminal */
 #define AROUND		8	/* lines of the screen that are no rows */
 
@@ -95,7 +94,8 @@ static void split(struct cell *own, const struct load *load)
 {
 	int resource = worst_resource(load);
 	const double (*percent)[PSI_KINDS] = load->percent[resource];
-	double some = percent[PSI_PLAIN][PSI_SOME], full = percent[PSI_PLAIN][PSI_FULL];
+	double some = percent_of(load, resource, PSI_SOME);
+	double full = percent_of(load, resource, PSI_FULL);
 	double limit = percent[PSI_LIMIT][PSI_SOME];
 
 	if (resource == PSI_CPU) {
@@ -110,20 +110,21 @@ static void split(struct cell *own, const struct load *load)
 static void fill(struct table *table, const struct loads *loads,
 		 const struct histories *histories, int rows)
 {
-	const struct load *rank[ROWS_MAX];
-	int count = loads_rank(loads, rank, rows < ROWS_MAX ? rows : ROWS_MAX);
+	const struct load **rank;
+	int count = loads_rank(loads, &rank);
 
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && (!rows || i < rows); i++) {
 		struct cell *cell = table_row(table);
 
 		cell[0].text = text_of("%s", rank[i]->name);
 		for (int resource = 0; resource < PSI_IRQ; resource++)
-			cell[1 + resource].number = rank[i]->percent[resource][PSI_PLAIN][PSI_SOME];
+			cell[1 + resource].number = percent_of(rank[i], resource, PSI_SOME);
 		cell[4].text = text_of("%s", worst_percent(rank[i]) < 0.05 ? "" :
 				       psi_resource_name(worst_resource(rank[i])));
 		split(&cell[5], rank[i]);
 		cell[8].text = spark(find(histories, rank[i]->name)->percent, HISTORY);
 	}
+	free(rank);
 }
 
 static void show(const struct loads *loads, const struct histories *histories, bool stat,
@@ -145,7 +146,7 @@ static void show(const struct loads *loads, const struct histories *histories, b
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
-	fill(table, loads, histories, opt_json ? ROWS_MAX : rows);
+	fill(table, loads, histories, opt_json ? 0 : rows);
 	if (!screen || opt_json)
 		note_missing(&report, stat);
 	else if (!stat)
@@ -207,8 +208,10 @@ int verb_top(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "top [--interval TIME] [--count N]"))
 		die("top takes no arguments; 'pressure top --help' shows how to use it");
+	if (interval <= 0)
+		die("--interval: in no time nothing can be measured");
 	screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-	snapshot_take(&from, NULL, true);
+	snapshot_take(&from, NULL, true, false);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));
 	if (screen)
@@ -216,9 +219,9 @@ int verb_top(int argc, char **argv)
 	for (long i = 0; (!count && (screen || opt_json || !i)) || i < count; i++) {
 		struct loads loads;
 
-		if (pause_for(interval, screen))
+		if (pause_for(measurable(interval, from.stat), screen))
 			break;
-		snapshot_take(&to, NULL, true);
+		snapshot_take(&to, NULL, true, false);
 		loads_make(&loads, &from, &to);
 		remember(&histories, &loads);
 		show(&loads, &histories, to.stat, screen);

@@ -36,7 +36,8 @@ static double pressure_since(struct group *old, const char *directory,
 	new.name = NULL;
 	load_make(&load, old, &new);
 	*old = new;
-	percent = load.percent[which->resource][which->klass][which->kind];
+	percent = which->klass == PSI_PLAIN ? percent_of(&load, which->resource, which->kind) :
+		  load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
 		die("this kernel does not tell '%s %s %s' here; 'pressure doctor' lists what it has",
 		    psi_resource_name(which->resource), psi_class_name(which->klass),
