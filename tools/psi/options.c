@@ -103,7 +103,11 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 						NULL, 1 };
 	optind = 0;
 	opterr = 0;
-	while ((result = getopt_long(argc, argv, "+", longs, &index)) != -1) {
+	while ((result = getopt_long(argc, argv, "+h", longs, &index)) != -1) {
+		if (result == 'h') {
+			help(opts, synopsis);
+			exit(STATUS_OK);
+		}
 		if (result == '?')
 			die("%s: unknown, or lacks its argument; 'pressure %s --help' lists all",
 			    argv[optind - 1], argv[0]);

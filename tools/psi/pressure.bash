@@ -22,7 +22,8 @@ _pressure()
 	case $before in
 	--html|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
-	--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
+	--beside) mapfile -t COMPREPLY < <(compgen -W 'node_exporter cadvisor' -- "$word"); return ;;
+	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
 	esac
 	case $verb in
 	show|why) verbs='--time' ;;
@@ -31,7 +32,7 @@ _pressure()
 	wait) verbs='--below --for --timeout --cgroup' ;;
 	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
-	export) verbs='--cgroup' ;;
+	export) verbs='--cgroup --match --beside' ;;
 	doctor) verbs= ;;
 	*) return ;;
 	esac

@@ -28,12 +28,13 @@ static const struct verb {
 
 static int verb_help(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
+	if (argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+		die("help takes no arguments; every verb has --help");
 	printf("usage: pressure [VERB] [OPTIONS]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
-	printf("\nEvery verb has --help, and --json for programs. See pressure(1).\n");
+	printf("\nEvery verb has --help, and --json for programs; --version says which this is.\n"
+	       "See pressure(1).\n");
 	return STATUS_OK;
 }
 
@@ -41,8 +42,12 @@ int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");
 	psi_set_root(getenv("PRESSURE_ROOT"));
-	if (argc > 1 && !strcmp(argv[1], "--help"))
-		return verb_help(argc, argv);
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return verb_help(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		puts("pressure " VERSION);
+		return STATUS_OK;
+	}
 	if (argc < 2 || argv[1][0] == '-') {
 		argv[0] = "show";
 		return verb_show(argc, argv);

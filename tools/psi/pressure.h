@@ -66,6 +66,7 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 void die(const char *format, ...) __attribute__((noreturn)) PRINTF(1, 2);
 void complain(const char *format, ...) PRINTF(1, 2);
 const char *explain(int error);
+void *checked(void *memory);
 void *grow(void *array, size_t count, size_t size);
 char *vtext_of(const char *format, va_list arguments);
 char *text_of(const char *format, ...) PRINTF(1, 2);
@@ -160,6 +161,7 @@ struct table *report_table(struct report *report, const char *key, const char *t
 			   const struct column *columns, int nr_columns);
 struct cell *table_row(struct table *table);
 void report_free(struct report *report);
+void report_write(FILE *out, const struct report *report);
 void report_print(FILE *out, const struct report *report);
 void report_text(FILE *out, const struct report *report, int width);
 void report_json(FILE *out, const struct report *report);
@@ -173,24 +175,9 @@ char *sane(const char *text);
 int places_of(enum format format);
 
 /* JSON */
+int utf8_length(const char *text);
+char *valid_name(const char *name);
 void json_string(FILE *out, const char *text);
-
-/* HTML */
-
-/**
- * struct series - pressure over time, for charts
- * @count: points
- * @step: seconds from one to the next
- * @percent: some, by resource; NAN where it is not known
- */
-struct series {
-	int count;
-	double step;
-	double (*percent)[PSI_RESOURCES];
-};
-
-int report_html(const char *path, const struct report *report, const char *title,
-		const struct series *series);
 
 /* Samples */
 struct totals {
@@ -229,6 +216,39 @@ struct group {
 	struct totals totals[PSI_RESOURCES];
 	struct evidence evidence;
 };
+
+/* HTML */
+
+/**
+ * struct point - pressure in one step of a chart, in percent
+ * @some: by resource
+ * @limit: what of it a limit held; NAN where it is not known
+ */
+struct point {
+	double some[PSI_RESOURCES];
+	double limit[PSI_RESOURCES];
+};
+
+/**
+ * struct series - pressure over time, for charts
+ * @count: points
+ * @step: seconds from one to the next; the last one may be shorter
+ * @seconds: all together
+ * @begin: when it began
+ * @last: totals at the last point
+ * @point: the points
+ */
+struct series {
+	int count;
+	double step;
+	double seconds;
+	double begin;
+	struct group last;
+	struct point *point;
+};
+
+void report_html(FILE *out, const struct report *report, const char *title,
+		 const struct series *series);
 
 /**
  * struct snapshot - groups, sorted by name
@@ -302,6 +322,7 @@ void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
 int cgroup_enter(const char *path);
+int cgroup_signal(const char *path, int signal);
 int cgroup_write(const char *path, const char *file, const char *text);
 
 #endif /* _PRESSURE_H */

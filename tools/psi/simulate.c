@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,16 +199,33 @@ static void touch(double end)
 			memory[i]++;
 }
 
+/* A file without a name, on a file system that has storage; memory has no io. */
+static int open_storage(void)
+{
+	const char *places[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", "." };
+	struct statfs status;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int fd = places[i] ? open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+
+		if (fd < 0)
+			continue;
+		if (!fstatfs(fd, &status) && status.f_type != TMPFS_MAGIC &&
+		    status.f_type != RAMFS_MAGIC)
+			return fd;
+		close(fd);
+	}
+	die("no directory is on a disk: set TMPDIR to one that is");
+}
+
 static void sync_writes(double end)
 {
 	char *block = grow(NULL, 0, BLOCK);
-	FILE *file = tmpfile();
+	int fd = open_storage();
 
-	if (!file)
-		die("cannot make a file in /tmp: %s", strerror(errno));
 	while (now() < end)
-		if (pwrite(fileno(file), block, BLOCK, 0) < 0 || fsync(fileno(file)))
-			die("cannot write to /tmp: %s", strerror(errno));
+		if (pwrite(fd, block, BLOCK, 0) < 0 || fsync(fd))
+			die("cannot write to a disk: %s", strerror(errno));
 }
 
 static const struct stall {
@@ -245,7 +264,12 @@ static int make_stalls(const struct stall *stall, double seconds)
 	struct group first = { 0 }, last = { 0 };
 	struct report report = { 0 };
 	char cgroup[PATH_MAX];
-	int error = cgroup_make(cgroup, sizeof(cgroup), "pressure-simulate");
+	int error;
+
+	/* Before the cgroup is made. */
+	if (stall->work == sync_writes)
+		close(open_storage());
+	error = cgroup_make(cgroup, sizeof(cgroup), "pressure-simulate");
 
 	if (error)
 		die("cannot make a cgroup: %s", explain(error));

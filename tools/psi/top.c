@@ -11,7 +11,7 @@
 #include "pressure.h"
 
 #define HISTORY		10	/* points of the sparkline */
-#define ROWS_PLAIN	20	/* without a terminal */
+#define ROWS_PLAIN	16	/* without a terminal, or where its size is not known */
 #define AROUND		8	/* lines of the screen that are no rows */
 
 static const struct column columns[] = {
@@ -37,12 +37,11 @@ struct histories {
 };
 
 static struct termios saved;
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t over, stopped;
 
-static void end(int signal)
+static void note_signal(int signal)
 {
-	(void)signal;
-	over = 1;
+	*(signal == SIGTSTP ? &stopped : &over) = 1;
 }
 
 static int by_name(const void *a, const void *b)
@@ -135,7 +134,8 @@ static void show(const struct loads *loads, const struct histories *histories, b
 	struct table *table;
 	int rows = ROWS_PLAIN;
 
-	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+	/* A serial console has 0 by 0. */
+	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row)
 		rows = size.ws_row > AROUND + 1 ? size.ws_row - AROUND : 1;
 	if (loads->count && !*loads->load[0].name)
 		report_say(&report,
@@ -164,33 +164,54 @@ static void leave_screen(void)
 	fflush(stdout);
 }
 
+static void draw_screen(void)
+{
+	struct termios raw = saved;
+
+	raw.c_lflag &= ~(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	printf("\033[?1049h\033[?25l\033[H\033[Jmeasuring...");
+	fflush(stdout);
+}
+
 static void enter_screen(void)
 {
-	struct termios raw;
+	static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP };
 
 	if (tcgetattr(STDIN_FILENO, &saved))
 		return;
-	raw = saved;
-	raw.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	atexit(leave_screen);
-	signal(SIGINT, end);
-	signal(SIGTERM, end);
-	printf("\033[?1049h\033[?25l\033[H\033[Jmeasuring...");
-	fflush(stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &(struct sigaction){ .sa_handler = note_signal }, NULL);
+	draw_screen();
+}
+
+/* ^Z: the shell gets its screen, and fg brings ours back. */
+static void stop(void)
+{
+	leave_screen();
+	raise(SIGSTOP);
+	stopped = 0;
+	draw_screen();
 }
 
 /* Wait; true when somebody wants to quit. */
 static bool pause_for(double seconds, bool screen)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	double end = now() + seconds, left;
 	char key = 0;
 
 	if (!screen)
 		return sleep_with_progress(seconds, "measuring");
-	if (poll(&input, 1, seconds * 1000) > 0 && read(STDIN_FILENO, &key, 1) <= 0)
-		return true;
-	return over || key == 'q';
+	while (!over && (left = end - now()) > 0) {
+		if (poll(&input, 1, left * 1000 + 1) > 0 &&
+		    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q'))
+			return true;
+		if (stopped)
+			stop();
+	}
+	return over;
 }
 
 int verb_top(int argc, char **argv)

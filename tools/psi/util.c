@@ -73,7 +73,7 @@ const char *explain(int error)
 	return strerror(-error);
 }
 
-static void *checked(void *memory)
+void *checked(void *memory)
 {
 	if (!memory)
 		die("out of memory");
@@ -229,12 +229,16 @@ bool exists(const char *format, ...)
 pid_t run_program(char **argv, const char *cgroup)
 {
 	pid_t pid = fork();
+	sigset_t none;
 	int error;
 
 	if (pid < 0)
 		die("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
+	/* What this program handles, the other one need not. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	error = cgroup ? cgroup_enter(cgroup) : 0;
 	if (error) {
 		complain("cannot enter %s: %s", cgroup, explain(error));
