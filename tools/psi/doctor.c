@@ -99,7 +99,7 @@ static void check_stat(struct table *table, struct psi_pressure *pressure)
 	else
 		add(table, "causes", "-", "causes of memory stalls are not known");
 	if (exists("/sys/kernel/tracing/events/psi"))
-		add(table, "tracepoints", "ok", "pressure why names programs that stall for memory");
+		add(table, "tracepoints", "ok", "why names programs that stall for memory");
 	else
 		add(table, "tracepoints", "-",
 		    "no psi events in /sys/kernel/tracing (or you are not root)");

@@ -53,8 +53,10 @@ static void print_label(const char *name, const char *value)
 }
 
 /* One metric: its samples have to follow each other. */
-static void print_metric(const struct snapshot *snapshot, const char *prefix, int resource, int kind)
+static void print_metric(const struct snapshot *snapshot, const char *prefix, int resource,
+			 int kind)
 {
+	const char *what = kind ? "stalled" : "waiting", *short_of = psi_resource_name(resource);
 	bool node = !strcmp(prefix, "node"), told = false;
 
 	for (int i = 0; i < snapshot->count; i++) {
@@ -68,14 +70,13 @@ static void print_metric(const struct snapshot *snapshot, const char *prefix, in
 		     !strcmp(snapshot->groups[i + 1].name, "/")))
 			continue;
 		if (!told)
-			printf("# HELP %s_pressure_%s_%s_seconds_total Time in which %s stalled.\n"
+			printf("# HELP %s_pressure_%s_%s_seconds_total Time in which %s.\n"
 			       "# TYPE %s_pressure_%s_%s_seconds_total counter\n",
-			       prefix, psi_resource_name(resource), kind ? "stalled" : "waiting",
-			       kind ? "all tasks" : "some task", prefix, psi_resource_name(resource),
-			       kind ? "stalled" : "waiting");
+			       prefix, short_of, what,
+			       kind ? "tasks stalled and none got on" : "some task stalled",
+			       prefix, short_of, what);
 		told = true;
-		printf("%s_pressure_%s_%s_seconds_total", prefix, psi_resource_name(resource),
-		       kind ? "stalled" : "waiting");
+		printf("%s_pressure_%s_%s_seconds_total", prefix, short_of, what);
 		if (!node) {
 			putchar('{');
 			print_label("id", name);

@@ -255,6 +255,7 @@ static int parse_cause(struct span name, struct span rest, struct psi_pressure *
 static int parse_line(struct span rest, int resource, struct psi_pressure *pressure,
 		      unsigned int *seen)
 {
+	static const char * const cause_word[] = { "cause" };
 	struct span key, word;
 	int class = PSI_PLAIN, kind, error;
 	unsigned int bit;
@@ -266,7 +267,7 @@ static int parse_line(struct span rest, int resource, struct psi_pressure *press
 		resource = find_name(word, resource_names, PSI_RESOURCES);
 		if (resource < 0 || !next_part(&key, '.', &word))
 			return 0;
-		if (resource == PSI_MEMORY && !find_name(word, (const char * const []){ "cause" }, 1))
+		if (resource == PSI_MEMORY && !find_name(word, cause_word, 1))
 			return parse_cause(key, rest, pressure);
 		class = find_name(word, class_names, PSI_CLASSES);
 		if (class > PSI_PLAIN && !next_part(&key, '.', &word))

@@ -212,7 +212,7 @@ int verb_on(int argc, char **argv)
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is the own one" },
 		{ "leave", OPT_TIME, &leave, "TIME", "also when no more than TIME stalls" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N events" },
-		{ "timeout", OPT_TIME, &timeout, "TIME", "end after this time, with exit status 1" },
+		{ "timeout", OPT_TIME, &timeout, "TIME", "end after this time, with status 1" },
 		{ "resource", OPT_TEXT, &resource, "NAME", "without a trigger: cpu, memory or io" },
 		{ "anywhere", OPT_FLAG, &anywhere, NULL, "without a trigger: any cgroup's file" },
 		{ 0 }

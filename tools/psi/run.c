@@ -106,10 +106,11 @@ static void halve(struct series *series)
 {
 	for (int i = 0; i < POINTS / 2; i++) {
 		const struct point *a = &series->point[2 * i], *b = a + 1;
+		struct point *to = &series->point[i];
 
 		for (int resource = 0; resource < PSI_RESOURCES; resource++) {
-			series->point[i].some[resource] = (a->some[resource] + b->some[resource]) / 2;
-			series->point[i].limit[resource] = (a->limit[resource] + b->limit[resource]) / 2;
+			to->some[resource] = (a->some[resource] + b->some[resource]) / 2;
+			to->limit[resource] = (a->limit[resource] + b->limit[resource]) / 2;
 		}
 	}
 	series->count = POINTS / 2;

@@ -202,7 +202,7 @@ static void touch(double end)
 /* A file without a name, on a file system that has storage; memory has no io. */
 static int open_storage(void)
 {
-	const char *places[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", "." };
+	const char * const places[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", "." };
 	struct statfs status;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {

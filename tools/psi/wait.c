@@ -39,7 +39,7 @@ static double pressure_since(struct group *old, const char *directory,
 	percent = which->klass == PSI_PLAIN ? percent_of(&load, which->resource, which->kind) :
 		  load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
-		die("this kernel does not tell '%s %s %s' here; 'pressure doctor' lists what it has",
+		die("this kernel does not tell '%s %s %s' here: 'pressure doctor' shows more",
 		    psi_resource_name(which->resource), psi_class_name(which->klass),
 		    psi_kind_name(which->kind));
 	return percent;

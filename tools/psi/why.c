@@ -399,7 +399,8 @@ static void note_sources(struct report *report, const char *cgroup, bool traced)
 		if (wait != sort_by && blind(wait, traced))
 			report_note(report, "%s", blind(wait, traced));
 	if (psi_stat_path(path, sizeof(path), cgroup) || !exists("%s", path))
-		report_note(report, "this kernel has no cgroup.pressure.stat: causes are not known");
+		report_note(report,
+			    "this kernel has no cgroup.pressure.stat: causes are not known");
 }
 
 static enum wait worst_wait(const struct load *load)

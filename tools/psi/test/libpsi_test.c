@@ -85,7 +85,8 @@ static const struct {
 	{ "an unknown resource is skipped", SOME "net.some avg10=0.00 total=1\n", 0 },
 	{ "an unknown line is skipped", SOME "version 2\n", 0 },
 	{ "an unknown field is skipped", "some avg10=0.00 avg1=0.50 total=1 peak=x\n", 0 },
-	{ "a cause with an unknown field", SOME "memory.cause.reclaim count=1 total=2 min=1 max=2 hist=1\n",
+	{ "a cause with an unknown field",
+	  SOME "memory.cause.reclaim count=1 total=2 min=1 max=2 hist=1\n",
 	  0 },
 	{ "averages may be missing", "some total=1\n", 0 },
 	{ "the largest total", "some total=18446744073709551615\n", 0 },
@@ -123,7 +124,8 @@ static const struct {
 	{ "a cause with a bad histogram", SOME "memory.cause.reclaim count=1 total=1 hist=1,,x\n",
 	  -EBADMSG },
 	{ "a cause with a very long name",
-	  SOME "memory.cause.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", -EBADMSG },
+	  SOME "memory.cause.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n",
+	  -EBADMSG },
 };
 
 static void test_texts(void)
@@ -186,7 +188,8 @@ static void test_many_causes(void)
 	for (int i = 0; i < CAUSES_MAX; i++)
 		end += sprintf(text + end, "memory.cause.c%d count=1 total=1\n", i);
 	error = psi_parse(text, end, PSI_CPU, pressure);
-	result(!error && psi_cause(pressure, CAUSES_MAX - 1), "as many causes as there is room for");
+	result(!error && psi_cause(pressure, CAUSES_MAX - 1),
+	       "as many causes as there is room for");
 	end += sprintf(text + end, "memory.cause.another count=1 total=1\n");
 	psi_clear(pressure);
 	result(psi_parse(text, end, PSI_CPU, pressure) == -EBADMSG,
