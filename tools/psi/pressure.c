@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi(1): which resource is short, where, and why. */
+/* pressure(1): which resource is short, where, and why. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 static int verb_help(int argc, char **argv);
 
@@ -28,21 +28,26 @@ static const struct verb {
 
 static int verb_help(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
-	printf("usage: psi [VERB] [OPTIONS]\n\n");
+	if (argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+		die("help takes no arguments; every verb has --help");
+	printf("usage: pressure [VERB] [OPTIONS]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
-	printf("\nEvery verb has --help, and --json for programs. See psi(1).\n");
+	printf("\nEvery verb has --help, and --json for programs; --version says which this is.\n"
+	       "See pressure(1).\n");
 	return STATUS_OK;
 }
 
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");
-	psi_set_root(getenv("PSI_ROOT"));
-	if (argc > 1 && !strcmp(argv[1], "--help"))
-		return verb_help(argc, argv);
+	psi_set_root(getenv("PRESSURE_ROOT"));
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return verb_help(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		puts("pressure " VERSION);
+		return STATUS_OK;
+	}
 	if (argc < 2 || argv[1][0] == '-') {
 		argv[0] = "show";
 		return verb_show(argc, argv);
@@ -50,5 +55,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i].name))
 			return verbs[i].run(argc - 1, argv + 1);
-	die("there is no verb '%s'; 'psi help' lists them", argv[1]);
+	die("there is no verb '%s'; 'pressure help' lists them", argv[1]);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * psi(1): what its files share
+ * pressure(1): what its files share
  *
- *   psi.c        verbs                    report.c   what a verb found out
+ *   pressure.c   verbs                    report.c   what a verb found out
  *   options.c    command lines            text.c     ... for people
  *   sample.c     totals of all cgroups    json.c     ... for programs
  *   cgroup.c     cgroups of our own       html.c     ... as a page
@@ -11,10 +11,11 @@
  * A verb fills a report and ends with report_print(); text, JSON and HTML come
  * from the same report.
  */
-#ifndef _PSI_H
-#define _PSI_H
+#ifndef _PRESSURE_H
+#define _PRESSURE_H
 
 #include <math.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -65,6 +66,7 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 void die(const char *format, ...) __attribute__((noreturn)) PRINTF(1, 2);
 void complain(const char *format, ...) PRINTF(1, 2);
 const char *explain(int error);
+void *checked(void *memory);
 void *grow(void *array, size_t count, size_t size);
 char *vtext_of(const char *format, va_list arguments);
 char *text_of(const char *format, ...) PRINTF(1, 2);
@@ -159,6 +161,7 @@ struct table *report_table(struct report *report, const char *key, const char *t
 			   const struct column *columns, int nr_columns);
 struct cell *table_row(struct table *table);
 void report_free(struct report *report);
+void report_write(FILE *out, const struct report *report);
 void report_print(FILE *out, const struct report *report);
 void report_text(FILE *out, const struct report *report, int width);
 void report_json(FILE *out, const struct report *report);
@@ -172,24 +175,9 @@ char *sane(const char *text);
 int places_of(enum format format);
 
 /* JSON */
+int utf8_length(const char *text);
+char *valid_name(const char *name);
 void json_string(FILE *out, const char *text);
-
-/* HTML */
-
-/**
- * struct series - pressure over time, for charts
- * @count: points
- * @step: seconds from one to the next
- * @percent: some, by resource; NAN where it is not known
- */
-struct series {
-	int count;
-	double step;
-	double (*percent)[PSI_RESOURCES];
-};
-
-int report_html(const char *path, const struct report *report, const char *title,
-		const struct series *series);
 
 /* Samples */
 struct totals {
@@ -197,17 +185,70 @@ struct totals {
 	unsigned long long us[PSI_CLASSES][PSI_KINDS];
 };
 
+#define EVIDENCE_IO	4	/* bytes read and written, requests */
+
+/**
+ * struct evidence - what other files count; NAN for what is not known
+ * @throttled: cpu.max held tasks, in s, added up over CPUs
+ * @high: memory.high was hit, times
+ * @max: memory.max was hit, times
+ * @refaults: pages that were pushed out and came back
+ * @io: of storage
+ */
+struct evidence {
+	double throttled;
+	double high;
+	double max;
+	double refaults;
+	double io[EVIDENCE_IO];
+};
+
 /**
  * struct group - totals of a cgroup, or of the system, at one time
  * @name: path below the mount; "/" for the root; "" for the system
  * @time: when, in s
  * @totals: by resource
+ * @evidence: if asked for
  */
 struct group {
 	char *name;
 	double time;
 	struct totals totals[PSI_RESOURCES];
+	struct evidence evidence;
 };
+
+/* HTML */
+
+/**
+ * struct point - pressure in one step of a chart, in percent
+ * @some: by resource
+ * @limit: what of it a limit held; NAN where it is not known
+ */
+struct point {
+	double some[PSI_RESOURCES];
+	double limit[PSI_RESOURCES];
+};
+
+/**
+ * struct series - pressure over time, for charts
+ * @count: points
+ * @step: seconds from one to the next; the last one may be shorter
+ * @seconds: all together
+ * @begin: when it began
+ * @last: totals at the last point
+ * @point: the points
+ */
+struct series {
+	int count;
+	double step;
+	double seconds;
+	double begin;
+	struct group last;
+	struct point *point;
+};
+
+void report_html(FILE *out, const struct report *report, const char *title,
+		 const struct series *series);
 
 /**
  * struct snapshot - groups, sorted by name
@@ -215,21 +256,27 @@ struct group {
  * @count: how many
  * @error: why the system could not be read, or 0
  * @stat: some file had classes
+ * @evidence: read what other files count, too
  */
 struct snapshot {
 	struct group *groups;
 	int count;
 	int error;
 	bool stat;
+	bool evidence;
 };
 
 /**
  * struct load - pressure of a group between two snapshots
  * @name: as in struct group
+ * @from: the older snapshot's
+ * @to: the newer one's
  * @percent: of the time; NAN where it is not known
  */
 struct load {
 	const char *name;
+	const struct group *from;
+	const struct group *to;
 	double percent[PSI_RESOURCES][PSI_CLASSES][PSI_KINDS];
 };
 
@@ -239,26 +286,43 @@ struct loads {
 };
 
 bool read_group(struct group *group, const char *directory);
-void snapshot_take(struct snapshot *snapshot, const char *top, bool system);
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
 void snapshot_free(struct snapshot *snapshot);
 void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);
 void load_make(struct load *load, const struct group *from, const struct group *to);
+double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
 double main_percent(const struct load *load, enum psi_resource resource);
 enum psi_resource worst_resource(const struct load *load);
 double worst_percent(const struct load *load);
-int loads_rank(const struct loads *loads, const struct load **rank, int most);
+int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
+double measurable(double seconds, bool stat);
+
+/* What other files say */
+void evidence_read(struct evidence *evidence, const char *directory);
+bool is_thrashing(const struct load *load, const struct load *system);
+char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
+char *find_cpuset(const struct load *load);
+
+void verdict(struct report *report, const struct loads *loads, double seconds);
+
+/* Whose pressure /proc/pressure shows */
+enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
+enum whose whose_pressure(void);
 
 /* What a program lost */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
 		 double seconds);
+struct psi_pressure *read_causes(const char *cgroup);
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
 
 /* Cgroups */
 int cgroup_find(char *path, size_t size, const char *name);
+void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
 int cgroup_enter(const char *path);
+int cgroup_signal(const char *path, int signal);
 int cgroup_write(const char *path, const char *file, const char *text);
 
-#endif /* _PSI_H */
+#endif /* _PRESSURE_H */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# Completion of psi(1) for bash.
+# Completion of pressure(1) for bash.
 
-_psi()
+_pressure()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i verb=show
 	local verbs='show run top wait on why simulate doctor export help'
@@ -22,20 +22,21 @@ _psi()
 	case $before in
 	--html|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
-	--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
+	--beside) mapfile -t COMPREPLY < <(compgen -W 'node_exporter cadvisor' -- "$word"); return ;;
+	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
 	esac
 	case $verb in
 	show|why) verbs='--time' ;;
 	run) verbs='--html --output' ;;
 	top) verbs='--interval --count' ;;
 	wait) verbs='--below --for --timeout --cgroup' ;;
-	on) verbs='--cgroup --count --timeout --resource --anywhere' ;;
+	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
-	export) verbs='--cgroup' ;;
+	export) verbs='--cgroup --match --beside' ;;
 	doctor) verbs= ;;
 	*) return ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$verbs --json --help" -- "$word")
 }
 
-complete -F _psi psi
+complete -F _pressure pressure
