@@ -78,7 +78,7 @@ static bool psi_async_asleep(struct rq *rq, struct task_struct *p)
 	/* The scheduler looks at it when it leaves the CPU, or arrives at another one. */
 	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
 		return false;
-	return !task_on_rq_queued(p) || p->se.sched_delayed;
+	return !task_on_rq_queued(p) || task_queued_asleep(p);
 }
 
 /* Look at a waiter again. If it is awake, the scheduler will when it goes to sleep. */

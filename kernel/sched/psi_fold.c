@@ -842,7 +842,7 @@ static unsigned int psi_helpers(struct psi_folder *folder)
 	unsigned int wanted = psi_helpers_wanted(folder), helpers = READ_ONCE(folder->helpers);
 
 	if (wanted > helpers)
-		queue_work(system_unbound_wq, &folder->make);
+		queue_work(psi_wq, &folder->make);
 	return min(wanted, helpers);
 }
 

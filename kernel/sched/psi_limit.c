@@ -272,7 +272,7 @@ static LLIST_HEAD(psi_limits_inbox);
 
 static void psi_limits_kick(struct irq_work *work)
 {
-	queue_work(system_unbound_wq, &psi_limits_worker);
+	queue_work(psi_wq, &psi_limits_worker);
 }
 
 static struct irq_work psi_limits_kicker = IRQ_WORK_INIT_HARD(psi_limits_kick);
@@ -413,20 +413,10 @@ static void psi_limits_give(struct psi_group *group)
 	}
 }
 
-/* Whether a limit holds a task of fair_sched_class or of dl_sched_class while it is queued. */
-static bool psi_task_throttled(struct task_struct *p)
-{
-#ifdef CONFIG_CFS_BANDWIDTH
-	if (p->sched_class == &fair_sched_class && p->se.on_rq)
-		return cfs_rq_of(&p->se)->throttle_count;
-#endif
-	return p->sched_class == &dl_sched_class && p->dl.dl_throttled;
-}
-
 /* See psi_throttle_again(). */
 void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
-	__psi_throttle(rq, p, psi_task_throttled(p));
+	__psi_throttle(rq, p, task_held_by_bandwidth(p));
 }
 
 /**

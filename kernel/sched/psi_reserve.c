@@ -80,13 +80,13 @@ static DECLARE_WORK(psi_rehome_worker, psi_rehome_work);
  * Its threads run on housekeeping CPUs, and at high priority: the tasks that used up the
  * reserve must not delay it.
  */
-static struct workqueue_struct *psi_reserve_wq;
+static struct workqueue_struct *psi_wq;
 
 static void psi_reserve_kick(struct irq_work *work)
 {
 	/* Unit tests also run where PSI is off. */
-	if (psi_reserve_wq)
-		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
+	if (psi_wq)
+		queue_delayed_work(psi_wq, &psi_reserve_worker, 0);
 }
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
@@ -217,9 +217,9 @@ static bool psi_reserve_refill(void)
 static void psi_reserve_work(struct work_struct *work)
 {
 	if (!psi_reserve_refill())
-		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
+		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (atomic_read(&psi_reserve_short))
-		queue_work(psi_reserve_wq, &psi_rehome_worker);
+		queue_work(psi_wq, &psi_rehome_worker);
 }
 
 static void psi_rehome_work(struct work_struct *work)
@@ -269,8 +269,8 @@ static int __init psi_reserve_init(void)
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
-	psi_reserve_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
-	if (!psi_reserve_wq)
+	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	if (!psi_wq)
 		panic("psi: no memory for a workqueue");
 	/* The system has memory on each CPU. */
 	if (!IS_ENABLED(CONFIG_CGROUPS))

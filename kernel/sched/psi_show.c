@@ -59,7 +59,7 @@ static const char * const psi_kinds[PSI_NR_KINDS] = {
 /* Whether this machine can tell interrupt time from the rest. */
 static bool psi_file_available(const struct psi_file *kind)
 {
-	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
+	return kind->full != PSI_IRQ_FULL || irqtime_enabled();
 }
 
 /* "some" or "full", three averages of up to 100.00, a total of up to 20 digits, and the end. */
