@@ -38,9 +38,11 @@ import sys
 
 sys.dont_write_bytecode = True
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import kernels
+from kernels import BUILD, ROOT
+
 PATCHES = ROOT / "patches"
-TREE = ROOT / "build" / "tree"
+TREE = BUILD / "tree"
 
 # Where new kernel files may live in the project.
 OVERLAY_DIRS = ("Documentation", "include", "kernel", "tools")
@@ -110,6 +112,7 @@ class Patch:
     overlays: list      # paths of the new files it brings
     notes: bytes        # between "---" and the first hunk: for the reader of the file only
     diff: bytes
+    common: bytes = None    # the hunks in patches/NAME, where this kernel has others
 
     @classmethod
     def parse(cls, name, data):
@@ -138,7 +141,7 @@ class Patch:
         overlays = "".join(f"Overlay: {path}\n" for path in self.overlays)
         gap = "\n" if overlays else ""
         head = f"Subject: {self.subject}\n\n{self.body}\n{gap}{overlays}---\n"
-        return head.encode() + self.notes + self.diff
+        return head.encode() + self.notes + (self.diff if self.common is None else self.common)
 
     def message(self):
         return f"{self.subject}\n\n{self.body}\n"
@@ -176,7 +179,15 @@ def read_series():
             raise Error(f"patches/{stray.name} is not in patches/series")
     if not names:
         raise Error("patches/series lists no patch")
-    return [Patch.parse(name, (PATCHES / name).read_bytes()) for name in names]
+    return [of_kernel(Patch.parse(name, (PATCHES / name).read_bytes())) for name in names]
+
+
+def of_kernel(patch):
+    """PATCH with the hunks that KERNEL has of its own."""
+    _, own = kernels.own_text(PATCHES / kernels.KERNEL / patch.name)
+    if not kernels.OTHER:
+        return patch
+    return dataclasses.replace(patch, common=patch.diff, diff=kernels.overridden(patch.diff, own))
 
 
 def overlay_paths():

@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 from . import acpi
-from .guest import ROOT, Row
+from .guest import BUILD, ROOT, Row
 
-OUT = ROOT / "build" / "selftests"
+OUT = BUILD / "selftests"
 
 # Every boot: its name, the test program with its arguments, options of vm/run.
 # With one CPU virtual time is exact and a run can be repeated.  The shift is how
@@ -139,7 +139,7 @@ MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64
 def programs(machine="x86_64", default_off=False):
     """The directory of the test programs for a machine."""
     name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
-    return ROOT / "build" / name
+    return BUILD / name
 
 
 def build(machine="x86_64", default_off=False):
@@ -175,7 +175,7 @@ def build(machine="x86_64", default_off=False):
 
 def compile_beside(source, program):
     """A program that is no selftest, with the library of the selftests: after build()."""
-    headers = ROOT / "build" / "tree" / "tools" / "testing" / "selftests" / "psi"
+    headers = BUILD / "tree" / "tools" / "testing" / "selftests" / "psi"
     subprocess.run(["gcc", "-Wall", "-O2", "-static", "-D_GNU_SOURCE=", f"-I{headers}", f"-isystem{OUT}/usr/include",
                     source, OUT / "libpsi.a", "-lm", "-lpthread", "-o", program], check=True)
 
