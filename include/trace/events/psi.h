@@ -2,8 +2,9 @@
 /*
  * Pressure stall information: its events
  *
- * All fields are values, so that the histograms of tracefs can use them as they are. The
- * id of a cgroup is the inode number of its directory; the system is the root cgroup, 1.
+ * All fields are values, so that the histograms of tracefs can use them as they
+ * are. The id of a cgroup is the inode number of its directory; the system is
+ * the root cgroup, 1.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM psi
