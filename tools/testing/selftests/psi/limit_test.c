@@ -557,7 +557,7 @@ FIXTURE_SETUP(system_call)
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	cgroup_create(GROUP, "+cpu");
-	cgroup_write(GROUP, "cpu.max", "1000 100000");
+	cgroup_write(GROUP, "cpu.max", "10000 100000");
 	self->pid = load_start(&load);
 	sleep_for(NSEC_PER_SEC);
 }
