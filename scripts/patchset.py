@@ -145,7 +145,11 @@ def read_overlays(patches):
             if path in claims:
                 raise Error(f"overlay file {path} is claimed twice: by {claims[path]} and {patch.name}")
             claims[path] = patch.name
-    there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+    if (ROOT / ".git").exists():
+        there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+    else:           # of a tarball
+        there = [str(path.relative_to(ROOT)) for top in OVERLAY_DIRS for path in (ROOT / top).rglob("*")
+                 if not path.is_dir() and "__pycache__" not in path.parts]
     there = {path for path in there if path and os.path.lexists(ROOT / path)}
     for path in sorted(there - set(claims)):
         raise Error(f"overlay file {path} is claimed by no patch: "
@@ -220,6 +224,17 @@ class Git:
         text = self("diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-renames", "--full-index", "-U3",
                     "--no-commit-id", commit, "--", *sorted(paths)) if paths else b""
         return re.sub(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}( \d+)?\n", b"", text, flags=re.M)
+
+    def checkout_set(self, name=""):
+        """A checkout of the series up to the end of a set; git writes only what differs from the last one."""
+        commit = self.resolve(f"refs/psi/set/{name}")
+        if not commit or "\n" in commit:
+            raise Error(f"patches/series has no set '{name}'")
+        place = TREE.with_name(f"tree-{name}")
+        if not place.exists():
+            run_git(ROOT, "clone", "-q", "--shared", "--no-checkout", str(TREE), str(place))
+        Git(place)("checkout", "-q", "--force", "--detach", commit)
+        return place
 
     def sparse_clone(self, place, commit, paths):
         """A checkout of a few files of a commit."""
