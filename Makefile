@@ -2,7 +2,7 @@
 
 FLAVOUR ?= psi
 CONFIG ?= default
-export FLAVOUR CONFIG KSRC PATCH JOBS
+export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
 .PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
 
@@ -44,6 +44,7 @@ help:
 	@echo
 	@echo 'FLAVOUR=psi     the kernel to build: psi (ours), none (without PSI), stock (untouched)'
 	@echo 'CONFIG=default  its configuration, one of configs/list'
+	@echo 'KERNEL=6.12     the kernel that the series is applied to: 6.12 or 7.3. What is made of 7.3 is in build/7.3'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes all edits in build/tree, and its new files'
 	@echo 'CHECK= MUTANT= STORM= SCALE= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='

@@ -29,9 +29,11 @@ import types
 
 sys.dont_write_bytecode = True
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import kernels
+from kernels import BUILD, ROOT
+
 PATCHES = ROOT / "patches"
-TREE = ROOT / "build" / "tree"
+TREE = BUILD / "tree"
 BASE = "refs/psi/base"
 # Where new kernel files may live in the project.
 OVERLAY_DIRS = ("Documentation", "include", "kernel", "tools")
@@ -75,6 +77,7 @@ class Patch:
     overlays: list      # paths of the new files it brings
     notes: bytes        # between "---" and the first hunk: for the reader of the file only
     diff: bytes
+    common: bytes = b""     # the hunks in patches/NAME, where this kernel has others
 
     @classmethod
     def parse(cls, name, which, data):
@@ -89,7 +92,13 @@ class Patch:
     def text(self):
         overlays = "".join(f"Overlay: {path}\n" for path in self.overlays)
         head = f"Subject: {self.subject}\n\n{self.body}\n{overlays and chr(10)}{overlays}---\n"
-        return head.encode() + self.notes + self.diff
+        return head.encode() + self.notes + (self.common if kernels.OTHER else self.diff)
+
+    def of_kernel(self):
+        """The patch with the hunks that KERNEL has of its own."""
+        own = kernels.own_text(PATCHES / kernels.KERNEL / self.name)[1]
+        diff = kernels.overridden(self.diff, own) if kernels.OTHER else self.diff
+        return dataclasses.replace(self, diff=diff, common=self.diff)
 
     def touched(self):
         return [path.decode() for path in re.findall(rb"^diff --git a/(\S+) b/", self.diff, re.M)]
@@ -118,11 +127,11 @@ def read_series():
             if not which:
                 raise Error(f"patches/series: {line} is in no set: a line '= SET' begins one")
             read_text(PATCHES / line)
-            patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes())
+            patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes()).of_kernel()
     if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>\s]+>", author):
         raise Error("patches/series: From: must be 'Name <address>'")
-    for stray in sorted({path.name for path in PATCHES.glob("*.patch")} - set(patches)):
-        raise Error(f"patches/{stray} is not in patches/series")
+    for stray in sorted(path for path in PATCHES.rglob("*.patch") if path.name not in patches):
+        raise Error(f"{stray.relative_to(ROOT)} is not in patches/series")
     if not patches:
         raise Error("patches/series lists no patch")
     return author, list(patches.values())

@@ -15,8 +15,11 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOGS = ROOT / "build" / "check"
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+from kernels import BUILD, ROOT  # noqa: E402
+
+LOGS = BUILD / "check"
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from . import acpi
-from .guest import ROOT, Row
+from .guest import BUILD, ROOT, Row
 
 # Every boot: its name, the test program with its arguments, options of vm/run.
 # With one CPU virtual time is exact and a run can be repeated.  The shift is how
@@ -151,7 +151,7 @@ MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64
 def place(machine="x86_64", default_off=False):
     """The directory of what is built for a machine."""
     name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
-    return ROOT / "build" / name
+    return BUILD / name
 
 
 def programs(machine="x86_64", default_off=False):
@@ -192,7 +192,7 @@ def build(machine="x86_64", default_off=False):
 
 def compile_beside(source, program):
     """A program that is no selftest, with the library of the selftests: after build()."""
-    headers = ROOT / "build" / "tree" / "tools" / "testing" / "selftests" / "psi"
+    headers = BUILD / "tree" / "tools" / "testing" / "selftests" / "psi"
     built = place() / "kernel"
     subprocess.run(["gcc", "-Wall", "-O2", "-static", "-D_GNU_SOURCE=", f"-I{headers}", f"-isystem{built}/usr/include",
                     source, built / "kselftest/psi/libpsi.a", "-lm", "-lpthread", "-o", program], check=True)

@@ -431,7 +431,7 @@ void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
 	bool restored = flags & ENQUEUE_RESTORE && per_cpu(psi_preempted, cpu_of(rq)) == p;
 	bool runs = task_current(rq, p) || unlikely(restored);
-	enum psi_where where = runs ? PSI_RUNS : p->se.sched_delayed ? PSI_ASLEEP : PSI_QUEUED;
+	enum psi_where where = runs ? PSI_RUNS : task_queued_asleep(p) ? PSI_ASLEEP : PSI_QUEUED;
 
 	psi_task_set(rq, p, psi_task_attrs(p, where));
 }
@@ -451,7 +451,7 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 /* What a task is counted as that has just left the CPU. */
 static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 {
-	bool queued = task_on_rq_queued(p) && !p->se.sched_delayed;
+	bool queued = task_on_rq_queued(p) && !task_queued_asleep(p);
 
 	return psi_task_attrs(p, queued ? PSI_QUEUED : PSI_ASLEEP);
 }
@@ -521,10 +521,12 @@ void __psi_leave_cpu(struct task_struct *p)
 	struct rq_flags rf;
 	struct rq *rq;
 
-	rq = __task_rq_lock(p, &rf);
+	/* Nobody moves a task that is off the runqueues: the waker holds pi_lock. */
+	rq = task_rq(p);
+	rq_lock(rq, &rf);
 	update_rq_clock(rq);
 	psi_task_set(rq, p, 0);
-	__task_rq_unlock(rq, &rf);
+	rq_unlock(rq, &rf);
 }
 
 /*

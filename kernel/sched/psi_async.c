@@ -89,7 +89,7 @@ static bool psi_async_asleep(struct rq *rq, struct task_struct *p)
 	 */
 	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
 		return false;
-	return !task_on_rq_queued(p) || p->se.sched_delayed;
+	return !task_on_rq_queued(p) || task_queued_asleep(p);
 }
 
 /*

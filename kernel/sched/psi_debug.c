@@ -109,7 +109,7 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 		return psi_task_attrs(p, PSI_RUNS);
 	if (task_on_rq_migrating(p))
 		return 0;
-	if (task_on_rq_queued(p) && !p->se.sched_delayed)
+	if (task_on_rq_queued(p) && !task_queued_asleep(p))
 		return psi_task_attrs(p, PSI_QUEUED);
 	/*
 	 * It is new, or has left the CPU it slept on and is not enqueued yet.
@@ -128,7 +128,7 @@ static void psi_debug_held(struct task_struct *p, struct psi_debug *d)
 		return;
 	/* It may have woken up on another CPU since the caller looked. */
 	smp_rmb();
-	if (task_cpu(p) != d->cpu || held == psi_task_throttled(p))
+	if (task_cpu(p) != d->cpu || held == task_held_by_bandwidth(p))
 		return;
 	psi_debug_found(d, "%s[%d] is %sheld by a limit, class %ps", p->comm, task_pid_nr(p),
 			held ? "" : "not ", p->sched_class);

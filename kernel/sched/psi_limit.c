@@ -49,19 +49,6 @@
  *		iocost or iolatency let it submit.
  */
 
-/*
- * Whether a limit holds a task of fair_sched_class or of dl_sched_class while
- * it is queued.
- */
-static bool psi_task_throttled(struct task_struct *p)
-{
-#ifdef CONFIG_CFS_BANDWIDTH
-	if (p->sched_class == &fair_sched_class && p->se.on_rq)
-		return cfs_rq_of(&p->se)->throttle_count;
-#endif
-	return p->sched_class == &dl_sched_class && p->dl.dl_throttled;
-}
-
 /* See psi_throttle(). */
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
@@ -105,7 +92,7 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 /* See psi_throttle_again(). */
 void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
-	__psi_throttle(rq, p, psi_task_throttled(p));
+	__psi_throttle(rq, p, task_held_by_bandwidth(p));
 }
 
 /* Whether a limit holds io of the current task. */

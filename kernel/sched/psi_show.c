@@ -64,7 +64,7 @@ struct psi_line {
 /* Whether this machine can tell interrupt time from the rest. */
 static bool psi_file_available(enum psi_file_id id)
 {
-	return psi_files[id].name && (id != PSI_IRQ || irqtime_accounted());
+	return psi_files[id].name && (id != PSI_IRQ || irqtime_enabled());
 }
 
 /* Go past @word, if it is at @p. */

@@ -337,6 +337,68 @@ TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
 	expect_class(_metadata, "io", BY_LIMIT, 80);
 }
 
+/* ---- Io of a disk that goes ---- */
+
+#define NR_HELD		3
+
+/* Reads until the disk is gone. */
+static void read_to_the_end(void *arg)
+{
+	void *buf;
+	int fd = open_blocks(arg, O_DIRECT, &buf);
+
+	while (pread(fd, buf, BLOCK, 0) == BLOCK)
+		;
+	sleep_forever();
+}
+
+FIXTURE(dying_disk) {
+	struct slow_disk disk[2];
+	pid_t pid[NR_HELD];
+};
+
+FIXTURE_SETUP(dying_disk)
+{
+	char dev[32], limit[64];
+
+	cpus_use(1);
+	slow_disk_create(&self->disk[0], "psi_class", LATENCY, DISK_MB);
+	slow_disk_create(&self->disk[1], "psi_dying", LATENCY, DISK_MB);
+	cgroup_create(GROUP, "+io");
+	cgroup_create(LEAF, "");
+	slow_disk_number(&self->disk[1], dev, sizeof(dev));
+	snprintf(limit, sizeof(limit), "%s rbps=%d", dev, BLOCK);
+	cgroup_write(GROUP, "io.max", limit);
+}
+
+FIXTURE_TEARDOWN(dying_disk)
+{
+	for (int i = 0; i < NR_HELD; i++)
+		load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk[0]);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * When a disk goes, what io.max held of it is sent or fails. Either way the limit holds nothing
+ * of the cgroup any more.
+ */
+TEST_F_TIMEOUT(dying_disk, leaves_no_limit_behind, 100)
+{
+	struct classes c[3];
+
+	for (int i = 0; i < NR_HELD; i++)
+		self->pid[i] = start(read_to_the_end, self->disk[1].node);
+	classes_measure(groups, "io", TIME, c);
+	EXPECT_LE(90, c[1].limit[0])
+		TH_LOG("limit %.3f %%", c[1].limit[0]);
+	slow_disk_remove(&self->disk[1]);
+	load_stop(self->pid[0]);
+	self->pid[0] = start(read_direct, self->disk[0].node);
+	expect_class(_metadata, "io", BY_SHORTAGE, 80);
+}
+
 /* ---- Io behind a cgroup with io.latency ---- */
 
 #define PROTECTED	GROUP "/protected"

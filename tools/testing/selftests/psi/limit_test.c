@@ -27,6 +27,7 @@
  * run make a spinner wait, SHORTAGE percent at most; what they wait themselves is
  * pressure of the system, and the run queues' own clocks tell how much it is.
  */
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -455,6 +456,144 @@ TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 			check_step(_metadata, &shown[i], s);
 		}
 	}
+}
+
+/* ---- A task that changes its class ---- */
+
+/**
+ * struct turn - a policy, and whether cpu.max holds a spinner with it
+ * @policy: of the task
+ * @held: a limit of its cgroup holds it
+ */
+struct turn {
+	int policy;
+	bool held;
+};
+
+/*
+ * What cpu.max holds stays on the runqueue, or leaves it until the limit lets it go. Either way
+ * the scheduler takes it off and puts it on again when its class changes.
+ */
+static const struct turn turns[] = {
+	{ SCHED_OTHER, true },
+	{ SCHED_FIFO, false },
+	{ SCHED_OTHER, true },
+	{ SCHED_RR, false },
+	{ SCHED_BATCH, true },
+	{ SCHED_IDLE, true },
+	{ SCHED_FIFO, false },
+	{ SCHED_RR, false },
+	{ SCHED_IDLE, true },
+	{ SCHED_OTHER, true },
+};
+
+FIXTURE(class_change) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(class_change)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", HARD);
+	self->pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(class_change)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
+{
+	struct classes c;
+
+	for (int i = 0; i < (int)ARRAY_SIZE(turns); i++) {
+		bool rt = turns[i].policy == SCHED_FIFO || turns[i].policy == SCHED_RR;
+		double doubt = 100.0 * STEP_DOUBT / STEP;
+
+		set_policy(self->pid, turns[i].policy, rt);
+		classes_read(GROUP, "cpu", &c);
+		sleep_for(STEP);
+		classes_since(GROUP, "cpu", STEP, &c);
+		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy, c.limit[0],
+			       c.shortage[0]);
+		EXPECT_GE(doubt, fabs(c.limit[0] - 100 * turns[i].held))
+			TH_LOG("turn %d, policy %d: limit %.3f", i, turns[i].policy, c.limit[0]);
+		EXPECT_GE(doubt, c.shortage[0])
+			TH_LOG("turn %d, policy %d: shortage %.3f", i, turns[i].policy,
+			       c.shortage[0]);
+	}
+}
+
+/* ---- Long system calls ---- */
+
+/* Reads zeros: each call takes many times the bandwidth of a period. */
+static void read_zeros(void *arg)
+{
+	size_t size = 16 << 20;
+	char *buffer = shared_memory(size);
+	int fd = open("/dev/zero", O_RDONLY);
+
+	for (;;) {
+		if (read(fd, buffer, size) != (ssize_t)size)
+			psi_die("/dev/zero: %m");
+	}
+}
+
+FIXTURE(system_call) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(system_call)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = read_zeros };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", "10000 100000");
+	self->pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(system_call)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * A kernel may hold a task in the middle of a system call, or wait until it returns to user
+ * space. The task is held or runs: what its own clock does not have is limit.
+ */
+TEST_F_TIMEOUT(system_call, that_goes_on_is_no_stall, 60)
+{
+	struct task_clock tc;
+	struct classes c;
+	double held;
+	__u64 begin;
+
+	classes_read(GROUP, "cpu", &c);
+	task_clock_read(self->pid, &tc);
+	begin = now_ns();
+	sleep_for(TIME);
+	tc = task_clock_since(self->pid, &tc);
+	begin = now_ns() - begin;
+	classes_since(GROUP, "cpu", begin, &c);
+	held = 100 - 100.0 * tc.run / begin;
+	ksft_print_msg("held %.3f, limit %.3f, shortage %.3f\n", held, c.limit[0], c.shortage[0]);
+	EXPECT_LE(50, held);
+	EXPECT_GE(TOLERANCE, fabs(c.limit[0] - held))
+		TH_LOG("limit %.3f, the task says %.3f", c.limit[0], held);
+	EXPECT_GE(SHORTAGE, c.shortage[0]);
 }
 
 /* ---- Averages ---- */
