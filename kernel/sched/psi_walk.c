@@ -341,8 +341,8 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 
 /*
  * End the states that no longer hold and begin those that do from now on. What
- * is most frequent needs no loop: a task comes to wait beside one that runs; one
- * that is alone in its group wakes up, gets the CPU, goes to sleep.
+ * is most frequent needs no loop: a task comes to wait beside one that runs;
+ * one that is alone in its group wakes up, gets the CPU, goes to sleep.
  */
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
 					    u64 now)
@@ -382,7 +382,10 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
-	/* First: it may be switched off, or asked, and then begins with no state. */
+	/*
+	 * First: it may be switched off, or asked, and then begins with no
+	 * state.
+	 */
 	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
 		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);
