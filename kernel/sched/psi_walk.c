@@ -351,10 +351,11 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 	unsigned long s;
 
 	gc->states = states;
-	switch (flips) {
-	case BIT(PSI_CPU_SOME):
+	if (likely(flips == BIT(PSI_CPU_SOME))) {
 		psi_flip(gc, PSI_CPU_SOME, now);
 		return;
+	}
+	switch (flips) {
 	case BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL):
 		psi_flip(gc, PSI_NONIDLE, now);
 		psi_flip(gc, PSI_CPU_SOME, now);
