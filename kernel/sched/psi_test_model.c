@@ -54,8 +54,8 @@ struct psi_test_model {
 	bool off[PSI_TEST_GROUPS];
 	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
 	int nr;			/* tasks that take part */
-	struct psi_test_model_task *alone; /* only this one runs and sleeps, */
-	int events;		/* for so many events, so that groups delegate */
+	struct psi_test_model_task *alone; /* only this one runs */
+	int events;		/* for so many events: groups delegate */
 	int delegated;
 	int direct;		/* changes of tasks in groups that delegate */
 	int counted;
@@ -65,7 +65,7 @@ struct psi_test_model {
 	 */
 	struct psi_reserve reserve;
 	union psi_memory *spare;
-	int above;		/* tasks counted above their group without it */
+	int above;		/* tasks counted above their home */
 	int asks;		/* how often somebody began to ask about a group */
 	/*
 	 * the oracle: states by definition, and their times; while it is asked,
