@@ -66,7 +66,7 @@ struct psi_test_model {
 	struct psi_reserve reserve;
 	union psi_memory *spare;
 	int above;		/* tasks counted above their home */
-	int asks;		/* how often somebody began to ask about a group */
+	int asks;		/* how often a group began to be asked */
 	/*
 	 * the oracle: states by definition, and their times; while it is asked,
 	 * the union's
