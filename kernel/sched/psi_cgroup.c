@@ -279,7 +279,7 @@ void psi_strays_work(struct work_struct *work)
 	struct llist_node *list;
 
 	atomic_inc(&psi_moves);
-	/* Before the list is taken: it, or this, says that some are not home. */
+	/* Before the list is taken: one of the two says so meanwhile. */
 	smp_mb__after_atomic();
 	list = llist_del_all(&psi_strays);
 	llist_for_each_entry_safe(group, next, list, strays) {

@@ -523,8 +523,8 @@ TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
 		classes_read(GROUP, "cpu", &c);
 		sleep_for(STEP);
 		classes_since(GROUP, "cpu", STEP, &c);
-		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy, c.limit[0],
-			       c.shortage[0]);
+		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy,
+			       c.limit[0], c.shortage[0]);
 		EXPECT_GE(doubt, fabs(c.limit[0] - 100 * turns[i].held))
 			TH_LOG("turn %d, policy %d: limit %.3f", i, turns[i].policy, c.limit[0]);
 		EXPECT_GE(doubt, c.shortage[0])
