@@ -1271,4 +1271,235 @@ TEST_F_TIMEOUT(race, with_the_switch_of_the_cgroup_breaks_nothing, STORM_TIMEOUT
 	check_dying(_metadata, false, self->spinner);
 }
 
+/* ---- A neighbour that does all of this at once ---- */
+
+/*
+ * Invariant: whatever a neighbour does with cgroups, limits, triggers and files
+ * of his, the victim's events come, its cgroups are made in time, it wakes up in
+ * time and has its share of the CPU.
+ */
+#define NEIGHBOUR	CGROUP_ROOT "/psi_neighbour"
+#define SPINNER		CGROUP_ROOT "/psi_spinner"
+#define LIMITED		NEIGHBOUR "/limited"
+#define NEST		NEIGHBOUR "/nest"
+#define NR_LIMITED	200
+#define NR_NESTED	20
+
+static void run_always(void *arg)
+{
+	(void)arg;
+	for (;;)
+		;
+}
+
+/*
+ * They run out of bandwidth every 2 ms. They begin together: else the first ones
+ * leave no time to fork the others.
+ */
+static void run_limited(void *arg)
+{
+	__u64 begin = now_ns() + 3 * NSEC_PER_SEC;
+
+	cgroup_write(LIMITED, "cpu.max", "1000 2000");
+	for (int i = 1; i < NR_LIMITED; i++)
+		if (!fork_or_die())
+			break;
+	sleep_until(begin);
+	run_always(arg);
+}
+
+static void run_toggle(void *arg)
+{
+	(void)arg;
+	for (int i = 0;; i++) {
+		cgroup_write(LIMITED, "cgroup.pressure", i % 2 ? "1" : "0");
+		sleep_for(20 * NSEC_PER_MSEC);
+	}
+}
+
+/* A task wakes up at the bottom of cgroups that are new on this CPU. */
+static void run_nest(void *arg)
+{
+	char path[NR_NESTED + 1][256] = { NEST };
+	char pid[16];
+
+	(void)arg;
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	for (;;) {
+		for (int i = 1; i <= NR_NESTED; i++) {
+			snprintf(path[i], sizeof(path[i]), "%s/%d", path[i - 1], i);
+			mkdir(path[i], 0755);
+		}
+		cgroup_write(path[NR_NESTED], "cgroup.procs", pid);
+		sleep_for(5 * NSEC_PER_MSEC);
+		cgroup_write(NEST, "cgroup.procs", pid);
+		for (int i = NR_NESTED; i; i--)
+			rmdir(path[i]);
+	}
+}
+
+/* All triggers that a user may have, which fire; one more again and again. */
+static void run_triggers(void *arg)
+{
+	const struct rlimit limit = { MANY, MANY };
+	int fd, error = 0;
+
+	(void)arg;
+	if (setrlimit(RLIMIT_NOFILE, &limit) || setresuid(USER, USER, USER))
+		psi_die("triggers: %s", strerror(errno));
+	while (!error)
+		error = trigger_set(open_file(PSI_CPU, O_RDWR), "some 1 2000000");
+	for (;;) {
+		fd = open_file(PSI_STAT, O_RDWR);
+		trigger_set(fd, "cpu.exact.some 1 2000000");
+		close(fd);
+	}
+}
+
+static void run_readers(void *arg)
+{
+	static const char * const names[] = {
+		PSI_STAT, LIMITED CGROUP_STAT, NEIGHBOUR CGROUP_STAT, LIMITED "/cpu.pressure",
+	};
+	char buf[8192];
+
+	(void)arg;
+	for (int i = 0;; i++) {
+		int fd = open(names[i % ARRAY_SIZE(names)], O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			continue;
+		if (read(fd, buf, sizeof(buf)) < 0 && errno != ENODEV)
+			psi_die("%s: %s", names[i % ARRAY_SIZE(names)], strerror(errno));
+		close(fd);
+	}
+}
+
+static const struct load neighbours[] = {
+	{ .cpu = 0, .cgroup = LIMITED, .fn = run_limited },
+	{ .cpu = 0, .cgroup = NEIGHBOUR "/other", .fn = run_toggle },
+	{ .cpu = 0, .cgroup = NEST, .fn = run_nest },
+	{ .cpu = 0, .cgroup = NEIGHBOUR "/other", .fn = run_triggers },
+	{ .cpu = 0, .cgroup = NEIGHBOUR "/other", .fn = run_readers },
+};
+
+/**
+ * struct service - what a victim gets
+ * @events: of its trigger, of @stalls
+ * @stalls: how often it stalled
+ * @wakeup: the longest time from a timer to its wake-up, ns
+ * @mkdir: the mean time to make and remove a cgroup, ns
+ * @mkdir_most: the longest
+ * @share: of the CPU that its spinner got, in percent
+ */
+struct service {
+	int events;
+	int stalls;
+	__u64 wakeup;
+	__u64 mkdir;
+	__u64 mkdir_most;
+	double share;
+};
+
+FIXTURE(neighbour) {
+	struct stalls stalls;
+	pid_t spinner;
+};
+
+FIXTURE_SETUP(neighbour)
+{
+	const struct load load = { .cpu = 0, .cgroup = SPINNER, .fn = run_always };
+
+	cpus_use(1);
+	stalls_create(&self->stalls, "psi_neighbour", UNIT);
+	group_enter(VICTIM);
+	cgroup_create(SPINNER, "+cpu");
+	self->spinner = load_start(&load);
+	set_policy(0, SCHED_FIFO, 50);
+}
+
+FIXTURE_TEARDOWN(neighbour)
+{
+	set_policy(0, SCHED_OTHER, 0);
+	load_stop(self->spinner);
+	group_leave();
+	cgroup_remove(SPINNER);
+	cgroup_remove(VICTIM);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static struct service serve(const struct stalls *stalls, __u64 length)
+{
+	int fd = trigger_arm(VICTIM_IO, "some 90000 500000"), made = 0;
+	__u64 begin = now_ns(), used, next = begin, late;
+	struct service got = {};
+
+	used = file_number(SPINNER "/cpu.stat", "usage_usec ");
+	while (now_ns() < begin + length) {
+		stall(stalls);
+		got.stalls++;
+		got.events += trigger_fired(fd, 60);
+		for (int i = 0; i < 40; i++) {
+			next = now_ns() + 10 * NSEC_PER_MSEC;
+			sleep_until(next);
+			late = now_ns() - next;
+			got.wakeup = late > got.wakeup ? late : got.wakeup;
+		}
+		for (int i = 0; i < 10; i++, made++) {
+			sleep_for(20 * NSEC_PER_MSEC);
+			late = now_ns();
+			if (mkdir(VICTIM "/x", 0755) || rmdir(VICTIM "/x"))
+				psi_die("mkdir: %s", strerror(errno));
+			late = now_ns() - late;
+			got.mkdir += late;
+			got.mkdir_most = late > got.mkdir_most ? late : got.mkdir_most;
+		}
+	}
+	got.mkdir /= made;
+	used = file_number(SPINNER "/cpu.stat", "usage_usec ") - used;
+	got.share = used * 100.0 * NSEC_PER_USEC / (now_ns() - begin);
+	close(fd);
+	return got;
+}
+
+static void service_print(const char *when, const struct service *got)
+{
+	ksft_print_msg("%s: %d of %d events, wake-up %.6f s, %.1f %% of the CPU\n", when,
+		       got->events, got->stalls, got->wakeup / 1e9, got->share);
+	ksft_print_msg("%s: mkdir %.6f s, at most %.6f s\n", when, got->mkdir / 1e9,
+		       got->mkdir_most / 1e9);
+}
+
+TEST_F_TIMEOUT(neighbour, harms_nobody, STORM_TIMEOUT)
+{
+	pid_t pids[ARRAY_SIZE(neighbours)];
+	struct service alone, now;
+
+	alone = serve(&self->stalls, 10 * NSEC_PER_SEC);
+	service_print("alone", &alone);
+	cgroup_create(NEIGHBOUR, "+cpu");
+	cgroup_write(NEIGHBOUR, "cgroup.subtree_control", "+cpu");
+	cgroup_create(LIMITED, "");
+	cgroup_create(NEST, "");
+	cgroup_create(NEIGHBOUR "/other", "");
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		pids[i] = load_start(&neighbours[i]);
+	sleep_for(5 * NSEC_PER_SEC);
+	now = serve(&self->stalls, storm_time(20 * NSEC_PER_SEC));
+	service_print("beside a neighbour", &now);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		load_stop(pids[i]);
+	cgroup_remove(NEIGHBOUR);
+
+	EXPECT_EQ(alone.stalls, alone.events);
+	EXPECT_EQ(now.stalls, now.events);
+	EXPECT_GE(alone.wakeup + NSEC_PER_MSEC, now.wakeup);
+	/* The tasks of one that holds cgroup_mutex wait for their slice. */
+	EXPECT_GE(alone.mkdir + 20 * NSEC_PER_MSEC, now.mkdir);
+	EXPECT_GE(alone.mkdir_most + 100 * NSEC_PER_MSEC, now.mkdir_most);
+	/* Two groups of the same weight, and kernel threads. */
+	EXPECT_LE(45.0, now.share);
+}
+
 TEST_HARNESS_MAIN
