@@ -347,7 +347,6 @@ int verb_run(int argc, char **argv)
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, cgroup, &first, &series);
-	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);
@@ -355,6 +354,7 @@ int verb_run(int argc, char **argv)
 		report_html(page, &report, title, &series);
 		close_file(page, html);
 	}
+	cgroup_remove(cgroup, false);
 	free(title);
 	report_free(&report);
 	free(series.point);
