@@ -19,6 +19,7 @@ static const struct verb {
 	{ "top", verb_top, "cgroups live, worst first" },
 	{ "wait", verb_wait, "wait until pressure is below a threshold" },
 	{ "on", verb_on, "run a program at each event of a trigger" },
+	{ "pace", verb_pace, "run a build with as many jobs as pressure allows" },
 	{ "why", verb_why, "causes of stalls, and the programs that stall" },
 	{ "simulate", verb_simulate, "make events for a service under test" },
 	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },

@@ -34,6 +34,7 @@ int verb_run(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_wait(int argc, char **argv);
 int verb_on(int argc, char **argv);
+int verb_pace(int argc, char **argv);
 int verb_why(int argc, char **argv);
 int verb_simulate(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
@@ -79,6 +80,9 @@ int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
+int take_signals(void);
+FILE *open_or_die(const char *path);
+void close_file(FILE *file, const char *path);
 
 /* Reports */
 enum format {
@@ -297,6 +301,7 @@ double worst_percent(const struct load *load);
 int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
 double measurable(double seconds, bool stat);
+double look_every(const struct group *group);
 
 /* What other files say */
 void evidence_read(struct evidence *evidence, const char *directory);

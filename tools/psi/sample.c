@@ -57,6 +57,12 @@ static bool has_classes(const struct group *group)
 	       group->totals[PSI_MEMORY].known[PSI_LIMIT][PSI_SOME];
 }
 
+/* How often totals are worth a look, in s: other kernels add them up every 2 s. */
+double look_every(const struct group *group)
+{
+	return has_classes(group) ? 0.5 : 2;
+}
+
 static void add_group(struct snapshot *snapshot, const char *directory, const char *name)
 {
 	struct group group;
