@@ -20,6 +20,8 @@ static const struct verb {
 	{ "wait", verb_wait, "wait until pressure is below a threshold" },
 	{ "on", verb_on, "run a program at each event of a trigger" },
 	{ "pace", verb_pace, "run a build with as many jobs as pressure allows" },
+	{ "record", verb_record, "a flight recorder: totals of all cgroups in a ring" },
+	{ "replay", verb_replay, "what was recorded, as it went" },
 	{ "why", verb_why, "causes of stalls, and the programs that stall" },
 	{ "simulate", verb_simulate, "make events for a service under test" },
 	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },

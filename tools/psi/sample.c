@@ -16,7 +16,7 @@
 /* Cgroups nest no deeper than the kernel allows by far. */
 #define DEPTH_MAX	256
 
-static void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
+void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
 {
 	for (int class = 0; class < PSI_CLASSES; class++) {
 		for (int kind = 0; kind < PSI_KINDS; kind++) {

@@ -151,7 +151,7 @@ void progress_end(void)
 	progress_shown = false;
 }
 
-static int sleep_until(double end)
+int sleep_until(double end)
 {
 	struct timespec time = { .tv_sec = end };
 

@@ -8,6 +8,7 @@
  *	load beat MB			work for 2 ms each 20 ms on so much memory, until SIGTERM;
  *					print how many turns there were, how many of them were
  *					over 10 ms late, and the worst one in ms
+ *	load tick			work for 50 us at the begin of each second
  *	load namespace COMMAND...	run it in a cgroup namespace of its own
  */
 #define _GNU_SOURCE
@@ -101,6 +102,16 @@ static void beat(size_t size)
 	printf("%d %d %.0f\n", count, late, worst * 1e3);
 }
 
+static void tick(void)
+{
+	for (;;) {
+		struct timespec time = { .tv_sec = (time_t)now() + 1 };
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+		spin(now() + 50e-6);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "spin"))
@@ -111,10 +122,12 @@ int main(int argc, char **argv)
 		touch(strtoul(argv[2], NULL, 10) << 20, now() + atof(argv[3]));
 	else if (argc == 3 && !strcmp(argv[1], "beat"))
 		beat(strtoul(argv[2], NULL, 10) << 20);
+	else if (argc == 2 && !strcmp(argv[1], "tick"))
+		tick();
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
 		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS | "
-			"beat MB | namespace COMMAND...");
+			"beat MB | tick | namespace COMMAND...");
 	return 0;
 }
