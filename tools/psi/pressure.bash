@@ -29,7 +29,7 @@ _pressure()
 	case $verb in
 	show) verbs='--time --record --since --until' ;;
 	why) verbs='--time' ;;
-	record) verbs='--record --every --size --sync --count' ;;
+	record) verbs='--record --every --size --sync --count --plain' ;;
 	replay) verbs='--record --since --until --step' ;;
 	run) verbs='--html --output' ;;
 	top) verbs='--interval --count --record --since --until' ;;

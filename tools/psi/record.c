@@ -64,6 +64,7 @@ struct bytes {
  * @at: where the next frame begins in the segment
  * @frame: the frame that is made
  * @time: of the last frame, in us
+ * @plain: leave the statistics files alone
  */
 struct recorder {
 	struct source *source;
@@ -80,6 +81,7 @@ struct recorder {
 	uint64_t at;
 	struct bytes frame;
 	uint64_t time;
+	bool plain;
 };
 
 static volatile sig_atomic_t over;
@@ -134,13 +136,14 @@ static int open_at(const char *directory, const char *file)
 	return fd;
 }
 
-static bool open_files(struct source *source, const char *directory, bool system)
+static bool open_files(struct source *source, const char *directory, bool system, bool plain)
 {
 	bool any = false;
 
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		source->fd[resource] = -1;
-	source->fd[0] = open_at(directory, system ? "stat" : "cgroup.pressure.stat");
+	if (!plain)
+		source->fd[0] = open_at(directory, system ? "stat" : "cgroup.pressure.stat");
 	source->stat = source->fd[0] >= 0;
 	for (int resource = 0; !source->stat && resource < PSI_RESOURCES; resource++) {
 		char *file = text_of("%s%s", psi_resource_name(resource),
@@ -178,7 +181,7 @@ static void add_source(struct recorder *recorder, const struct source *old, int 
 		source = *known;
 		for (int resource = 0; resource < PSI_RESOURCES; resource++)
 			known->fd[resource] = -1;
-	} else if (!open_files(&source, directory, !*name)) {
+	} else if (!open_files(&source, directory, !*name, recorder->plain)) {
 		return;
 	}
 	source.name = text_of("%s", name);
@@ -552,15 +555,16 @@ int verb_record(int argc, char **argv)
 	const char *path = RECORD;
 	double every = 1, sync = 5;
 	long size = 64, count = 0;
+	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
 		{ "record", OPT_TEXT, &path, "FILE", "where (" RECORD ")" },
 		{ "every", OPT_TIME, &every, "TIME", "between looks (1s)" },
 		{ "size", OPT_NUMBER, &size, "MB", "of the file, at most (64)" },
 		{ "sync", OPT_TIME, &sync, "TIME", "what a power loss may take (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
+		{ "plain", OPT_FLAG, &recorder.plain, NULL, "no limit and shortage: cheaper" },
 		{ 0 }
 	};
-	struct recorder recorder = { 0 };
 
 	if (*parse_options(argc, argv, opts, "record [OPTIONS]"))
 		die("record takes no arguments; 'pressure record --help' shows how to use it");

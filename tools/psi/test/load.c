@@ -8,6 +8,7 @@
  *	load beat MB			work for 2 ms each 20 ms on so much memory, until SIGTERM;
  *					print how many turns there were, how many of them were
  *					over 10 ms late, and the worst one in ms
+ *	load job MB ROUNDS		a job of a build: so much work, with memory that grows
  *	load tick			work for 50 us at the begin of each second
  *	load namespace COMMAND...	run it in a cgroup namespace of its own
  */
@@ -102,6 +103,25 @@ static void beat(size_t size)
 	printf("%d %d %.0f\n", count, late, worst * 1e3);
 }
 
+/* As a compiler: memory grows until half of the work is done, and all of it is in use. */
+static void job(size_t size, unsigned int rounds)
+{
+	size_t pages = size / BLOCK, next = 0;
+	char *memory = malloc(size);
+	volatile unsigned int work;
+
+	if (!memory)
+		err(1, "malloc");
+	for (unsigned int round = 0; round < rounds; round++) {
+		size_t in_use = round < rounds / 2 ? 2 * pages * (round + 1) / rounds : pages;
+
+		for (unsigned int i = 0; i <= 2 * pages / rounds + 64; i++)
+			memory[next++ % (in_use ? in_use : 1) * BLOCK]++;
+		for (work = 0; work < 20000; work++)
+			;
+	}
+}
+
 static void tick(void)
 {
 	for (;;) {
@@ -122,12 +142,14 @@ int main(int argc, char **argv)
 		touch(strtoul(argv[2], NULL, 10) << 20, now() + atof(argv[3]));
 	else if (argc == 3 && !strcmp(argv[1], "beat"))
 		beat(strtoul(argv[2], NULL, 10) << 20);
+	else if (argc == 4 && !strcmp(argv[1], "job"))
+		job(strtoul(argv[2], NULL, 10) << 20, atoi(argv[3]));
 	else if (argc == 2 && !strcmp(argv[1], "tick"))
 		tick();
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
 		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS | "
-			"beat MB | tick | namespace COMMAND...");
+			"beat MB | job MB ROUNDS | tick | namespace COMMAND...");
 	return 0;
 }
