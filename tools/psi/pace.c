@@ -319,7 +319,7 @@ int verb_pace(int argc, char **argv)
 	struct pace pace = { .allowed = 1, .level = { 50, 10, 50 } };
 	const struct opt opts[] = {
 		{ "jobs", OPT_NUMBER, &pace.jobs, "N", "at most so many (4 for each CPU)" },
-		{ "cpu", OPT_NUMBER, &pace.level[PSI_CPU], "PERCENT", "fewer from so much on (50)" },
+		{ "cpu", OPT_NUMBER, &pace.level[PSI_CPU], "PERCENT", "from which on fewer (50)" },
 		{ "memory", OPT_NUMBER, &pace.level[PSI_MEMORY], "PERCENT", "the same (10)" },
 		{ "io", OPT_NUMBER, &pace.level[PSI_IO], "PERCENT", "the same (50)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "follow the pressure of this one" },

@@ -529,7 +529,7 @@ static uint64_t real_us(void)
 	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
 }
 
-static void record(struct recorder *recorder, double every, double sync, long count)
+static void keep_looking(struct recorder *recorder, double every, double sync, long count)
 {
 	const uint64_t begin = real_us();
 	double start = now(), next = start, synced = start;
@@ -577,6 +577,6 @@ int verb_record(int argc, char **argv)
 	open_ring(&recorder, path, size);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
-	record(&recorder, every, sync, count);
+	keep_looking(&recorder, every, sync, count);
 	return STATUS_OK;
 }

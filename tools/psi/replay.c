@@ -148,6 +148,13 @@ static void take_growth(struct cursor *cursor, struct group *group)
 			*ring_total(group->totals, bit, &known) += take(cursor);
 }
 
+static void drop(struct snapshot *now, int place)
+{
+	free(now->groups[place].name);
+	memmove(&now->groups[place], &now->groups[place + 1],
+		(--now->count - place) * sizeof(*now->groups));
+}
+
 static void take_changes(struct cursor *cursor, struct snapshot *now)
 {
 	int place = 0;
@@ -165,11 +172,8 @@ static void take_changes(struct cursor *cursor, struct snapshot *now)
 			take_new(cursor, now, place++);
 		else if (change == RING_GREW)
 			take_growth(cursor, &now->groups[place++]);
-		else {
-			free(now->groups[place].name);
-			memmove(&now->groups[place], &now->groups[place + 1],
-				(--now->count - place) * sizeof(*now->groups));
-		}
+		else
+			drop(now, place);
 	}
 }
 
@@ -377,7 +381,8 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 	free(loads.load);
 }
 
-static void fill(struct report *report, struct record *record, double begin, double end, double step)
+static void fill(struct report *report, struct record *record, double begin, double end,
+		 double step)
 {
 	struct table *table = report_table(report, "steps", NULL, columns, ARRAY_SIZE(columns));
 	struct snapshot from = { 0 }, to = { 0 };

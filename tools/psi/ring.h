@@ -67,5 +67,4 @@ static inline unsigned long long *ring_total(struct totals *totals, int bit, boo
 	return &one->us[class][kind];
 }
 
-
 #endif /* _PRESSURE_RING_H */

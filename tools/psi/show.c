@@ -125,7 +125,8 @@ int verb_show(int argc, char **argv)
 	loads_make(&loads, &from, &to);
 	if (!loads.count)
 		die("the pressure files vanished while they were measured: was PSI switched off?");
-	make_report(&report, &loads, &to, span_given(&span), to.groups[0].time - from.groups[0].time);
+	seconds = to.groups[0].time - from.groups[0].time;
+	make_report(&report, &loads, &to, span_given(&span), seconds);
 	report_print(stdout, &report);
 	report_free(&report);
 	free(loads.load);

@@ -129,7 +129,7 @@ static void tick(void)
 		struct timespec time = { .tv_sec = (time_t)now() + 1 };
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
-		spin(now() + 50e-6);
+		spin(now() + 0.00005);
 	}
 }
 
