@@ -126,7 +126,7 @@
  *   undelegating cost little against what they save, also where a kernel thread
  *   wakes up every few ms. Three kinds of groups do not delegate: those that a
  *   trigger watches, those off the list (psi_fold.c), and those that are asked
- *   while they show a limit (psi_stat.c).
+ *   while they show a limit (psi_asked.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -269,12 +269,12 @@
  *   wake the fold or a monitor does so by an irq_work.
  *
  *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
- *   read is an exception: if it starts what psi_stat.c computes, psi_ask()
+ *   read is an exception: if it starts what psi_asked.c computes, psi_ask()
  *   takes the runqueue locks of CPUs that the group is in use on, one by one.
  *   Write sections of both are short and cannot be preempted. An event opens
  *   one of psi_seq, in which all levels change; the end of a window opens one
  *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
- *   use on any CPU (psi_stat.c) and the causes of memory stalls are atomics.
+ *   use on any CPU (psi_asked.c) and the causes of memory stalls are atomics.
  *   Groups are freed under RCU, because a reader may still follow a pointer to
  *   one.
  */
