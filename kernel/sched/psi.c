@@ -340,9 +340,9 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/* psi_change() where the group of the task has no memory on the CPU yet. */
-static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				      u64 now)
+/* psi_change() for any change, maybe the first one of the group on the CPU. */
+static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, struct rq *rq,
+				    u64 now)
 {
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
 	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
@@ -354,10 +354,10 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 {
 	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
-	if (likely(gc))
-		psi_walk(gc, psi_task_change(t, attrs), rq, now);
+	if (likely(gc && !((t->attrs ^ attrs) & ~PSI_SCHED_ATTRS)))
+		psi_walk_sched(gc, psi_task_change(t, attrs).sched, rq, now);
 	else
-		psi_change_first(t, attrs, rq, now);
+		psi_change_all(t, attrs, rq, now);
 }
 
 /* psi_change_two() for any change. */
