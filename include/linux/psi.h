@@ -140,6 +140,8 @@ void psi_async_init(struct psi_async *async);
 void psi_async_exit(struct psi_async *async);
 bool __psi_async_begin(struct psi_async *async, struct file *file);
 void __psi_async_end(struct psi_async *async);
+bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
+void __psi_async_unpoll(struct psi_async *async, struct psi_async *by);
 void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
 void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
 
@@ -148,7 +150,8 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  * @async: what it is waited for together with
  * @file: the file it is about
  *
- * A request is to storage if @file is a regular file or a block device.
+ * A request is to storage if @file is a block device, or a regular file of a file system that
+ * has a backing device or a server: not of proc, tracefs or tmpfs.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
  * Return: true if the request was counted. psi_async_end() is due then, once, even if PSI
@@ -173,14 +176,41 @@ static inline void psi_async_end(struct psi_async *async)
 }
 
 /**
+ * psi_async_poll - a poll waits in one psi_async for another
+ * @async: what is polled
+ * @by: where it is polled
+ *
+ * From now on tasks that wait in @by wait for io while requests to storage are in flight in
+ * @async.
+ *
+ * Context: Process context, may sleep.
+ * Return: true if so. psi_async_unpoll() is due then, once, while both are there. False: PSI is
+ *	   off, @async is polled in too many others, or there is no memory.
+ */
+static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
+{
+	return !static_branch_likely(&psi_disabled) && __psi_async_poll(async, by);
+}
+
+/**
+ * psi_async_unpoll - that poll is over
+ * @async: what was polled
+ * @by: where it was polled
+ *
+ * Context: Process context.
+ */
+static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by)
+{
+	__psi_async_unpoll(async, by);
+}
+
+/**
  * psi_async_wait - the current task is about to sleep until requests complete
  * @async: the requests
  * @wait: room on the stack, to be passed to psi_async_done()
  *
  * Asleep, the task counts as waiting for io while a request to storage is in flight, and
- * only then, whatever in_iowait says and whenever such a request begins or ends.
- * in_iowait, which others look at, is to be set before and stays as it is until
- * psi_async_done().
+ * only then, whenever such a request begins or ends.
  *
  * Context: Process context, in any task state; no locks may be held that are taken where
  *	    requests begin or end.
@@ -245,7 +275,14 @@ static inline void psi_async_end(struct psi_async *async) { }
 static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait) { }
 static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait) { }
 
+static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by) { }
+
 static inline bool psi_async_begin(struct psi_async *async, struct file *file)
+{
+	return false;
+}
+
+static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
 	return false;
 }

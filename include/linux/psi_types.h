@@ -19,7 +19,7 @@ struct task_struct;
  *	  runs
  * @worker: one of PSI's own threads: a task that it preempts counts as running
  * @asleep: the attributes of the task while it sleeps: those of its memory stall as in
- *	   @mode. Where in_iowait does not say what is true of io, the attributes that are
+ *	   @mode. Where psi_iowait does not say what is true of io, the attributes that are
  *	   different, see kernel/sched/psi_async.c and psi_limit.c
  * @limits: limits that hold the task while it stalls, enum psi_limit, and PSI_IO_BUDGET. What
  *	   it counts as follows when its group is ready, see kernel/sched/psi_limit.c
@@ -54,16 +54,22 @@ struct psi_task {
 /**
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
+ * @polled: how many of the others that tasks poll in here have such requests
  * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
+ * @polls_lock: protects @polls. Outside of @lock of any psi_async
  * @waiters: the tasks that wait, a list of struct psi_async_wait
+ * @polls: the others in which this one is polled, a list of struct psi_async_poll
  *
- * One for each ring of io_uring and each context of aio.
+ * One for each ring of io_uring, each context of aio and each eventfd.
  */
 struct psi_async {
 #ifdef CONFIG_PSI
 	atomic_t		storage;
+	atomic_t		polled;
 	raw_spinlock_t		lock;
+	raw_spinlock_t		polls_lock;
 	struct list_head	waiters;
+	struct list_head	polls;
 #endif
 };
 

@@ -545,7 +545,7 @@ static inline bool psi_io_held(void)
 /**
  * psi_io_wait - the current task is about to sleep until io is complete
  *
- * It has in_iowait set. Finds out whether a limit holds that io. A limit that holds it later,
+ * It has psi_iowait set. Finds out whether a limit holds that io. A limit that holds it later,
  * while the task sleeps already, does not count.
  */
 static inline void psi_io_wait(void)
@@ -561,6 +561,33 @@ static inline void psi_io_done(void)
 {
 	if (unlikely(current->psi.limits & BIT(PSI_LIMIT_IO)))
 		__psi_io_done();
+}
+
+/**
+ * psi_iowait_set - from now on the current task waits for storage when it sleeps
+ *
+ * psi_iowait_begin() for the scheduler itself.
+ *
+ * Return: to be passed to psi_iowait_restore()
+ */
+static inline int psi_iowait_set(void)
+{
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	psi_io_wait();
+	return token;
+}
+
+/**
+ * psi_iowait_restore - back to what was true before
+ * @token: what psi_iowait_set() returned
+ */
+static inline void psi_iowait_restore(int token)
+{
+	if (!token)
+		psi_io_done();
+	current->psi_iowait = token;
 }
 
 /**
@@ -651,8 +678,8 @@ static inline void psi_exit(void)
 
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
-static inline void psi_io_wait(void) { }
-static inline void psi_io_done(void) { }
+static inline int psi_iowait_set(void) { return 0; }
+static inline void psi_iowait_restore(int token) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

@@ -78,7 +78,7 @@
  *	A task that waits for io is held if io.max holds bios of its cgroup when the wait
  *	begins: io_schedule(), or a ring of io_uring or aio (psi_async.c). So is one that sleeps
  *	until iocost or iolatency let it submit. psi_task.asleep is what the task shows more, or
- *	less, than in_iowait says. So it has both attributes of io: one takes PSI_IOWAIT away.
+ *	less, than psi_iowait says. So it has both attributes of io: one takes PSI_IOWAIT away.
  *
  * Memory for limits
  *

@@ -219,6 +219,7 @@ static int psi_test_die(void *arg)
 
 	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
 	current->in_iowait = 1;
+	current->psi_iowait = 1;
 	atomic_or(PSI_IOWAIT, &current->psi.asleep);
 	return 0;
 }
@@ -247,6 +248,7 @@ static void psi_test_exit(struct kunit *test)
 	} while (!dead);
 	KUNIT_EXPECT_EQ(test, attrs, 0);
 	KUNIT_EXPECT_FALSE(test, p->in_iowait);
+	KUNIT_EXPECT_FALSE(test, p->psi_iowait);
 	if (IS_ENABLED(CONFIG_PSI_CAUSES))
 		KUNIT_EXPECT_EQ(test, psi_test_causes(PSI_CAUSE_THROTTLE), stalls + 1);
 	put_task_struct(p);
