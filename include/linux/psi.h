@@ -150,8 +150,8 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  * @async: what it is waited for together with
  * @file: the file it is about
  *
- * A request is to storage if @file is a block device, or a regular file of a file system that
- * has a backing device or a server: not of proc, tracefs or tmpfs.
+ * A request is to storage if @file is a block device, or a regular file of a
+ * file system that has a backing device or a server: not of proc, tracefs, tmpfs.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
  * Return: true if the request was counted. psi_async_end() is due then, once, even if PSI
@@ -180,12 +180,13 @@ static inline void psi_async_end(struct psi_async *async)
  * @async: what is polled
  * @by: where it is polled
  *
- * From now on tasks that wait in @by wait for io while requests to storage are in flight in
- * @async.
+ * From now on tasks that wait in @by wait for io while requests to storage are in
+ * flight in @async.
  *
  * Context: Process context, may sleep.
- * Return: true if so. psi_async_unpoll() is due then, once, while both are there. False: PSI is
- *	   off, @async is polled in too many others, or there is no memory.
+ * Return: true if so. psi_async_unpoll() is due then, once, while both are there.
+ *	   False: PSI is off, @async is polled in too many others, or there is no
+ *	   memory.
  */
 static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {

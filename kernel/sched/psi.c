@@ -625,9 +625,9 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  * psi_iowait_begin - from now on each sleep of the current task is a wait for storage
  *
  * io_schedule() says so by itself, and with it wait_on_bit_io(), io_wait_event(),
- * mutex_lock_io() and wait_for_completion_io(). A section is for other waits whose cause is a
- * request to storage: where another task waits for the disk and passes the news on (a journal,
- * a log), where a server does the work (FUSE, NFS), and around io_schedule_timeout(), in which
+ * mutex_lock_io() and wait_for_completion_io(). A section is for other waits for
+ * storage: where another task waits for the disk (a journal, a log), where a
+ * server does the work (FUSE, NFS), and around io_schedule_timeout(), in which
  * drivers wait for devices of all kinds. Sections nest.
  *
  *	sleeps in			in_iowait	psi_iowait	for example

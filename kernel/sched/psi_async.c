@@ -2,9 +2,9 @@
 /*
  * Pressure stall information: waits for requests that are carried out meanwhile
  *
- *   A task that calls read() sleeps with psi_iowait set until its read is done. With
- *   io_uring or aio, a task submits requests, and sleeps until some of them complete:
- *   reads from a disk, but also from sockets, timeouts and polls.
+ *   A task that calls read() sleeps with psi_iowait set until its read is done.
+ *   With io_uring or aio, a task submits requests, and sleeps until some of them
+ *   complete: reads from a disk, but also from sockets, timeouts and polls.
  *
  *   So each ring, and each context of aio, has a struct psi_async. It counts the requests
  *   to storage that are in flight, and lists the tasks that wait. A task that waits in it
@@ -19,20 +19,21 @@
  *   another one that waits, a worker or the thread of SQPOLL issues what was submitted, or
  *   a task waits for more requests than one. So psi_async_recount() looks at the sleepers again.
  *
- *   A file system may have no storage behind it: proc, tracefs, tmpfs. It has no backing
- *   device then (noop_backing_dev_info), and a read that waits there waits for an event.
+ *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
+ *   has no backing device (noop_backing_dev_info), and a read that waits there
+ *   waits for an event.
  *
- *   A task may wait in one ring for another ring, or for a context of aio, which tells an
- *   eventfd: it polls that ring or eventfd. While requests to storage are in flight there,
- *   it waits for io as well. So the psi_async of a ring or eventfd lists those in which it
- *   is polled:
+ *   A task may wait in one ring for another ring, or for a context of aio that
+ *   signals an eventfd: it polls that ring or eventfd. While requests to storage
+ *   are in flight there, it waits for io as well. So the psi_async of a ring or
+ *   eventfd lists those in which it is polled:
  *
  *	ring A		storage 0, polled 1	<-- a task waits in here
  *	  ^ polls
  *	ring B		storage 1		<-- a read is in flight
  *
- *   B says to A whether its @storage is zero, and not what it hears from others itself. So
- *   rings that poll each other do not keep each other's count up.
+ *   B tells A whether its own @storage is zero. It does not pass on what others
+ *   tell it, so rings that poll each other do not keep each other's count up.
  *
  *   When a task goes to sleep, the scheduler looks at psi_iowait, and inverts it if
  *   psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what they did.
@@ -53,8 +54,9 @@
  */
 
 /*
- * In how many others a ring or eventfd may be polled with effect: more of them would make the
- * request that begins or ends pay for a walk without a bound. Event loops have one or two.
+ * In how many others a ring or eventfd may be polled with effect. A request that
+ * begins or ends walks over all of them with interrupts off, so there has to be
+ * a bound. Event loops have one or two.
  */
 #define PSI_POLLS_MAX	8
 
@@ -148,7 +150,7 @@ static void psi_async_recount_all(struct psi_async *async)
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
-/* Say to one that polls @async whether requests to storage are in flight. */
+/* Tell one that polls @async whether requests to storage are in flight. */
 static void psi_async_tell(struct psi_async *async, struct psi_async_poll *poll, bool storage)
 {
 	struct psi_async *by = poll->by;
@@ -244,7 +246,7 @@ static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi
 	return NULL;
 }
 
-/* One more poll of @async in @by. @fresh: not used yet, or %NULL. Return: whether it is used. */
+/* Note one more poll of @async in @by, in @fresh if it is the first. Return false without room. */
 static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 			       struct psi_async_poll *fresh)
 {
