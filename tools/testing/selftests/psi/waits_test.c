@@ -283,7 +283,7 @@ static void expect_io(struct __test_metadata *_metadata, const char *fs, const c
 	load_wait(load_start(&load));
 	blocked = 100.0 * site->asleep / site->elapsed;
 	some = 100.0 * site->some / site->elapsed;
-	snprintf(row, sizeof(row), "%s, %s: blocked, io some, %%", fs, call);
+	snprintf(row, sizeof(row), "%s: %s: blocked, io some, %%", fs, call);
 	report_row(row, "%.1f %.1f", blocked, some);
 	/* btrfs keeps a tree that small: stat and readdir are not blocked, and must be no io. */
 	if (!site->keeps || (site->call != call_stat && site->call != call_readdir))
