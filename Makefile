@@ -2,9 +2,9 @@
 
 FLAVOUR ?= psi
 CONFIG ?= default
-export FLAVOUR CONFIG KSRC PATCH JOBS
+export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint kunit selftests exactness fio waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -17,6 +17,7 @@ help:
 	@echo 'make image      the same; with make -s it prints the path of the bootable image and nothing else'
 	@echo 'make shell      boot it with a shell'
 	@echo 'make lint       checkpatch, sparse, W=1, coccicheck, kernel-doc, Sphinx, codespell, shellcheck, pyflakes'
+	@echo 'make weight     how many lines, types, words and circles the kernel code has, beside seven files of the kernel'
 	@echo 'make kunit      run the unit tests inside the kernel'
 	@echo 'make selftests  the tests from user space: pressure files, cgroups, triggers, storms'
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
@@ -32,11 +33,11 @@ help:
 	@echo 'make scale      64 CPUs with 2,000 busy cgroups, 100,000 cgroups, 1,024 possible CPUs, 10,000 triggers (slow)'
 	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 and testing on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
-	@echo 'make tool       build psi(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
-	@echo 'make deb        Debian packages of the kernel and of psi(1), in build/deb (CONFIG=debian-amd64 for all drivers; slow)'
+	@echo 'make tool       build pressure(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
+	@echo 'make deb        Debian packages of the kernel and of pressure(1), in build/deb (CONFIG=debian-amd64 for all drivers; slow)'
 	@echo 'make deb-test   install them in Debian 12 and 13, and boot these with their own boot loader (RELEASE=trixie: one; slow)'
-	@echo 'make series     write the series as mails for git am to build/series'
-	@echo 'make refresh    take what was edited or committed in build/tree back into the project'
+	@echo 'make series     write the series as mails for git am to build/series, in sets'
+	@echo 'make refresh    take what was committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
 	@echo 'make other-bases  apply the series to other 6.12.y: packages of Debian, or SOURCES= (slow)'
 	@echo 'make kunit-tool  the unit tests by tools/testing/kunit/kunit.py, in User-Mode Linux and in QEMU (slow)'
@@ -44,8 +45,9 @@ help:
 	@echo
 	@echo 'FLAVOUR=psi     the kernel to build: psi (ours), none (without PSI), stock (untouched)'
 	@echo 'CONFIG=default  its configuration, one of configs/list'
+	@echo 'KERNEL=6.12     the kernel that the series is applied to: 6.12 or 7.3. What is made of 7.3 is in build/7.3'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
-	@echo 'PATCH=          for refresh: the patch that takes a new file, or an edit which fits several'
+	@echo 'PATCH=          for refresh: the patch that takes all edits in build/tree, and its new files'
 	@echo 'CHECK= MUTANT= STORM= SCALE= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
 	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, scale, programs, matrix, bisect-check,'
 	@echo '                kunit-tool'
@@ -75,6 +77,9 @@ check: deps
 
 lint: deps
 	@ci/lint
+
+weight: deps
+	@ci/weight
 
 kunit: deps
 	@ci/kunit
@@ -138,7 +143,7 @@ kunit-tool: deps
 
 tool: deps
 	@$(MAKE) -s -C tools/psi O=$(CURDIR)/build/psi-tool
-	@echo build/psi-tool/psi
+	@echo build/psi-tool/pressure
 
 deb: deps
 	@scripts/deb

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the stock PSI is in a 6.12 tree, and the edit that takes each part out.
+"""Where the stock PSI is in a kernel, and the edit that takes each part out.
 
 DELETED: files that are PSI and nothing else.
 RULES:   file -> the steps applied to it, in this order. Each has to match at least once.
+         What follows here is in every kernel; SERIES/rules.py has more steps for that one.
 """
+
+import os
+import runpy
 
 from edits import Block, Entry, Function, Include, Label, Line, Replace, Statement
 
@@ -39,9 +43,6 @@ RULES = {
     "init/Kconfig": [
         ("config PSI", Entry(r"config PSI", stop=r"\S")),
         ("config PSI_DEFAULT_DISABLED", Entry(r"config PSI_DEFAULT_DISABLED", stop=r"\S")),
-    ],
-    "arch/loongarch/configs/loongson3_defconfig": [
-        ("CONFIG_PSI", Line(r"CONFIG_PSI=y")),
     ],
     "arch/powerpc/configs/ppc64_defconfig": [
         ("CONFIG_PSI", Line(r"CONFIG_PSI=y")),
@@ -140,15 +141,10 @@ RULES = {
     # DAMON's quota goal that follows the memory pressure.
     "include/linux/damon.h": [
         ("DAMOS_QUOTA_SOME_MEM_PSI_US", Line(r".*\bDAMOS_QUOTA_SOME_MEM_PSI_US\b.*")),
-        ("kernel-doc of last_psi_total", Line(r" \* @last_psi_total:.*")),
-        ("last_psi_total of struct damos_quota_goal",
-         Block(r"\t/\* metric-dependent fields \*/(?=\n\tunion \{\n\t\tu64 last_psi_total;\n)",
-               r"\t\};", limit=4)),
     ],
     "mm/damon/core.c": [
         PSI_H,
         Unifdef,
-        ("comment on last_psi_total", Line(r"\t/\* keep last_psi_total .* \*/")),
         ("damos_get_some_mem_psi_total()", Function("damos_get_some_mem_psi_total")),
         ("case DAMOS_QUOTA_SOME_MEM_PSI_US",
          Block(r"\tcase DAMOS_QUOTA_SOME_MEM_PSI_US:", r"\t\tbreak;", limit=5)),
@@ -161,16 +157,11 @@ RULES = {
         ("goal of quota_mem_pressure_us",
          Block(r"\tif \(quota_mem_pressure_us\) \{", r"\t\}", limit=7)),
     ],
-    "mm/damon/sysfs-schemes.c": [
-        ("some_mem_psi_us", Line(r"\t\"some_mem_psi_us\",")),
-    ],
     "Documentation/admin-guide/mm/damon/reclaim.rst": [
         ("quota_mem_pressure_us",
          Entry(r"quota_mem_pressure_us", stop=r"quota_autotune_feedback$")),
     ],
     "Documentation/mm/damon/design.rst": [
-        ("number of metrics", Replace(r"^Currently, two ``target_metric`` are provided\.$",
-                                      "Currently, one ``target_metric`` is provided.")),
         ("some_mem_psi_us", Entry(r"- ``some_mem_psi_us``:.*", stop=r"\S")),
     ],
     "tools/testing/selftests/damon/_damon_sysfs.py": [
@@ -178,3 +169,12 @@ RULES = {
         ("list of metrics", Replace(r", qgoal_metric_some_mem_psi_us\b", "")),
     ],
 }
+
+
+def of(series):
+    """The rules for a kernel of that series; None if there are none."""
+    path = os.path.join(os.path.dirname(os.path.realpath(__file__)), str(series), "rules.py")
+    if not os.path.exists(path):
+        return None
+    more = runpy.run_path(path)["RULES"]
+    return {path: RULES.get(path, []) + more.get(path, []) for path in [*RULES, *more]}

@@ -1,41 +1,18 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Owns the pictures: what a round trip costs against the depth of the groups, and
 for how long preemption is off against the number of CPUs.
 
-usage: chart.py RESULTS DIRECTORY      writes depth.svg and .png, cpus.svg and .png there
-
 A picture whose figures are not there is not drawn.
-
-The same results give the same bytes, but for another release of matplotlib.
 """
-import json
 import os
-import sys
 
-sys.dont_write_bytecode = True
-
-# pylint: disable=wrong-import-position
 import figures
+from ci.lib import picture
+from ci.lib.picture import WANTED
 
-PANELS = (("leaf", "both in one leaf", 600), ("siblings", "in two sibling leaves below", 800),
-          ("disjoint", "in two branches", 1500))
-CPU_PANELS = (("read", "a read", 3000), ("trigger", "a trigger armed and closed", 3000),
-              ("fold", "the fold", None), ("sampler", "a sampler", None))
-KERNELS = (("stock", "stock", "#d55e00", "s"), ("psi", "ours", "#0072b2", "o"))
-INK, FAINT = "#222222", "#8a8a8a"
-STYLE = {
-    "svg.hashsalt": "psi bench",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+PANELS = (("leaf", "both in one leaf"), ("siblings", "in two sibling leaves below"), ("disjoint", "in two branches"))
+CPU_PANELS = (("read", "a read"), ("trigger", "a trigger armed and closed"), ("fold", "the fold"), ("sampler", "a sampler"))
+KERNELS = (("stock", "stock", picture.STOCK, "s"), ("psi", "ours", picture.OURS, "o"))
 
 
 def points(results, shape, flavour):
@@ -60,7 +37,7 @@ def frame(plt, nr, title):
     figure.text(0.1, 0.935, title, fontsize=13, fontweight="bold")
     figure.legend(
         handles=[Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=1.8)
-                 for _, _, colour, marker in KERNELS] + [Line2D([], [], color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))],
+                 for _, _, colour, marker in KERNELS] + [Line2D([], [], **WANTED)],
         labels=[name for _, name, _, _ in KERNELS] + ["target"],
         loc="upper left", bbox_to_anchor=(0.094, 0.93), ncol=3, frameon=False, fontsize=9.5, borderaxespad=0.3)
     return figure, panels
@@ -71,15 +48,15 @@ def curves(axes, title, most, points_of):
     for flavour, _, colour, marker in KERNELS:
         axes.plot(*points_of(flavour), color=colour, marker=marker, markersize=4.5, linewidth=1.8)
     if most:
-        axes.axhline(most, color=INK, linewidth=1.1, linestyle=(0, (4, 2.5)))
+        axes.axhline(most, **WANTED)
     axes.set_title(title, fontsize=10.5)
 
 
 def draw_depth(results, plt):
     none = results["pingpong/leaf/0"]["none"]
     figure, panels = frame(plt, len(PANELS), f"Two tasks wake each other through pipes: what PSI adds to {none:,.0f} instructions")
-    for axes, (shape, title, most) in zip(panels, PANELS):
-        curves(axes, title, most, lambda flavour, shape=shape: points(results, shape, flavour))
+    for axes, (shape, title) in zip(panels, PANELS):
+        curves(axes, title, figures.ROUND_TRIP[shape], lambda flavour, shape=shape: points(results, shape, flavour))
         axes.set_xticks((0, *figures.DEPTHS[1:]))
         axes.set_xlabel("depth of the cgroups")
     panels[0].set_ylim(0)
@@ -94,8 +71,9 @@ def draw_cpus(results, plt):
         return zip(*(point for point in found if point[1] is not None))
 
     figure, panels = frame(plt, len(CPU_PANELS), "The longest stretch with preemption or interrupts off")
-    for axes, (name, title, most) in zip(panels, CPU_PANELS):
-        curves(axes, title, most, lambda flavour, name=name: stretches(name, flavour))
+    targets = {name: most for name, _, most in figures.STRETCHES}
+    for axes, (name, title) in zip(panels, CPU_PANELS):
+        curves(axes, title, targets[name], lambda flavour, name=name: stretches(name, flavour))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(figures.CPUS, [str(cpus) for cpus in figures.CPUS])
@@ -114,36 +92,5 @@ PICTURES = (("depth", f"pingpong/leaf/{figures.DEPTHS[-1]}", draw_depth),
 def save(results, directory):
     """Writes the pictures; ImportError when matplotlib is missing."""
     wanted = [(name, draw) for name, needed, draw in PICTURES if set(figures.FLAVOURS[1:]) <= results.get(needed, {}).keys()]
-    if not wanted:
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    with plt.rc_context(STYLE):
-        for name, draw in wanted:
-            figure = draw(results, plt)
-            for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
-                figure.savefig(os.path.join(directory, f"{name}.{suffix}"), dpi=160, metadata=metadata)
-            plt.close(figure)
-
-
-def main():
-    if len(sys.argv) != 3:
-        print("usage: chart.py RESULTS DIRECTORY", file=sys.stderr)
-        return 64
-    try:
-        with open(sys.argv[1], encoding="utf-8") as file:
-            save(json.load(file), sys.argv[2])
-    except ImportError:
-        print("chart: no matplotlib for /usr/bin/python3: install python3-matplotlib (make deps)", file=sys.stderr)
-        return 1
-    except (OSError, ValueError, KeyError) as error:
-        print(f"chart: {sys.argv[1]}: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for name, draw in wanted:
+        picture.save(os.path.join(directory, f"{name}.png"), lambda plt, draw=draw: draw(results, plt))

@@ -192,16 +192,20 @@ def fixed(name):
     return lambda values: values.extra(f"memory/{name}") - slope("memory", name, "extra")(values)
 
 
+# How many instructions a round trip may cost at most.
+ROUND_TRIP = {"leaf": 330, "siblings": 620, "disjoint": 620}
+
+
 def pingpong():
     """The targets are for the default policy, with which they were found."""
     for prefix, words in (("", "ping-pong"), ("batch/", "the same, batch tasks")):
         def aim(number, prefix=prefix):
             return None if prefix else number
         yield over(f"{words}, root", f"pingpong/{prefix}leaf/0", aim(320))
-        for shape, place, most in (("leaf", "one leaf, depth", 330), ("siblings", "siblings below depth", 620),
-                                   ("disjoint", "disjoint branches of depth", 620)):
+        for shape, place in (("leaf", "one leaf, depth"), ("siblings", "siblings below depth"),
+                             ("disjoint", "disjoint branches of depth")):
             for depth in DEPTHS:
-                yield over(f"{words}, {place} {depth}", f"pingpong/{prefix}{shape}/{depth}", aim(most))
+                yield over(f"{words}, {place} {depth}", f"pingpong/{prefix}{shape}/{depth}", aim(ROUND_TRIP[shape]))
         yield over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
         yield Line(f"{words}: of the groups' cost that gives back", given_back(prefix), "{:.0f} %", least=aim(90))
         yield over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")

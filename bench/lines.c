@@ -117,13 +117,3 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, spun, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	}
 }
-
-EXPORTED
-int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
-{
-	(void)info;
-	if (!open_output(argc, argv))
-		return -1;
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-	return 0;
-}

@@ -66,12 +66,19 @@ static inline uint32_t mark_of(const struct qemu_plugin_insn *insn)
 
 static FILE *out;
 
+/* The plugin's own: called for each translation. */
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+
 /* The only argument is out=PATH. */
-static inline bool open_output(int argc, char **argv)
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc, char **argv)
 {
+	(void)info;
 	if (argc == 1 && !strncmp(argv[0], "out=", 4))
 		out = fopen(argv[0] + 4, "w");
-	return out;
+	if (!out)
+		return -1;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	return 0;
 }
 
 #endif /* PLUGIN_H */

@@ -14,7 +14,7 @@ from ci.lib import acpi, guest
 
 HERE = pathlib.Path(__file__).resolve().parent
 RECORD = HERE / "results.json"
-OUT = guest.ROOT / "build" / "bench"
+OUT = guest.BUILD / "bench"
 VALUE = re.compile(r"# value (\S+) (\S+)$", re.MULTILINE)
 # What a plugin counted for a value: in how many parts, how many times in all.
 PROFILED = re.compile(r"# profile (\d+) (\d+)\n# value (\S+) ", re.MULTILINE)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Owns the demo's picture: the pressure of the three resources over time, and its predecessors.
 
-usage: chart.py LOG DIRECTORY      writes DIRECTORY/demo.svg and DIRECTORY/demo.png
+usage: chart.py LOG DIRECTORY      writes DIRECTORY/demo.png
 
 The same log gives the same bytes, but for another release of matplotlib.
 """
@@ -12,8 +12,11 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
+sys.path.append(os.path.dirname(os.path.realpath(__file__)) + "/..")
 
 # pylint: disable=wrong-import-position
+from ci.lib import picture
+from ci.lib.picture import FAINT, INK, WANTED as CLOCK
 from record import BadRecord, Record
 
 PANELS = (("cpu", "CPU"), ("io", "I/O"), ("memory", "Memory"))
@@ -22,8 +25,7 @@ PANELS = (("cpu", "CPU"), ("io", "I/O"), ("memory", "Memory"))
 # full is dark, so that they differ in grey as well.
 CLASSES = {"shortage": ("#9ecbec", "#0072b2"), "limit": ("#f6d488", "#e08f00")}
 UNKNOWN = ("#c9c9c9", "#8f8f8f")    # of a kernel without classes
-AVG10, INK, FAINT, BAND = "#a3195b", "#222222", "#8a8a8a", "#f3f1ec"
-CLOCK = {"color": INK, "linewidth": 1.3, "linestyle": (0, (4, 2.5))}
+AVG10, BAND = "#a3195b", "#f3f1ec"
 
 LEVELS = ("low", "medium", "critical")
 LEVEL_COLOURS = ("#e3a6c2", AVG10, "#000000")
@@ -33,19 +35,6 @@ TITLES = {"cpu": "4 spinners,\n2 CPUs", "cpu-limit": "2 spinners,\ncpu.max 20 %"
 
 # Processes for each CPU that want to go on.
 WANTED = {"cpu": 2, "cpu-limit": 1, "io": 1, "io+work": 2, "memory": 1}
-
-STYLE = {
-    "svg.hashsalt": "psi demo",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 def steps(intervals):
@@ -155,28 +144,14 @@ def draw(record, plt):
 
 
 def save(record, directory):
-    """Writes both pictures; ImportError when matplotlib is missing."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    with plt.rc_context(STYLE):
-        figure = draw(record, plt)
-        paths = []
-        for suffix, metadata in (("svg", {"Date": None, "Creator": None}),
-                                 ("png", {"Software": None})):
-            path = os.path.join(directory, f"demo.{suffix}")
-            figure.savefig(path, dpi=160, metadata=metadata)
-            paths.append(path)
-        plt.close(figure)
-    return paths
+    """The path of the picture; ImportError when matplotlib is missing."""
+    return picture.save(os.path.join(directory, "demo.png"), lambda plt: draw(record, plt))
 
 
 def main():
     parser = argparse.ArgumentParser(description="draw the record of a demo run")
     parser.add_argument("log", help="the result channel of a run, as saved by vm/run")
-    parser.add_argument("directory", help="where demo.svg and demo.png go")
+    parser.add_argument("directory", help="where demo.png goes")
     args = parser.parse_args()
     try:
         with open(args.log, encoding="utf-8", errors="replace") as lines:

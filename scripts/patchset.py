@@ -1,54 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The patch set of the project and its image in git.
+"""The patch set of the project, and build/tree: the kernel with one commit for each patch.
 
-The project holds the series in two places: new kernel files at their kernel
-path ("overlay files"), and patches/*.patch, one a patch: its changelog, the
-overlay files it brings, and the hunks for files the kernel already has.
+The project holds the series in two places: new kernel files at their path in
+the kernel ("overlay files"), and patches/*.patch, one a patch: its changelog,
+the overlay files it brings, and the hunks for files the kernel already has.
+patches/series has their order and their sets; patches/SET.cover is the cover
+letter of a set.  What these files say makes always the same commits.
 
-    Subject: psi: short summary
+The repository build/tree:
 
-    Changelog.
-
-    Overlay: kernel/sched/psi.c
-    ---
-    diff --git a/init/Kconfig b/init/Kconfig
-    ...
-
-Load() reads and checks all that.  Commits() turns it into commits on a base
-commit, without a working tree, always the same ones for the same input.
-Git wraps the repository of build/tree, where these commits live:
-
-    refs/heads/psi     the series as commits; HEAD points here
-    refs/psi/base      the kernel without PSI, which the series starts from
-    refs/psi/tip       what scripts/tree wrote last.  HEAD elsewhere means
-                       that the user committed something himself
-    refs/psi/pending/* what scripts/tree was about to write, for its next run
-                       if it was interrupted
+    refs/heads/psi      the series as commits
+    refs/psi/base       the kernel without PSI, which the series starts from
+    refs/psi/set/NAME   the last commit of a set
+    refs/psi/tip        what scripts/tree wrote last.  HEAD elsewhere means that
+                        the user committed something
 """
 import dataclasses
-import errno
 import fcntl
-import hashlib
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import types
 
 sys.dont_write_bytecode = True
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PATCHES = ROOT / "patches"
-TREE = ROOT / "build" / "tree"
+import kernels
+from kernels import BUILD, ROOT
 
+PATCHES = ROOT / "patches"
+TREE = BUILD / "tree"
+BASE = "refs/psi/base"
 # Where new kernel files may live in the project.
 OVERLAY_DIRS = ("Documentation", "include", "kernel", "tools")
-
-# The author of commits for which patches/cover-letter has no From: line.
+# The author of commits for which patches/series has no From: line.
 AUTHOR = "PSI developers <psi-developers@example.org>"
-
 PROGRAM = pathlib.Path(sys.argv[0]).name
+held = []       # the lock on build/tree, until the program ends
 
 
 class Error(Exception):
@@ -69,128 +61,80 @@ def run_program(main):
     except KeyboardInterrupt:
         sys.exit(f"{PROGRAM}: interrupted")
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            sys.exit(f"{PROGRAM}: the disk is full: make room for {error.filename or ROOT / 'build'}, then run this again")
         sys.exit(f"{PROGRAM}: {error.filename or 'output'}: {error.strerror}")
 
 
-def write_file(path, data, mode=0o644):
-    """Replace PATH in one step: it is the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temp = path.with_name(f".{path.name}.new")
-    try:
-        temp.write_bytes(data)
-        temp.chmod(mode)
-        temp.rename(path)
-    finally:
-        temp.unlink(missing_ok=True)
-
-
-def lock(path):
-    """Wait until no other build holds PATH; held until the program ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = open(path, "w")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        note(f"waiting for another build, which holds {path}")
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
 # ---------------------------------------------------------------------------
-# Patch files
+# The files of the project
 
 @dataclasses.dataclass
 class Patch:
     """One file of patches/."""
     name: str           # file name
+    set: str
     subject: str
     body: str
     overlays: list      # paths of the new files it brings
     notes: bytes        # between "---" and the first hunk: for the reader of the file only
     diff: bytes
+    common: bytes = b""     # the hunks in patches/NAME, where this kernel has others
 
     @classmethod
-    def parse(cls, name, data):
-        head, separator, tail = data.partition(b"\n---\n")
-        if not separator:
-            raise Error(f"patches/{name}: no line '---' after the changelog")
-        try:
-            lines = head.decode().split("\n")
-        except UnicodeDecodeError:
-            raise Error(f"patches/{name}: the changelog is not UTF-8") from None
-        if not re.fullmatch(r"Subject: \S.*", lines[0]) or lines[1:2] != [""]:
-            raise Error(f"patches/{name}: must begin with a line 'Subject: ...' and an empty line")
-        overlays = []
-        while lines[-1].startswith("Overlay: "):
-            overlays.insert(0, lines.pop().removeprefix("Overlay: ").strip())
-        if any(line.startswith("Overlay:") for line in lines):
-            raise Error(f"patches/{name}: 'Overlay:' lines belong together, right above '---'")
-        body = "\n".join(lines[2:]).strip("\n")
-        if not body:
-            raise Error(f"patches/{name}: the changelog is empty")
-        start = re.search(rb"^diff --git ", tail, re.M)
-        cut = start.start() if start else len(tail)
-        return cls(name, lines[0].removeprefix("Subject: "), body, overlays, tail[:cut], tail[cut:])
+    def parse(cls, name, which, data):
+        found = re.fullmatch(rb"Subject: (\S[^\n]*)\n\n(.*?)\n*((?:^Overlay: \S+\n)*)---\n(.*?)(^diff --git .*)?", data,
+                             re.S | re.M)
+        if not found or not found[2].strip():
+            raise Error(f"patches/{name}: must be a line 'Subject: ...', an empty line, the changelog, "
+                        "lines 'Overlay: FILE', a line '---', and hunks")
+        overlays = [line.split()[1] for line in found[3].decode().splitlines()]
+        return cls(name, which, found[1].decode(), found[2].decode().strip("\n"), overlays, found[4], found[5] or b"")
 
     def text(self):
         overlays = "".join(f"Overlay: {path}\n" for path in self.overlays)
-        gap = "\n" if overlays else ""
-        head = f"Subject: {self.subject}\n\n{self.body}\n{gap}{overlays}---\n"
-        return head.encode() + self.notes + self.diff
+        head = f"Subject: {self.subject}\n\n{self.body}\n{overlays and chr(10)}{overlays}---\n"
+        return head.encode() + self.notes + (self.common if kernels.OTHER else self.diff)
 
-    def message(self):
-        return f"{self.subject}\n\n{self.body}\n"
+    def of_kernel(self):
+        """The patch with the hunks that KERNEL has of its own."""
+        own = kernels.own_text(PATCHES / kernels.KERNEL / self.name)[1]
+        diff = kernels.overridden(self.diff, own) if kernels.OTHER else self.diff
+        return dataclasses.replace(self, diff=diff, common=self.diff)
+
+    def touched(self):
+        return [path.decode() for path in re.findall(rb"^diff --git a/(\S+) b/", self.diff, re.M)]
 
 
-def read_cover_letter():
-    """(author, subject, text) from patches/cover-letter; subject None without one."""
-    path = PATCHES / "cover-letter"
+def read_text(path):
     if not path.is_file():
-        return AUTHOR, None, None
-    head, _, text = path.read_text().partition("\n\n")
-    fields = dict(re.findall(r"^(Subject|From): (\S.*)$", head, re.M))
-    if "Subject" not in fields or not text.strip():
-        raise Error("patches/cover-letter: must be a line 'Subject: ...', an empty line and the text")
-    author = fields.get("From", AUTHOR)
-    if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>\s]+>", author):
-        raise Error("patches/cover-letter: From: must be 'Name <address>'")
-    return author, fields["Subject"], text.strip("\n") + "\n"
+        raise Error(f"{path.relative_to(ROOT)} is missing")
+    return path.read_text()
 
 
 def read_series():
-    """The patches in the order of patches/series."""
-    path = PATCHES / "series"
-    if not path.is_file():
-        raise Error("patches/series is missing: it lists the patches in their order")
-    names = [line.split("#")[0].strip() for line in path.read_text().splitlines()]
-    names = [name for name in names if name]
-    for name in names:
-        if names.count(name) > 1:
-            raise Error(f"patches/series: lists {name} twice")
-        if not (PATCHES / name).is_file():
-            raise Error(f"patches/series: lists {name}, which does not exist")
-    for stray in sorted(PATCHES.glob("*.patch")):
-        if stray.name not in names:
-            raise Error(f"patches/{stray.name} is not in patches/series")
-    if not names:
+    """(author, patches in their order) of patches/series: names, '= SET' before those of a set, 'From: AUTHOR'."""
+    author, which, patches = AUTHOR, None, {}
+    for line in read_text(PATCHES / "series").splitlines():
+        line = line.split("#")[0].strip()
+        if line.startswith("From: "):
+            author = line.removeprefix("From: ")
+        elif line.startswith("= "):
+            which = line.removeprefix("= ")
+            if which in {patch.set for patch in patches.values()}:
+                raise Error(f"patches/series: the set {which} begins twice")
+        elif line:
+            if line in patches:
+                raise Error(f"patches/series: lists {line} twice")
+            if not which:
+                raise Error(f"patches/series: {line} is in no set: a line '= SET' begins one")
+            read_text(PATCHES / line)
+            patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes()).of_kernel()
+    if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>\s]+>", author):
+        raise Error("patches/series: From: must be 'Name <address>'")
+    for stray in sorted(path for path in PATCHES.rglob("*.patch") if path.name not in patches):
+        raise Error(f"{stray.relative_to(ROOT)} is not in patches/series")
+    if not patches:
         raise Error("patches/series lists no patch")
-    return [Patch.parse(name, (PATCHES / name).read_bytes()) for name in names]
-
-
-def overlay_paths():
-    """All overlay files of the project, tracked by git or just written."""
-    dirs = [name for name in OVERLAY_DIRS if (ROOT / name).is_dir()]
-    if not dirs:
-        return []
-    if (ROOT / ".git").exists():
-        listing = git_output(["ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *dirs], ROOT)
-        paths = {name.decode() for name in listing.split(b"\0") if name}
-    else:
-        paths = {str(path.relative_to(ROOT)) for name in dirs for path in (ROOT / name).rglob("*")
-                 if not path.is_dir() and "__pycache__" not in path.parts}
-    return sorted(path for path in paths if os.path.lexists(ROOT / path))
+    return author, list(patches.values())
 
 
 def read_overlays(patches):
@@ -201,55 +145,48 @@ def read_overlays(patches):
             if path in claims:
                 raise Error(f"overlay file {path} is claimed twice: by {claims[path]} and {patch.name}")
             claims[path] = patch.name
-    there = overlay_paths()
-    for path in there:
-        if path not in claims:
-            raise Error(f"overlay file {path} is claimed by no patch: "
-                        f"add 'Overlay: {path}' to the one in patches/ that brings it")
-    for path, name in claims.items():
-        if path not in there:
-            raise Error(f"patches/{name}: claims {path}, which does not exist below "
-                        f"{', '.join(OVERLAY_DIRS)} (or git ignores it)")
-    overlays = {}
-    for path in there:
-        file = ROOT / path
-        if file.is_symlink():
-            raise Error(f"overlay file {path} is a symbolic link; only plain files are supported")
-        mode = "100755" if file.stat().st_mode & 0o100 else "100644"
-        overlays[path] = (mode, file.read_bytes())
-    return overlays
+    if (ROOT / ".git").exists():
+        there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+    else:           # of a tarball
+        there = [str(path.relative_to(ROOT)) for top in OVERLAY_DIRS for path in (ROOT / top).rglob("*")
+                 if not path.is_dir() and "__pycache__" not in path.parts]
+    there = {path for path in there if path and os.path.lexists(ROOT / path)}
+    for path in sorted(there - set(claims)):
+        raise Error(f"overlay file {path} is claimed by no patch: "
+                    f"add 'Overlay: {path}' to the one in patches/ that brings it")
+    for path in sorted(set(claims) - there):
+        raise Error(f"patches/{claims[path]}: claims {path}, which does not exist (or git ignores it)")
+    return {path: file_state(ROOT / path) for path in sorted(claims)}
+
+
+def file_state(path):
+    if path.is_symlink():
+        raise Error(f"{path} is a symbolic link; only plain files are supported")
+    return "100755" if path.stat().st_mode & 0o100 else "100644", path.read_bytes()
 
 
 # ---------------------------------------------------------------------------
 # Git
 
-def git_environment():
-    """Git behaves the same for everybody: no configuration of the user's, no owner checks."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    settings = {"safe.directory": "*", "gc.auto": "0", "core.autocrlf": "false", "advice.detachedHead": "false",
-                "core.abbrev": "12", "commit.gpgSign": "false", "diff.algorithm": "myers"}
-    env.update(LC_ALL="C", TZ="UTC", GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL="/dev/null",
-               GIT_CONFIG_COUNT=str(len(settings)))
-    for number, (key, value) in enumerate(settings.items()):
-        env.update({f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value})
-    return env
-
-
-class GitError(Error):
-    pass
-
-
-def git_output(arguments, directory, stdin=None, extra_env=None):
-    """Standard output of a git command; GitError with what it complained about."""
-    env = git_environment() | (extra_env or {})
-    result = subprocess.run(["git", *arguments], cwd=directory, input=stdin or b"", env=env,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if result.returncode:
-        complaint = result.stderr.decode(errors="replace").strip()
-        if "No space left" in complaint:
-            complaint = f"the disk is full: make room on {directory}, then run this again"
-        raise GitError(complaint or f"git {' '.join(arguments)} failed in {directory}")
-    return result.stdout
+def run_git(directory, *arguments, stdin=b"", **env):
+    """Standard output of git, which behaves the same for everybody; Error with what it complained about."""
+    name, address = AUTHOR.removesuffix(">").split(" <")
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")} | {
+        "LC_ALL": "C", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_OPTIONAL_LOCKS": "0", "GIT_CEILING_DIRECTORIES": str(directory.parent), "GIT_AUTHOR_NAME": name,
+        "GIT_AUTHOR_EMAIL": address, "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address} | env
+    options = ("safe.directory=*", "gc.auto=0", "core.autocrlf=false", "core.abbrev=12", "diff.algorithm=myers")
+    # A git ends what it does, with the lock, also when this program is interrupted: so it leaves no lock of its own.
+    with subprocess.Popen(["git", *(word for option in options for word in ("-c", option)), *arguments], cwd=directory,
+                          env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          start_new_session=True, pass_fds=[each.fileno() for each in held]) as process:
+        printed, said = process.communicate(stdin)
+    if process.returncode:
+        said = said.decode(errors="replace").strip()
+        if "No space left" in said:
+            raise Error(f"the disk is full: make room on {directory}, then run this again")
+        raise Error(" ".join(said.split()) or f"git {' '.join(arguments)} failed in {directory}")
+    return printed
 
 
 class Git:
@@ -257,129 +194,178 @@ class Git:
 
     def __init__(self, directory):
         self.directory = directory
-        self.git_dir = directory / ".git"
 
-    def __call__(self, *arguments, stdin=None, env=None):
+    def __call__(self, *arguments, **options):
         # Names the repository: git must not find another one further up.
-        place = [f"--git-dir={self.git_dir}", f"--work-tree={self.directory}"]
-        return git_output([*place, *arguments], self.directory, stdin, env)
+        return run_git(self.directory, f"--git-dir={self.directory}/.git", f"--work-tree={self.directory}", *arguments,
+                       **options)
 
-    def line(self, *arguments, **options):
-        return self(*arguments, **options).decode().strip()
+    def line(self, *arguments):
+        return self(*arguments).decode().strip()
+
+    def words(self, *arguments):
+        return [word.decode() for word in self(*arguments, "-z").split(b"\0") if word]
 
     def resolve(self, revision):
-        """The object name of REVISION, or None."""
-        try:
-            return self.line("rev-parse", "--verify", "--quiet", revision)
-        except GitError:
-            return None
+        """The name of a commit, or None."""
+        return self.line("for-each-ref", "--format=%(objectname)", revision) or None
 
     def changes(self, old, new):
-        """{path: (status, new mode, new blob)} between two trees."""
-        fields = self("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")[:-1]
-        found = {}
-        for meta, path in zip(fields[::2], fields[1::2]):
-            _, mode, _, blob, status = meta.decode()[1:].split()
-            found[path.decode()] = (status, mode, blob)
-        return found
+        """{path: A, M or D} between two commits."""
+        words = self.words("diff-tree", "-r", "--no-renames", "--name-status", old, new)
+        return dict(zip(words[1::2], words[::2]))
 
-    def blob(self, tree, path):
-        """Content of PATH in TREE, or None when it is not there."""
-        name = self.resolve(f"{tree}:{path}")
-        return None if name is None else self("cat-file", "blob", name)
+    def edits(self):
+        """Files that differ from HEAD in the working tree."""
+        return self.words("diff", "--name-only", "--no-renames", "HEAD")
 
-    def diff(self, old, new, paths):
-        """The hunks that lead from tree OLD to tree NEW for PATHS, in one canonical form."""
-        if not paths:
-            return b""
+    def hunks(self, commit, paths):
+        """What a commit does to these files, without the names of blobs, which change with the base."""
         text = self("diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-renames", "--full-index", "-U3",
-                    "--src-prefix=a/", "--dst-prefix=b/", old, new, "--", *[f":(literal){path}" for path in sorted(paths)])
-        # The names of blobs say nothing to a reader, and change with the base.
+                    "--no-commit-id", commit, "--", *sorted(paths)) if paths else b""
         return re.sub(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}( \d+)?\n", b"", text, flags=re.M)
 
+    def checkout_set(self, name=""):
+        """A checkout of the series up to the end of a set; git writes only what differs from the last one."""
+        commit = self.resolve(f"refs/psi/set/{name}")
+        if not commit or "\n" in commit:
+            raise Error(f"patches/series has no set '{name}'")
+        place = TREE.with_name(f"tree-{name}")
+        if not place.exists():
+            run_git(ROOT, "clone", "-q", "--shared", "--no-checkout", str(TREE), str(place))
+        Git(place)("checkout", "-q", "--force", "--detach", commit)
+        return place
 
-class Index:
-    """A scratch index of a repository: makes trees without touching the working tree."""
-
-    def __init__(self, git, tree):
-        self.git = git
-        self.path = git.git_dir / f"psi-index.{os.getpid()}"
-        self.env = {"GIT_INDEX_FILE": str(self.path)}
-        self.git("read-tree", tree, env=self.env)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.path.unlink(missing_ok=True)
-        self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
-
-    def apply(self, diff):
-        self.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff, env=self.env)
-
-    def put(self, files):
-        """Files as {path: (mode, content)}; None in place of the pair removes the path."""
-        lines = []
-        for path, state in files.items():
-            mode, blob = ("0", "0" * 40) if state is None else (
-                state[0], self.git.line("hash-object", "-w", "--stdin", stdin=state[1]))
-            lines.append(f"{mode} {blob}\t{path}\0")
-        self.git("update-index", "--add", "-z", "--index-info", stdin="".join(lines).encode(), env=self.env)
-
-    def tree(self):
-        return self.git.line("write-tree", env=self.env)
+    def sparse_clone(self, place, commit, paths):
+        """A checkout of a few files of a commit."""
+        shutil.rmtree(place, ignore_errors=True)
+        run_git(ROOT, "clone", "-q", "--shared", "--no-checkout", str(self.directory), str(place))
+        (place / ".git/info").mkdir(exist_ok=True)
+        (place / ".git/info/sparse-checkout").write_text("".join(f"/{path}\n" for path in paths))
+        clone = Git(place)
+        clone("config", "core.sparseCheckout", "true")
+        clone("checkout", "-q", "--detach", commit)
+        return clone
 
 
-def apply_error(name, error):
-    """What git apply's complaint means for the user."""
-    text = str(error)
-    failed = re.search(r"patch failed: (\S+):(\d+)", text)
-    if failed:
-        return Error(f"patches/{name}: the hunk for {failed[1]}, line {failed[2]}, does not apply without fuzz")
-    missing = re.search(r"error: (\S+): (does not exist|No such file)", text)
-    if missing:
-        return Error(f"patches/{name}: changes {missing[1]}, which the kernel does not have")
-    return Error(f"patches/{name}: git apply: {text.splitlines()[0].removeprefix('error: ')}")
-
-
-def fingerprint(*inputs):
-    """A name for the whole patch set: the same inputs, the same trees and commits."""
-    code = pathlib.Path(__file__).read_bytes()
-    return hashlib.sha256(repr((code, inputs)).encode()).hexdigest()
-
-
-def make_trees(git, base, patches, overlays):
-    """The trees before and after every patch: [base, ..., tip]."""
-    trees = [git.line("rev-parse", f"{base}^{{tree}}")]
-    with Index(git, base) as index:
-        for patch in patches:
-            if patch.diff:
-                try:
-                    index.apply(patch.diff)
-                except GitError as error:
-                    raise apply_error(patch.name, error) from None
-                for path, (status, _, _) in git.changes(trees[-1], index.tree()).items():
-                    if status == "A":
-                        raise Error(f"patches/{patch.name}: a hunk creates {path}: "
-                                    "put the file at that path in the project and claim it with an 'Overlay:' line")
-            for path in patch.overlays:
-                if git.resolve(f"{trees[-1]}:{path}"):
-                    raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
-            index.put({path: overlays[path] for path in patch.overlays})
-            trees.append(index.tree())
-            if trees[-1] == trees[-2]:
-                raise Error(f"patches/{patch.name}: changes nothing")
-    return trees
-
-
-def make_commits(git, base, patches, trees, author):
-    """One commit per patch on BASE, the same ones for everybody; returns the last."""
-    name, address = author.removesuffix(">").split(" <")
+def make_commits(git, base, author, patches, overlays):
+    """The series as commits on BASE, the same ones for everybody; the last one is refs/psi/new."""
+    there = set(git.words("ls-tree", "-r", "--name-only", base))
     date = int(git.line("log", "-1", "--format=%ct", base))
-    commit = base
-    for patch, tree in zip(patches, trees[1:], strict=True):
-        date += 60
-        env = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-               for what, value in (("NAME", name), ("EMAIL", address), ("DATE", f"{date} +0000"))}
-        commit = git.line("commit-tree", tree, "-p", commit, stdin=patch.message().encode(), env=env)
-    return commit
+    stream = [f"reset refs/psi/new\nfrom {base}\n\n".encode()]
+
+    def data(content):
+        stream.append(b"data %d\n%b\n" % (len(content), content))
+
+    with tempfile.TemporaryDirectory(prefix="psi-tree.") as scratch:
+        scratch = pathlib.Path(scratch)
+        touched = sorted({path for patch in patches for path in patch.touched()} & there)
+        if touched:
+            git("--work-tree", str(scratch), "checkout", base, "--", *touched, GIT_INDEX_FILE=f"{scratch}/.index")
+        for number, patch in enumerate(patches, 1):
+            for path in patch.touched():
+                if path not in there:
+                    raise Error(f"patches/{patch.name}: has a hunk for {path}, which the kernel does not have "
+                                "(a new file stands at its path in the project, with an 'Overlay:' line)")
+            for path in patch.overlays:
+                if path in there:
+                    raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
+            if not patch.diff and not patch.overlays:
+                raise Error(f"patches/{patch.name}: changes nothing")
+            try:
+                if patch.diff:
+                    run_git(scratch, "apply", "--whitespace=nowarn", "-", stdin=patch.diff)
+            except Error as error:
+                raise Error(f"patches/{patch.name}: does not apply without fuzz: {error}") from None
+            stream.append(f"commit refs/psi/new\nmark :{number}\ncommitter {author} {date + 60 * number} +0000\n".encode())
+            data(f"{patch.subject}\n\n{patch.body}\n".encode())
+            files = {path: file_state(scratch / path) for path in patch.touched() if (scratch / path).is_file()}
+            for path, (mode, content) in (files | {path: overlays[path] for path in patch.overlays}).items():
+                stream.append(f"M {mode} inline {path}\n".encode())
+                data(content)
+            stream += [f"D {path}\n".encode() for path in set(patch.touched()) - set(files)]
+            stream.append(f"\nreset refs/psi/set/{patch.set}\nfrom :{number}\n\n".encode())
+    git("update-ref", "--stdin", stdin=git("for-each-ref", "--format=delete %(refname)", "refs/psi/set"))
+    git("fast-import", "--quiet", "--force", stdin=b"".join(stream))
+    return git.resolve("refs/psi/new")
+
+
+# ---------------------------------------------------------------------------
+# build/tree
+
+def lock():
+    """Wait until no other program works on build/tree; held until this one ends."""
+    TREE.parent.mkdir(parents=True, exist_ok=True)
+    held.append(open(TREE.with_name("tree.lock"), "w"))
+    try:
+        fcntl.flock(held[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        note(f"waiting for another build, which holds {held[0].name}")
+        fcntl.flock(held[0], fcntl.LOCK_EX)
+
+
+def follow_base(git):
+    """Have the base in build/tree as refs/psi/base."""
+    done = subprocess.run([ROOT / "base" / "prepare"], stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(1)     # it said why
+    place = pathlib.Path(done.stdout.decode().strip().split("\n")[-1])
+    if not (place / ".git").is_dir():
+        raise Error(f"base/prepare printed {place}, which is not a git repository")
+    base = Git(place).line("rev-parse", "HEAD")
+    if not TREE.exists():
+        note("copying the kernel tree")
+        temp = TREE.with_name("tree.new")
+        try:
+            shutil.rmtree(temp, ignore_errors=True)
+            run_git(ROOT, "clone", "-q", "--no-tags", str(place), str(temp))
+            Git(temp)("checkout", "-q", "-B", "psi")
+            Git(temp)("update-ref", "refs/psi/tip", base)
+            temp.rename(TREE)   # it appears complete or not at all
+        finally:
+            shutil.rmtree(temp, ignore_errors=True)
+    elif git.resolve(BASE) != base:
+        git("fetch", "-q", "--no-tags", str(place), base)
+    git("update-ref", BASE, base)
+    return base
+
+
+def update(git, new):
+    """Bring the working tree to commit NEW: only files that differ are written, and no edit is lost."""
+    head, tip = git.line("rev-parse", "HEAD"), git.resolve("refs/psi/tip")
+    if head != tip:
+        if new != tip:
+            raise Error("build/tree has commits of its own, and the project changed too: 'make refresh' before you "
+                        "change the project, or 'git -C build/tree reset --hard refs/psi/tip' to drop the commits")
+        note("build/tree has commits of its own: 'make refresh' takes them over")
+    elif head != new:
+        changes = git.changes(head, new)
+        # What an interrupted run wrote already is no edit: git accepts a file that the index has as NEW has it.
+        git("update-index", "--add", "--remove", "-z", "--stdin", stdin="\0".join(changes).encode())
+        try:
+            git("checkout", "-q", "-B", "psi", new)
+        except Error as error:
+            git("reset", "-q", "--", *changes)
+            raise Error(f"edited in build/tree and in the project: {error}") from None
+        git("update-ref", "refs/psi/tip", new)
+
+
+def make_tree():
+    """Bring build/tree up to date; its repository, its last commit, and the patch set that it was made from."""
+    author, patches = read_series()
+    overlays = read_overlays(patches)
+    if not held:
+        lock()
+    git = Git(TREE)
+    base = follow_base(git)
+    interrupted, head = git.resolve("refs/psi/new"), git.line("rev-parse", "HEAD")
+    if head == interrupted:
+        git("update-ref", "refs/psi/tip", head)     # it may have ended right before it did this
+    elif interrupted and head == git.resolve("refs/psi/tip"):
+        try:
+            update(git, interrupted)
+        except Error:
+            pass            # it was refused, not interrupted
+    tip = make_commits(git, base, author, patches, overlays)
+    update(git, tip)
+    return types.SimpleNamespace(git=git, tip=tip, author=author, patches=patches, overlays=overlays)

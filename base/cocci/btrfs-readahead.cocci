@@ -4,6 +4,17 @@
 @helper@
 identifier f, memstall =~ "^memstall$", pflags =~ "^pflags$";
 parameter list[n] ps;
+parameter list qs;
+@@
+ f(ps
+-  , int *memstall, unsigned long *pflags
+   , qs
+  )
+ { ... }
+
+@lasthelper@
+identifier f, memstall =~ "^memstall$", pflags =~ "^pflags$";
+parameter list[n] ps;
 @@
  f(ps
 -  , int *memstall, unsigned long *pflags
@@ -12,23 +23,17 @@ parameter list[n] ps;
 
 @@
 symbol memstall;
-identifier helper.f;
+expression E;
 @@
- f(...)
- {
- <...
-- if (!*memstall && ...) { *memstall = 1; }
- ...>
- }
+- if (!*memstall && E) { *memstall = 1; }
 
 @@
 symbol memstall, pflags;
-identifier helper.f;
-expression list es;
+identifier f;
 @@
- f(es
--  , &memstall, &pflags
-  )
+ f(...,
+-  &memstall, &pflags,
+   ...)
 
 @@
 symbol memstall;

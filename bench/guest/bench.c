@@ -321,7 +321,7 @@ void cgroup_ask_exact(const char *path)
 	size_t len;
 	int fd;
 
-	fd = open("/proc/pressure/io.stat", O_RDONLY | O_CLOEXEC);
+	fd = open("/proc/pressure/stat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	read_file(fd);
@@ -329,7 +329,7 @@ void cgroup_ask_exact(const char *path)
 	snprintf(group, sizeof(group), "%s", path);
 	for (len = strlen(group); len; len = strrchr(group, '/') ? strrchr(group, '/') - group : 0) {
 		group[len] = 0;
-		fd = cgroup_open(group, "io.pressure.stat");
+		fd = cgroup_open(group, "cgroup.pressure.stat");
 		read_file(fd);
 		close(fd);
 	}

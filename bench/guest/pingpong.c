@@ -190,8 +190,8 @@ static void armed_class(const char *name, int policy, unsigned int depth)
 	int fd = -1;
 
 	cgroup_chain("", "a", depth, path, sizeof(path));
-	if (cgroup_has(path, "cpu.pressure.stat"))
-		fd = cgroup_arm(path, "cpu.pressure.stat", "limit some 1000000 1000000");
+	if (cgroup_has(path, "cgroup.pressure.stat"))
+		fd = cgroup_arm(path, "cgroup.pressure.stat", "cpu.limit.some 1000000 1000000");
 	measure(name, policy, path, path);
 	if (fd >= 0)
 		close(fd);

@@ -19,6 +19,6 @@ def code(root):
             continue
         text = (root / name).read_bytes()
         if name.startswith("patches/"):
-            text = b"".join(text.partition(b"\ndiff --git ")[1:])
+            text = b"".join((b"\n" + text).partition(b"\ndiff --git ")[1:])
         found.update(b"%s %d\n" % (name.encode(), len(text)) + text)
     return found.hexdigest()

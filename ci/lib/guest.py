@@ -15,18 +15,27 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOGS = ROOT / "build" / "check"
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
+from kernels import BUILD, ROOT  # noqa: E402
+
+LOGS = BUILD / "check"
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 
-def build(flavour="psi", config="default", said=None):
+def build(flavour="psi", config="default", said=None, up_to=None):
     """Path of the kernel to boot, built if need be; None when that failed.
 
-    What there is to say goes to SAID, a file.
+    What there is to say goes to SAID, a file.  UP_TO is a set of patches/series, after which the series ends.
     """
-    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config],
-                          stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    command = [ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config]
+    if up_to:
+        done = subprocess.run([ROOT / "scripts" / "tree", "--set", up_to], stdout=subprocess.PIPE, stderr=said, text=True,
+                              check=False)
+        if done.returncode:
+            return None
+        command += ["--source", done.stdout.strip()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
 
 

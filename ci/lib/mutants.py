@@ -1,30 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The small bugs of ci/lists/mutants, which say what each changes and who should find it."""
+"""The small bugs of ci/lists/mutants, which say what each changes and who should find it.
+
+A bug names a function, and the tokens in it that change: where the function stands, how its lines are broken and
+what its comments say does not matter.
+"""
 import dataclasses
+import functools
+import json
+import re
+import subprocess
 import sys
+
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*")', re.S)
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'|\w+|->|<<=|>>=|<<|>>|&&|\|\||\+\+|--|[-+*/%&|^!=<>]=|\S')
+
+
+def tokens(text):
+    """[(token, where it begins, where it ends)], without comments."""
+    bare = COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
+    return [(match[0], match.start(), match.end()) for match in TOKEN.finditer(bare)]
+
+
+@functools.cache
+def functions(tree):
+    """{name: [(file, first line, last line)]} of the files that the series touches in TREE."""
+    def output(*command):
+        return subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True).stdout
+    names = output("git", "-c", "safe.directory=*", "diff", "--name-only", "--diff-filter=AM", "refs/psi/base", "HEAD", "--",
+                   "*.c", "*.h", ":!tools").split()
+    found = {}
+    for line in output("ctags", "--output-format=json", "--languages=C", "--langmap=C:.c.h", "--fields=+ne", "--kinds-C=f",
+                       "-f", "-", *names).splitlines():
+        tag = json.loads(line)
+        found.setdefault(tag["name"], []).append((tag["path"], tag["line"], tag.get("end", tag["line"])))
+    return found
 
 
 @dataclasses.dataclass
 class Mutant:
     """One bug: where it is, and which checks look for it."""
     name: str
-    file: str = ""
+    place: str = ""     # a function, or a file for what is in no function
     checks: list = dataclasses.field(default_factory=list)
     old: str = ""
     new: str = ""
 
-    def problem(self, root):
-        """Why it cannot be made in the project at @root, or None."""
-        path = root / self.file
-        times = path.read_text().count(self.old) if path.is_file() else 0
-        return None if self.old and times == 1 else f"{self.name}: {self.file} has its lines {times} times"
+    def places(self, tree):
+        """Where it can be made: [(file, begin, end)]; and why it cannot, if these are not one."""
+        parts = functions(tree).get(self.place, [])
+        if "/" in self.place and (tree / self.place).is_file():
+            parts = [(self.place, 1, 10 ** 9)]
+        if not parts:
+            return [], f"{self.name}: no such {'file' if '/' in self.place else 'function'}: {self.place}"
+        wanted, found = [token for token, _, _ in tokens(self.old)], []
+        for path, first, last in parts:
+            lines = (tree / path).read_text().splitlines(keepends=True)
+            start = sum(map(len, lines[:first - 1]))
+            there = tokens("".join(lines[first - 1:last]))
+            words = [token for token, _, _ in there]
+            found += [(path, start + there[number][1], start + there[number + len(wanted) - 1][2])
+                      for number in range(len(words)) if words[number:number + len(wanted)] == wanted]
+        return found, None if wanted and len(found) == 1 else \
+            f"{self.name}: {self.place} has these tokens {len(found)} times: {' '.join(wanted)}"
 
-    def apply(self, root):
-        problem = self.problem(root)
+    def problem(self, tree):
+        """Why it cannot be made in the kernel TREE, or None."""
+        return self.places(tree)[1]
+
+    def apply(self, tree):
+        found, problem = self.places(tree)
         if problem:
             sys.exit(f"mutations: {problem}")
-        path = root / self.file
-        path.write_text(path.read_text().replace(self.old, self.new))
+        (name, begin, end), = found
+        text = (tree / name).read_text()
+        (tree / name).write_text(text[:begin] + self.new.strip() + text[end:])
 
 
 def read(root):
@@ -37,7 +86,7 @@ def read(root):
         if mark == "=":
             mutants.append(Mutant(rest.strip()))
         elif mark == "@":
-            mutants[-1].file = rest.strip()
+            mutants[-1].place = rest.strip()
         elif mark == "?":
             mutants[-1].checks.append(rest.split())
         elif mark == "-":

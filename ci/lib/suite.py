@@ -5,13 +5,12 @@ What ci/kunit, ci/selftests and the verbs of ci/slow have in common.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 from . import acpi
-from .guest import ROOT, Row
-
-OUT = ROOT / "build" / "selftests"
+from .guest import BUILD, ROOT, Row
 
 # Every boot: its name, the test program with its arguments, options of vm/run.
 # With one CPU virtual time is exact and a run can be repeated.  The shift is how
@@ -19,6 +18,7 @@ OUT = ROOT / "build" / "selftests"
 # of a percent need a faster machine than the others.
 VIRTUAL = (
     ("format", "format_test"),
+    ("stat", "stat_test", "--smp", "2", "--shift", "2"),
     ("cpu", "cpu_test"),
     ("io", "io_test"),
     ("moving", "moving_test", "--smp", "8", "--shift", "2"),
@@ -97,6 +97,18 @@ for results in /sys/kernel/debug/kunit/psi*/results; do
 done
 [ -n "$found" ] || { echo 'Bail out! the kernel has no unit tests of PSI'; exit 1; }
 """
+# Quick tests, one of which starts a program that is none; the sum of all that has run is then more than two. The shell
+# is busybox'. The runner opens /dev/stdout, which has to be there and a pipe.
+RUN_KSELFTEST = """\
+ln -s /proc/self/fd/1 /dev/stdout
+mkdir /tmp/kselftest && cd /tmp/kselftest && tar xzf /payload/kselftest.tar.gz || exit
+./run_kselftest.sh -t psi:format_test -t psi:watch_test | tee /tmp/said
+printf 'TAP version 13\\n1..2\\n'
+for number in 1 2; do
+	grep -q "^ok $number selftests: psi: " /tmp/said || printf 'not '
+	echo "ok $number the runner ran test $number"
+done
+"""
 KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
 
 # Kernels with checkers execute several times the instructions: they need a faster machine.
@@ -147,14 +159,19 @@ CHECKERS = {
 MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64": ("arm64", "aarch64-linux-gnu-")}
 
 
+def place(machine="x86_64", default_off=False):
+    """The directory of what is built for a machine."""
+    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
+    return BUILD / name
+
+
 def programs(machine="x86_64", default_off=False):
     """The directory of the test programs for a machine."""
-    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
-    return ROOT / "build" / name
+    return place(machine, default_off) / "installed" / "psi"
 
 
 def build(machine="x86_64", default_off=False):
-    """The test programs, statically linked, with the headers of this kernel.
+    """The test programs as the kernel's own makefiles install them, statically linked; and a tarball of them.
 
     With DEFAULT_OFF they expect a kernel where PSI is off unless asked for.
     """
@@ -162,27 +179,27 @@ def build(machine="x86_64", default_off=False):
     if tree.returncode:
         sys.exit(1)
     tree = tree.stdout.strip()
-    out = programs(machine, default_off)
+    out = place(machine, default_off)
+    shutil.rmtree(out / "installed", ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
     arch, cross = MACHINES[machine]
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    make = ["make", "-s", f"O={out}/kernel", f"ARCH={arch}", *([f"CROSS_COMPILE={cross}"] if cross else [])]
     with open(log, "wb") as output:
         for command in (
-                ["make", "-s", "-C", tree, f"O={out}/kernel", f"ARCH={arch}", f"INSTALL_HDR_PATH={out}/usr",
-                 "headers_install"],
-                ["make", "-s", "-C", f"{tree}/tools/testing/selftests/psi", f"OUTPUT={out}", "USERLDFLAGS=-static",
-                 *([f"ARCH={arch}", f"CROSS_COMPILE={cross}"] if cross else []),
-                 *(["USERCFLAGS=-DPSI_DEFAULT=false"] if default_off else []),
-                 f"KHDR_INCLUDES=-isystem {out}/usr/include"]):
+                [*make, "-C", tree, "headers"],
+                [*make, "-C", f"{tree}/tools/testing/selftests", "TARGETS=psi", "FORCE_TARGETS=1", "USERLDFLAGS=-static",
+                 *(["USERCFLAGS=-DPSI_DEFAULT=false"] if default_off else []), f"INSTALL_PATH={out}/installed", "gen_tar"]):
             done = subprocess.run(command, stdout=output, stderr=output, env=clean, check=False)
-            if done.returncode:
-                sys.exit(f"selftests: {' '.join(command)} failed: see {log}")
+            if done.returncode or "warning:" in log.read_text(errors="replace"):
+                sys.exit(f"selftests: {' '.join(command)} failed, or warns: see {log}")
     build_file_systems()
-    built = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
+    sources = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
+    listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
     used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + REAL} | {"boot_test"} | ELSEWHERE
-    for name in sorted(built ^ used):
-        sys.exit(f"selftests: ci/lib/suite.py and tools/testing/selftests/psi disagree about {name}")
+    for name in sorted(sources ^ used | sources ^ listed):
+        sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")
 
 
 def build_file_systems():
@@ -209,9 +226,10 @@ def build_file_systems():
 
 def compile_beside(source, program):
     """A program that is no selftest, with the library of the selftests: after build()."""
-    headers = ROOT / "build" / "tree" / "tools" / "testing" / "selftests" / "psi"
-    subprocess.run(["gcc", "-Wall", "-O2", "-static", "-D_GNU_SOURCE=", f"-I{headers}", f"-isystem{OUT}/usr/include",
-                    source, OUT / "libpsi.a", "-lm", "-lpthread", "-o", program], check=True)
+    headers = BUILD / "tree" / "tools" / "testing" / "selftests" / "psi"
+    built = place() / "kernel"
+    subprocess.run(["gcc", "-Wall", "-O2", "-static", "-D_GNU_SOURCE=", f"-I{headers}", f"-isystem{built}/usr/include",
+                    source, built / "kselftest/psi/libpsi.a", "-lm", "-lpthread", "-o", program], check=True)
 
 
 def boot_name(line):
@@ -219,11 +237,16 @@ def boot_name(line):
     return "boot-" + (line.replace(" ", "-").replace("=", "-") or "plain")
 
 
-def row(kernel, name, command, *options, real_time=False, directory=OUT):
+def row(kernel, name, command, *options, real_time=False, directory=None):
     """The boot that runs one test program, of those in DIRECTORY."""
     program = command.split()[0]
-    files = [directory / file for file in (program, *BESIDE.get(program, ()))]
+    files = [(directory or programs()) / file for file in (program, *BESIDE.get(program, ()))]
     return Row(f"selftests-{name}", kernel, f"exec ./{command} 2>&1\n", files, options, real_time=real_time)
+
+
+def kselftest_row(kernel):
+    """The boot that does what other projects do with selftests: unpack the tarball, and start its runner."""
+    return Row("selftests-kselftest", kernel, RUN_KSELFTEST, (place() / "installed/kselftest-packages/kselftest.tar.gz",))
 
 
 def kunit_row(kernel, cpus, *options):
@@ -233,8 +256,8 @@ def kunit_row(kernel, cpus, *options):
 
 def kunit_many_row(kernel, cpus=64):
     """The same on a machine that could have so many CPUs, and has one: the model has them all."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    boot = kunit_row(kernel, "1", *acpi.options(cpus, OUT / f"madt-{cpus}"))
+    place().mkdir(parents=True, exist_ok=True)
+    boot = kunit_row(kernel, "1", *acpi.options(cpus, place() / f"madt-{cpus}"))
     boot.name = f"kunit-{cpus}-possible-cpus"
     return boot
 

@@ -6,55 +6,20 @@
 
     tap.main()
 
-A test fails by raising; check() and equal() do.  Skip() skips.  Arguments of
-the program choose tests by a part of their sentence.  The closing line is
-"N passed, N failed, N skipped"; the exit status is 1 when a test failed or
-none ran.
+A test fails by raising; check() and equal() do.  Arguments of the program choose tests by a part of their sentence.
+The closing line is "N passed, N failed, N skipped"; the exit status is 1 when a test failed or none ran.  The functions
+are those of tools/psi, which has to do without this directory.
 """
+import pathlib
 import sys
-import traceback
 
-TESTS = []
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools/psi/test"))
 
+import tap
+from tap import check, equal, test
 
-class Skip(Exception):
-    """This test cannot run here; the text says why."""
-
-
-def test(sentence):
-    def register(function):
-        TESTS.append((sentence, function))
-        return function
-    return register
-
-
-def check(condition, complaint):
-    if not condition:
-        raise AssertionError(complaint)
-
-
-def equal(found, expected):
-    check(found == expected, f"found {found!r}, expected {expected!r}")
+__all__ = ("check", "equal", "main", "test")
 
 
 def main():
-    words = sys.argv[1:]
-    chosen = [(sentence, function) for sentence, function in TESTS
-              if not words or any(word in sentence for word in words)]
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    print(f"TAP version 14\n1..{len(chosen)}")
-    for number, (sentence, function) in enumerate(chosen, 1):
-        try:
-            function()
-            line, verdict = f"ok {number} - {sentence}", "passed"
-        except Skip as reason:
-            line, verdict = f"ok {number} - {sentence} # SKIP {reason}", "skipped"
-        except Exception as error:      # pylint: disable=broad-except
-            for text in ("".join(traceback.format_exc()) if not isinstance(error, AssertionError)
-                         else str(error)).rstrip().split("\n"):
-                print(f"# {text}")
-            line, verdict = f"not ok {number} - {sentence}", "failed"
-        counts[verdict] += 1
-        print(line, flush=True)
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    sys.exit(bool(counts["failed"] or not counts["passed"]))
+    sys.exit(tap.main(sys.argv[1:]))

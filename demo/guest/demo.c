@@ -112,25 +112,43 @@ static double seconds(uint64_t ns)
 	return (double)ns / SEC;
 }
 
-/* Appends " R.L=AVG10,TOTAL" for each line of a plain file, or of one by class. */
-static int sample_resource(char *out, size_t size, const char *resource, int by_class)
+/* Appends " R.L=AVG10,TOTAL" for each line of a plain file. */
+static int sample_resource(char *out, size_t size, const char *resource)
 {
-	char path[64], class[16] = "", kind[8];
 	unsigned long long total;
+	char path[64], kind[8];
 	size_t used = 0;
 	double avg10;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/pressure/%s%s", resource, by_class ? ".stat" : "");
+	snprintf(path, sizeof(path), "/proc/pressure/%s", resource);
 	file = fopen(path, "r");
 	if (!file)
 		return 0;
-	while ((!by_class || fscanf(file, " %15s", class) == 1) &&
-	       fscanf(file, "%7s avg10=%lf avg60=%*f avg300=%*f total=%llu",
+	while (fscanf(file, "%7s avg10=%lf avg60=%*f avg300=%*f total=%llu",
 		      kind, &avg10, &total) == 3)
-		if (strcmp(class, "exact"))
-			used += snprintf(out + used, size - used, " %s.%s%s%s=%.2f,%llu", resource,
-					 class, by_class ? "." : "", kind, avg10, total);
+		used += snprintf(out + used, size - used, " %s.%s=%.2f,%llu", resource, kind,
+				 avg10, total);
+	fclose(file);
+	return used;
+}
+
+/* The same for limit and shortage: " R.CLASS.L=AVG10,TOTAL". The causes come last. */
+static int sample_classes(char *out, size_t size)
+{
+	FILE *file = fopen("/proc/pressure/stat", "r");
+	unsigned long long total;
+	size_t used = 0;
+	char key[32];
+	double avg10;
+
+	if (!file)
+		return 0;
+	while (fscanf(file, "%31s avg10=%lf avg60=%*f avg300=%*f total=%llu",
+		      key, &avg10, &total) == 3)
+		if (strstr(key, ".limit.") || strstr(key, ".shortage."))
+			used += snprintf(out + used, size - used, " %s=%.2f,%llu", key, avg10,
+					 total);
 	fclose(file);
 	return used;
 }
@@ -156,8 +174,8 @@ static void sample(uint64_t t)
 	int used = sample_predecessors(line, sizeof(line)), before = used;
 
 	for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++)
-		for (int by_class = 0; by_class < 2; by_class++)
-			used += sample_resource(line + used, sizeof(line) - used, resources[i], by_class);
+		used += sample_resource(line + used, sizeof(line) - used, resources[i]);
+	used += sample_classes(line + used, sizeof(line) - used);
 	if (used == before)
 		give_up("this kernel has no /proc/pressure");
 	say("# sample t=%.6f%s", seconds(t - zero), line);

@@ -20,22 +20,28 @@ struct task_struct;
 
 /**
  * enum psi_cause - why a task stalls on memory
- * @PSI_CAUSE_RECLAIM: it frees memory for an allocation, as the machine has too little
- * @PSI_CAUSE_RECLAIM_LIMIT: it frees memory of a cgroup that is at its memory.max
- * @PSI_CAUSE_HIGH: its cgroup is above memory.high: it frees memory of it, or is put to sleep
- * @PSI_CAUSE_COMPACT: it moves pages together for an allocation of several adjacent ones
- * @PSI_CAUSE_REFAULT: it waits for, or submits the read of, a page of a file that was evicted
- *			although it was in use
+ * @PSI_CAUSE_RECLAIM: it frees memory for an allocation, as the machine has too
+ *		       little
+ * @PSI_CAUSE_RECLAIM_LIMIT: it frees memory of a cgroup that is at its
+ *			     memory.max
+ * @PSI_CAUSE_HIGH: its cgroup is above memory.high: it frees memory of it, or
+ *		    is put to sleep
+ * @PSI_CAUSE_COMPACT: it moves pages together for an allocation of several
+ *		       adjacent ones
+ * @PSI_CAUSE_REFAULT: it waits for, or submits the read of, a page of a file
+ *			that was evicted although it was in use
  * @PSI_CAUSE_SWAPIN: the same for anonymous memory, which was swapped out
  * @PSI_CAUSE_READAHEAD: it submits reads of a range of a file with such pages
- * @PSI_CAUSE_NODE_RECLAIM: it frees memory of a node before it takes some of another
- *			     (vm.zone_reclaim_mode)
+ * @PSI_CAUSE_NODE_RECLAIM: it frees memory of a node before it takes some of
+ *			     another (vm.zone_reclaim_mode)
  * @PSI_CAUSE_KSWAPD: kswapd frees memory
  * @PSI_CAUSE_KCOMPACTD: kcompactd moves pages together
- * @PSI_CAUSE_THROTTLE: it pays for swap-out that it caused in a cgroup with limited io
+ * @PSI_CAUSE_THROTTLE: it pays for swap-out that it caused in a cgroup with
+ *			limited io
  * @PSI_NR_CAUSES: how many there are
- * @PSI_BY_LIMIT: added to one of them: a limit of a cgroup is the reason. That is so without
- *		  saying for memory.max, memory.high and limited io
+ * @PSI_BY_LIMIT: added to one of them: a limit of a cgroup is the reason. That
+ *		  is so without saying for memory.max, memory.high and limited
+ *		  io
  */
 enum psi_cause {
 	PSI_CAUSE_RECLAIM,
@@ -79,7 +85,8 @@ static inline bool psi_enabled(void)
 
 /**
  * psi_memstall_enter - start a section in which the task waits for memory
- * @flags: filled in; tells psi_memstall_leave() whether an outer section goes on
+ * @flags: filled in; tells psi_memstall_leave() whether an outer section goes
+ *	   on
  * @cause: why it waits: enum psi_cause, with PSI_BY_LIMIT or without
  *
  * From here on the task counts as stalled on memory, whether it sleeps or
@@ -110,11 +117,12 @@ bool __psi_io_budget_wait(void);
 void __psi_io_budget_done(void);
 
 /**
- * psi_io_budget_wait - the current task is about to sleep until its cgroup may do more io
+ * psi_io_budget_wait - the current task is about to sleep until its cgroup may
+ * do more io
  *
- * A limit of io (iocost, iolatency) makes the submitter itself wait. Until psi_io_budget_done(),
- * io_schedule() counts as stalled on io by a limit. io.max does not need it: it holds
- * requests, see blkcg_current_throttled().
+ * A limit of io (iocost, iolatency) makes the submitter itself wait. Until
+ * psi_io_budget_done(), io_schedule() counts as stalled on io by a limit.
+ * io.max does not need it: it holds requests, see blkcg_current_throttled().
  *
  * Context: Process context.
  * Return: to be passed to psi_io_budget_done()
@@ -151,11 +159,12 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  * @file: the file it is about
  *
  * A request is to storage if @file is a block device, or a regular file of a
- * file system that has a backing device or a server: not of proc, tracefs, tmpfs.
+ * file system that has a backing device or a server: not of proc, tracefs or
+ * tmpfs.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
- * Return: true if the request was counted. psi_async_end() is due then, once, even if PSI
- *	   is off by then.
+ * Return: true if the request was counted. psi_async_end() is due then, once,
+ *	   even if PSI is off by then.
  */
 static inline bool psi_async_begin(struct psi_async *async, struct file *file)
 {
@@ -166,7 +175,8 @@ static inline bool psi_async_begin(struct psi_async *async, struct file *file)
  * psi_async_end - storage is done with a request that psi_async_begin() counted
  * @async: what psi_async_begin() was given
  *
- * To be called before the request wakes anybody, and while @async is there for sure.
+ * To be called before the request wakes anybody, and while @async is there for
+ * sure.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
  */
@@ -180,13 +190,13 @@ static inline void psi_async_end(struct psi_async *async)
  * @async: what is polled
  * @by: where it is polled
  *
- * From now on tasks that wait in @by wait for io while requests to storage are in
- * flight in @async.
+ * From now on tasks that wait in @by wait for io while requests to storage are
+ * in flight in @async.
  *
  * Context: Process context, may sleep.
- * Return: true if so. psi_async_unpoll() is due then, once, while both are there.
- *	   False: PSI is off, @async is polled in too many others, or there is no
- *	   memory.
+ * Return: true if so. psi_async_unpoll() is due then, once, while both are
+ *	   there. False: PSI is off, @async is polled in too many others, or
+ *	   there is no memory.
  */
 static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
@@ -210,11 +220,11 @@ static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *b
  * @async: the requests
  * @wait: room on the stack, to be passed to psi_async_done()
  *
- * Asleep, the task counts as waiting for io while a request to storage is in flight, and
- * only then, whenever such a request begins or ends.
+ * Asleep, the task counts as waiting for io while a request to storage is in
+ * flight, and only then, whenever such a request begins or ends.
  *
- * Context: Process context, in any task state; no locks may be held that are taken where
- *	    requests begin or end.
+ * Context: Process context, in any task state; no locks may be held that are
+ *	    taken where requests begin or end.
  */
 static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 {
@@ -242,16 +252,10 @@ static inline void psi_async_done(struct psi_async *async, struct psi_async_wait
  * @PSI_MEMORY: memory.pressure, /proc/pressure/memory
  * @PSI_IO: io.pressure, /proc/pressure/io
  * @PSI_IRQ: irq.pressure, /proc/pressure/irq
- * @PSI_CPU_STAT: cpu.pressure.stat, /proc/pressure/cpu.stat
- * @PSI_MEMORY_STAT: memory.pressure.stat, /proc/pressure/memory.stat
- * @PSI_IO_STAT: io.pressure.stat, /proc/pressure/io.stat
+ * @PSI_STAT: cgroup.pressure.stat, /proc/pressure/stat
  * @PSI_NR_FILES: how many there are
  */
-enum psi_file_id {
-	PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ,
-	PSI_CPU_STAT, PSI_MEMORY_STAT, PSI_IO_STAT,
-	PSI_NR_FILES,
-};
+enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_STAT, PSI_NR_FILES };
 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
 

@@ -6,7 +6,8 @@
 #include <linux/psi.h>
 
 /*
- * Pressure stall information of cgroups: between kernel/sched and kernel/cgroup.
+ * Pressure stall information of cgroups: between kernel/sched and
+ * kernel/cgroup.
  */
 
 #ifdef CONFIG_CGROUPS
@@ -15,17 +16,18 @@
 bool cgroup_psi_enabled(void);
 int psi_cgroup_alloc(struct cgroup *cgrp);
 void psi_cgroup_free(struct cgroup *cgrp);
-int psi_cgroup_enable(struct cgroup *cgrp, bool on);
+void psi_cgroup_enable(struct cgroup *cgrp, bool on);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**
  * cgroup_psi - the group whose pressure the files of a cgroup show
  * @cgrp: the cgroup
  *
- * The tasks of the cgroup are counted in this group unless the cgroup is switched off.
+ * The tasks of the cgroup are counted in this group unless the cgroup is
+ * switched off.
  *
- * Return: the cgroup's own group; the system's for a root, on cgroup v1, and where
- *	   cgroups have no pressure files.
+ * Return: the cgroup's own group; the system's for a root, on cgroup v1, and
+ *	   where cgroups have no pressure files.
  */
 static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
 {

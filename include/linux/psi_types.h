@@ -13,34 +13,35 @@ struct task_struct;
  * struct psi_task - what a task contributes to pressure
  * @group: the group the task is counted in, %NULL for tasks that are not
  *	   counted (idle threads, PSI's own threads)
+ * @asleep: the attributes of the task while it sleeps: those of its memory
+ *	    stall as in @mode; for io, what differs from psi_iowait, see
+ *	    kernel/sched/psi_async.c and psi_limit.c
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @mode: bits of enum psi_mode: what selects the attributes of the task while it is queued or
- *	  runs
+ * @mode: bits of enum psi_mode
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @asleep: the attributes of the task while it sleeps: those of its memory stall as in
- *	   @mode. Where psi_iowait does not say what is true of io, the attributes that are
- *	   different, see kernel/sched/psi_async.c and psi_limit.c
- * @limits: limits that hold the task while it stalls, enum psi_limit, and PSI_IO_BUDGET. What
- *	   it counts as follows when its group is ready, see kernel/sched/psi_limit.c
+ * @io_limit: the task waits for io that a limit holds back
+ * @io_budget: the task is between psi_io_budget_wait() and
+ *	       psi_io_budget_done()
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
- * @node: in the list of tasks with attributes on a CPU, for kernel/sched/psi_debug.c
+ * @node: in the list of tasks with attributes on a CPU, for
+ *	  kernel/sched/psi_debug.c
  *
- * @group, @attrs and @mode are protected by the lock of the task's runqueue. Only
- * the task itself writes PSI_IN_STALL and @worker, with that lock held. In @asleep the
- * attributes of memory change with that lock held, those of io too once a limit holds the
- * task; before, the task itself changes them, or a holder of psi_async.lock and of the runqueue
- * lock. @limits, @cause and @stall_since are written by the task alone.
+ * The lock of the task's runqueue protects @group, @attrs and @mode. In @asleep
+ * the task itself changes the attributes of memory, with that lock held. It
+ * changes those of io while it is awake; a holder of psi_async.lock and of that
+ * lock changes them while it waits in a ring. The task alone writes the others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
 	struct psi_group	*group;
+	atomic_t		asleep;
 	u16			attrs;
 	u8			mode;
 	bool			worker;
-	atomic_t		asleep;
-	u8			limits;
+	bool			io_limit;
+	bool			io_budget;
 #ifdef CONFIG_PSI_CAUSES
 	u8			cause;
 	u64			stall_since;
@@ -58,7 +59,8 @@ struct psi_task {
  * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
  * @polls_lock: protects @polls. Outside of @lock of any psi_async
  * @waiters: the tasks that wait, a list of struct psi_async_wait
- * @polls: the others in which this one is polled, a list of struct psi_async_poll
+ * @polls: the others in which this one is polled, a list of struct
+ *	   psi_async_poll
  *
  * One for each ring of io_uring, each context of aio and each eventfd.
  */

@@ -2,13 +2,13 @@
 /*
  * Pressure files of cgroups
  *
- * cpu.pressure, memory.pressure, io.pressure and irq.pressure show the pressure of a
- * cgroup with all its descendants, and a write to them arms a trigger. The files with
- * .stat in their names show more lines, for the same tasks. cgroup.pressure switches all
- * these files on and off. kernel/sched/psi*.c does the work.
+ * cpu.pressure, memory.pressure, io.pressure and irq.pressure show the pressure
+ * of a cgroup with all its descendants, and a write to them arms a trigger.
+ * cgroup.pressure.stat shows more lines, for the same tasks. cgroup.pressure
+ * switches all these files on and off. kernel/sched/psi*.c does the work.
  *
- * The root cgroup is the system: its files show the numbers of /proc/pressure, and its
- * cgroup.pressure stops them.
+ * The root cgroup is the system: its files show the numbers of /proc/pressure,
+ * and its cgroup.pressure stops them.
  */
 #include <linux/poll.h>
 #include <linux/psi_cgroup.h>
@@ -30,7 +30,10 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 	struct cgroup_file_ctx *ctx = of->priv;
 	int ret;
 
-	/* kernfs drains the file before the cgroup is freed, so both stay meanwhile. */
+	/*
+	 * kernfs drains the file before the cgroup is freed, so both stay
+	 * meanwhile.
+	 */
 	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
 		      buf, of->file, of->kn, NULL);
 	return ret ?: nbytes;
@@ -42,9 +45,10 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	struct psi_trigger *trigger;
 
 	/*
-	 * Wait on the queue of kernfs, because epoll registers once, maybe before there
-	 * is a trigger, and the queue lives as long as the open file. Ignore the result:
-	 * kernfs reports changes of the content, not events of triggers.
+	 * Wait on the queue of kernfs, because epoll registers once, maybe
+	 * before there is a trigger, and the queue lives as long as the open
+	 * file. Ignore the result: kernfs reports changes of the content, not
+	 * events of triggers.
 	 */
 	kernfs_generic_poll(of, wait);
 	/* Pairs with the release in psi_arm(). */
@@ -62,7 +66,9 @@ static void pressure_release(struct kernfs_open_file *of)
 		psi_disarm(ctx->trigger);
 }
 
-/* Show or hide the files of a cgroup. Hiding drains open files: they stay dead. */
+/*
+ * Show or hide the files of a cgroup. Hiding drains open files: they stay dead.
+ */
 static void pressure_show_files(struct cgroup *cgrp, bool show)
 {
 	struct kernfs_node *kn;
@@ -102,16 +108,11 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		return -ENOENT;
 	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
 		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-		if (!on)
-			pressure_show_files(cgrp, false);
-		ret = psi_cgroup_enable(cgrp, on);
-		if (ret)
-			change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-		else if (on)
-			pressure_show_files(cgrp, true);
+		pressure_show_files(cgrp, on);
+		psi_cgroup_enable(cgrp, on);
 	}
 	cgroup_kn_unlock(of->kn);
-	return ret ?: nbytes;
+	return nbytes;
 }
 
 #define PRESSURE_FILE(_name, _id) {		\
@@ -128,12 +129,10 @@ struct cftype cgroup_pressure_files[] = {
 	PRESSURE_FILE("cpu.pressure", PSI_CPU),
 	PRESSURE_FILE("memory.pressure", PSI_MEMORY),
 	PRESSURE_FILE("io.pressure", PSI_IO),
-	PRESSURE_FILE("cpu.pressure.stat", PSI_CPU_STAT),
-	PRESSURE_FILE("memory.pressure.stat", PSI_MEMORY_STAT),
-	PRESSURE_FILE("io.pressure.stat", PSI_IO_STAT),
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	PRESSURE_FILE("irq.pressure", PSI_IRQ),
 #endif
+	PRESSURE_FILE("cgroup.pressure.stat", PSI_STAT),
 	{
 		.name		= "cgroup.pressure",
 		.seq_show	= pressure_switch_show,

@@ -4,49 +4,38 @@
  *
  * Contract
  *
- *   A task stalls when it cannot make progress because it waits for cpu, memory or io.
- *   "some" is the time in which at least one task of a domain stalls on a resource, "full"
- *   the time in which tasks stall and no task of the domain makes progress. User space
- *   reads averages and totals of both, and arms triggers on them, see
- *   Documentation/accounting/psi.rst.
- *
- * Glossary
- *
- *	group		a domain: the system, or a cgroup with all its descendants
- *	contributor	a task in its group, or a group in its parent
- *	attribute	what a contributor is at a moment: waiting, on the CPU, ...
- *	state		a pressure state of a group on a CPU, a function of attributes
- *	walk		applies an event to the groups above a task, on one CPU
- *	delegate	the only child in use, which stands for its parent
- *	fold		turns the times of all CPUs into totals, every two seconds
- *	sampler		slides a window over the times, for triggers
- *	monitor		the thread that looks at samplers; an alarm wakes it
+ *   A task stalls when it cannot make progress because it waits for cpu, memory
+ *   or io. "some" is the time in which at least one task of a domain stalls on
+ *   a resource, "full" the time in which tasks stall and no task of the domain
+ *   makes progress. User space reads averages and totals of both, and arms
+ *   triggers on them, see Documentation/accounting/psi.rst.
  *
  * Contributors
  *
- *   A group is to its parent what a task is to its group: a contributor. A contributor
- *   shows a set of attributes:
+ *   A group is to its parent what a task is to its group: a contributor. A
+ *   contributor shows a set of attributes:
  *
  *	waiting		runnable, not on the CPU
- *	productive	runnable, and not in a memory-stall section: it makes progress
- *			when it has the CPU
+ *	productive	runnable, and not in a memory-stall section: it makes
+ *			progress when it has the CPU
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io (psi_iowait; for waits in io_uring and aio
- *			see psi_async.c)
+ *	iowait		asleep, waiting for io (psi_iowait; for waits in
+ *			io_uring and aio see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
  *   Several attributes may be shown at once: a task that reclaims memory shows
  *   oncpu, oncpu_stall and memstall. While a limit holds a task, the task shows
- *   an attribute of limits in place of waiting, iowait or memstall (psi_limit.c).
- *   Per CPU, a group counts for each attribute how many of its contributors show
- *   it. The group shows an attribute while that count is above zero.
+ *   an attribute of limits in place of waiting, iowait or memstall
+ *   (psi_limit.c). Per CPU, a group counts for each attribute how many of its
+ *   contributors show it. The group shows an attribute while that count is
+ *   above zero.
  *
  * States
  *
- *   Every pressure state of a group on a CPU is a function of the attributes it shows (irq
- *   full is measured on the clock of interrupts besides, see "Time"). With "running" for
- *   waiting or oncpu:
+ *   Every pressure state of a group on a CPU is a function of the attributes it
+ *   shows (irq full is measured on the clock of interrupts besides, see
+ *   "Time"). With "running" for waiting or oncpu:
  *
  *	nonidle		iowait, memstall or running
  *	cpu some	waiting
@@ -57,43 +46,46 @@
  *	mem some	memstall
  *	mem full	memstall, and: not productive, or oncpu_stall
  *
- *   Attributes say "at least one", and so do the states; neither depends on how many. So
- *   no group has to know the counts of another one, and the rest of this page follows
- *   from one rule:
+ *   Attributes say "at least one", and so do the states; neither depends on how
+ *   many. So no group has to know the counts of another one, and the rest of
+ *   this page follows from one rule:
  *
  *	When a contributor changes, the counts of its group change. Unless that
  *	changes what the group shows, nothing above the group can have changed.
  *
  * The walk
  *
- *   psi_walk() applies the change of one contributor to its group. If that changes what
- *   the group shows, it applies this change to the next group above (psi_group_cpu.up),
- *   and so on. Most walks end before the top. Three events on one CPU, where b1 runs:
+ *   psi_walk() applies the change of one contributor to its group. If that
+ *   changes what the group shows, it applies this change to the next group
+ *   above (psi_group_cpu.up), and so on. Most walks end before the top. Three
+ *   events on one CPU, where b1 runs:
  *
  *	       system
- *		 |		event		   B waiting	A waiting   system
- *		 A		--------------------------------------------------
- *	       /   \		b2 wakes up	   0 -> 1	0 -> 1	    0 -> 1
- *	      B     C		switch b1 to b2	   1 -> 1	-	    -
- *	    b1 b2   c1		c1 wakes up	   -		1 -> 2	    -
+ *		 |	    event		B waiting   A waiting   system
+ *		 A	    --------------------------------------------------
+ *	       /   \	    b2 wakes up		0 -> 1	    0 -> 1	0 -> 1
+ *	      B     C	    switch b1 to b2	1 -> 1	    -		-
+ *	    b1 b2   c1	    c1 wakes up		-	    1 -> 2	-
  *
- *   The wake-up of b2 changes what every level shows. The switch takes b2 off "waiting" and
- *   puts b1 on it: nothing that B shows changes, so the walk ends there. The wake-up of c1
- *   changes C; A has a waiting contributor already, so the walk ends in A.
+ *   The wake-up of b2 changes what every level shows. The switch takes b2 off
+ *   "waiting" and puts b1 on it: nothing that B shows changes, so the walk ends
+ *   there. The wake-up of c1 changes C; A has a waiting contributor already, so
+ *   the walk ends in A.
  *
- *   A context switch changes two tasks, and a move between cgroups changes two groups.
- *   psi_walk_two() walks up from both at once, the deeper group first, until both are at
- *   the same group, at the latest in the system. Counts are linear: there the two changes
- *   are added up, and what cancels is never seen above. On a switch from b1 to c1, B gives
- *   up "oncpu", C takes it, and in A the sum is zero.
+ *   A context switch changes two tasks, and a move between cgroups changes two
+ *   groups. psi_walk_two() walks up from both at once, the deeper group first,
+ *   until both are at the same group, at the latest in the system. Counts are
+ *   linear: there the two changes are added up, and what cancels is never seen
+ *   above. On a switch from b1 to c1, B gives up "oncpu", C takes it, and in A
+ *   the sum is zero.
  *
  * Delegation
  *
- *   A container is many cgroups deep, and most of these have one child in use on a CPU.
- *   Such a group shows what its child shows, whatever happens to the child, so it need
- *   not be touched. It delegates: it remembers the child, and in place of its times it
- *   stores how much longer they are than the child's. Both have the same states from then
- *   on, so that difference is constant.
+ *   A container is many cgroups deep, and most of these have one child in use
+ *   on a CPU. Such a group shows what its child shows, whatever happens to the
+ *   child, so it need not be touched. It delegates: it remembers the child, and
+ *   in place of its times it stores how much longer they are than the child's.
+ *   Both have the same states from then on, so that difference is constant.
  *
  *	system	counts its contributors			up: -
  *	  |
@@ -103,36 +95,38 @@
  *	  |
  *	  Z	counts its tasks, stores its times	up: system
  *
- *   Z is the end of the chain. A walk goes from Z to the system in one step, and a reader
- *   of X adds up (X - Y) + (Y - Z) + Z. So the cost of an event depends on how many groups
- *   have several contributors, not on the depth. Chains are capped at PSI_CHAIN (32) groups:
- *   lockless readers walk them and retry, and delegating, undelegating and joining the list
- *   of the fold walk them with the runqueue locked.
+ *   Z is the end of the chain. A walk goes from Z to the system in one step,
+ *   and a reader of X adds up (X - Y) + (Y - Z) + Z. So the cost of an event
+ *   depends on how many groups have several contributors, not on the depth.
+ *   Chains are capped at PSI_CHAIN (32) groups: lockless readers walk them and
+ *   retry, and delegating, undelegating and joining the list of the fold walk
+ *   them with the runqueue locked.
  *
- *   When a change comes to a delegating group from a task or from another child W,
- *   psi_undelegate() has the group stand for itself again, and then the change is
- *   applied to it:
+ *   When a change comes to a delegating group from a task or from another child
+ *   W, psi_undelegate() has the group stand for itself again, and then the
+ *   change is applied to it:
  *
- *	  X	delegates to Y		X	stores its times, X - Y + Y - Z + Z
- *	  |			 --->	| \	counts one contributor, which shows what Z
- *	  Y				Y  W	shows
+ *	  X	delegates to Y		X	stores X - Y + Y - Z + Z
+ *	  |			 --->	| \	counts one: what Z shows
+ *	  Y				Y  W
  *	  |				|	up of X: system, up of Z: X
  *	  Z				Z
  *
- *   This is right also where two walks are under way and the one from Z has passed
- *   above X already: what Z shows includes what that walk changed, so X counts it too.
+ *   This is right also where two walks are under way and the one from Z has
+ *   passed above X already: what Z shows includes what that walk changed, so X
+ *   counts it too.
  *
- *   X delegates only while no other contributor shows anything. So the wake-up of
- *   a task in W undelegates X. When the CPU later switches from a task in Z to one
- *   in W, X counts both Y and W: Y gives up "oncpu", W takes it, and the walks end
- *   in X.
+ *   X delegates only while no other contributor shows anything. So the wake-up
+ *   of a task in W undelegates X. When the CPU later switches from a task in Z
+ *   to one in W, X counts both Y and W: Y gives up "oncpu", W takes it, and the
+ *   walks end in X.
  *
- *   A group delegates when PSI_STREAK (64) changes in a row came from one child, and
- *   its counts are that child's alone. A switch between two of its children starts
- *   the streak anew. So delegating and undelegating cost little against what they
- *   save, also where a kernel thread wakes up every few ms. Three kinds of groups do not
- *   delegate: those that a trigger watches, those in which a limit holds a task
- *   (psi_limit.c), and those off the list of the fold (psi_fold.c).
+ *   A group delegates when PSI_STREAK (64) changes in a row came from one
+ *   child, and its counts are that child's alone. So delegating and
+ *   undelegating cost little against what they save, also where a kernel thread
+ *   wakes up every few ms. Three kinds of groups do not delegate: those that a
+ *   trigger watches, those off the list (psi_fold.c), and those that are asked
+ *   while they show a limit (psi_stat.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -142,83 +136,90 @@
  *	|\ \		|\ \		|\
  *	C t u		C t u		C u
  *
- *   Before the first step, kernel/cgroup/pressure.c removes the files of G, which ends its
- *   triggers. Then psi_switch_group() visits each CPU that G is in use on. G stops
- *   delegating there, and so does a parent that delegates to G, because their states
- *   will differ. The states of G end; its times and totals stay what they are. (The
- *   system keeps "nonidle", by which the fold knows whether the machine is idle.)
+ *   Before the first step, kernel/cgroup/pressure.c removes the files of G,
+ *   which ends its triggers. Then psi_switch_group() visits each CPU that G is
+ *   in use on. G stops delegating there, and so does a parent that delegates to
+ *   G, because their states will differ. The states of G end; its times and
+ *   totals stay what they are. (The system keeps "nonidle", by which the fold
+ *   knows whether the machine is idle.)
  *
- *   Then the children and the tasks of G become contributors of A, the next group
- *   above that is on: one by one, each under the lock of its runqueue. A contributor
- *   leaves G and enters A in the same write section, so A and all above see no
- *   change. Until the last one has left, G counts what is left in it, passes it on,
- *   and stays on the list of the fold: a task that dies meanwhile stays in G until
- *   its last switch. To switch G on moves contributors back, and its states begin
- *   from what they show then.
+ *   Then the children and the tasks of G become contributors of A, the next
+ *   group above that is on: one by one, each under the lock of its runqueue. A
+ *   contributor leaves G and enters A in the same write section, so A and all
+ *   above see no change. Until the last one has left, G counts what is left in
+ *   it, passes it on, and stays on the list of the fold: a task that dies
+ *   meanwhile stays in G until its last switch. To switch G on moves
+ *   contributors back, and its states begin from what they show then.
  *
- *   On a CPU that a group does not use, no step changes the group. Such a CPU reads
- *   psi_group.off and psi_group.parent when it joins the list (psi_fold.c).
+ *   On a CPU that a group does not use, no step changes the group. Such a CPU
+ *   reads psi_group.off and psi_group.parent when it joins the list
+ *   (psi_fold.c).
  *
  * Time
  *
- *   A state's time is stored so that nothing needs an update while nothing changes. When a
- *   state begins or ends at t, what is stored, x, becomes t - x. A reader at t computes x,
- *   or t - x while the state holds. For a state with 30 ms so far:
+ *   A state's time is stored so that nothing needs an update while nothing
+ *   changes. When a state begins or ends at t, what is stored, x, becomes t -
+ *   x. A reader at t computes x, or t - x while the state holds. For a state
+ *   with 30 ms so far:
  *
  *	at 1000 ms it begins	stored: 1000 - 30 = 970
  *	at 1005 ms a reader	sees:	1005 - 970 = 35
  *	at 1010 ms it ends	stored: 1010 - 970 = 40
  *
- *   There is no start to store, begin and end are the same three instructions, and a state
- *   that does not change costs nothing. Times grow for as long as the group exists and
- *   are never reset. All is exact modulo 2^64.
+ *   There is no start to store, begin and end are the same three instructions,
+ *   and a state that does not change costs nothing. Times grow for as long as
+ *   the group exists and are never reset. All is exact modulo 2^64.
  *
- *   The clock is rq_clock() for all states but irq full: the time of an event is the one
- *   the scheduler itself uses for it. A reader on another CPU takes sched_clock_cpu(), which
- *   may be ahead of the rq_clock() of an event that is under way. So a time that is read
- *   twice may shrink, by no more than the event takes, and psi_since() takes a time that
- *   shrank for one that did not grow. Irq full is "oncpu"
- *   measured on another clock, the CPU's own interrupt time, and so needs no hooks in the
- *   interrupt path.
+ *   The clock is rq_clock() for all states but irq full: the time of an event
+ *   is the one the scheduler itself uses for it. A reader on another CPU takes
+ *   sched_clock_cpu(), which may be ahead of the rq_clock() of an event that is
+ *   under way. So a time that is read twice may shrink, by no more than the
+ *   event takes, and psi_since() takes a time that shrank for one that did not
+ *   grow. Irq full is "oncpu" measured on another clock, the CPU's own
+ *   interrupt time, and so needs no hooks in the interrupt path.
  *
  * Tasks
  *
- *   A task remembers what it is counted as (psi_task.attrs) and where: in psi_task.group, on
- *   task_cpu(). That is the group of its cgroup, or the next above that is on and has memory
- *   on the CPU (psi_reserve.c). Events do not say what happened; they say that the task has
- *   to be looked at again. psi_task_attrs() derives what it should be counted as, and the
- *   difference to what is remembered is applied. An event that changes nothing for PSI costs
- *   a comparison. A hook that is called twice, or for a queue operation that is undone at
- *   once, does no harm.
+ *   A task remembers what it is counted as (psi_task.attrs) and where: in
+ *   psi_task.group, on task_cpu(). That is the group of its cgroup, or the next
+ *   above that is on and has a cell on the CPU (psi_group.c). Events do not
+ *   say what happened; they say that the task has to be looked at again.
+ *   psi_task_attrs() derives what it should be counted as, and the difference
+ *   to what is remembered is applied. An event that changes nothing for PSI
+ *   costs a comparison. A hook that is called twice, or for a queue operation
+ *   that is undone at once, does no harm.
  *
  *   Where a task is looked at:
  *
- *	enqueue		Asleep if the class left it on the queue as a delayed dequeue
- *			(se.sched_delayed), oncpu if it is current or preempted by PSI
- *			(see below), waiting otherwise. This covers wake-ups, the requeue
- *			of a delayed task, arrival after migration, and changes of class,
- *			priority or affinity.
+ *	enqueue		Asleep if the class left it on the queue as a delayed
+ *			dequeue (se.sched_delayed), oncpu if it is current or
+ *			preempted by PSI (see below), waiting otherwise. This
+ *			covers wake-ups, the requeue of a delayed task, arrival
+ *			after migration, and changes of class, priority or
+ *			affinity.
  *
- *	dequeue		Current is left alone: the switch follows. Between the two the
- *			runqueue lock may be dropped, and the task may be requeued or
- *			moved to another cgroup; the switch sees the outcome. A queued
- *			task that leaves the CPU is counted nowhere until it is enqueued
- *			again. A delayed task whose dequeue completes was asleep all along.
+ *	dequeue		Current is left alone: the switch follows. Between the
+ *			two the runqueue lock may be dropped, and the task may
+ *			be requeued or moved to another cgroup; the switch sees
+ *			the outcome. A queued task that leaves the CPU is
+ *			counted nowhere until it is enqueued again. A delayed
+ *			task whose dequeue completes was asleep all along.
  *
- *	switch		prev: waiting if still queued and not delayed, asleep otherwise.
- *			next: oncpu.
+ *	switch		prev: waiting if still queued and not delayed, asleep
+ *			otherwise. next: oncpu.
  *
- *	wake-up on	A sleeping task stays counted on the CPU it last ran on (iowait,
- *	another CPU	memstall). It leaves that CPU before set_task_cpu(), under the
- *			lock of that runqueue. Most sleepers are counted as nothing, and
- *			take no lock. A throttled deadline task whose CPU goes offline
- *			leaves it in the same way.
+ *	wake-up on	A sleeping task stays counted on the CPU it last ran on
+ *	another CPU	(iowait, memstall). It leaves that CPU before
+ *			set_task_cpu(), under the lock of that runqueue. Most
+ *			sleepers are counted as nothing, and take no lock. A
+ *			throttled deadline task whose CPU goes offline leaves it
+ *			in the same way.
  *
- *	memory-stall	The task is current, so oncpu, and with it oncpu_stall and
- *	section		memstall, or not any more.
+ *	memory-stall	The task is current, so oncpu, and with it oncpu_stall
+ *	section		and memstall, or not any more.
  *
- *	change of	What the task is counted as moves from one group to the other, as
- *	cgroup		it is. Where their walks meet, it cancels.
+ *	change of	What the task is counted as moves from one group to the
+ *	cgroup		other, as it is. Where their walks meet, it cancels.
  *
  *   A task that sleeps in iowait on CPU 0 and wakes up on CPU 1 is counted so:
  *
@@ -228,48 +229,54 @@
  *	rq lock	    CPU 0	     CPU 0   CPU 1	   CPU 1
  *	pi_lock			     |-------------|
  *
- *   Between wake-up and enqueue it is counted nowhere. The two runqueues are never locked
- *   together.
+ *   Between wake-up and enqueue it is counted nowhere. The two runqueues are
+ *   never locked together.
  *
- *   PSI's own threads, which fold and serve triggers, are not counted, and a task that one
- *   of them preempts stays oncpu (psi_preempted): looking at pressure must not make
- *   pressure, or a monitor would see its own stall for ever. Like an interrupt they take
- *   time. A task that wakes up while one of them runs counts as waiting. So does the
- *   preempted task once another task runs, or after PSI_BURST_NS (2 ms): work of PSI that
- *   saturates a CPU is pressure.
+ *   PSI's own threads, which fold and serve triggers, are not counted, and a
+ *   task that one of them preempts stays oncpu (psi_preempted): looking at
+ *   pressure must not make pressure, or a monitor would see its own stall for
+ *   ever. Like an interrupt they take time. A task that wakes up while one of
+ *   them runs counts as waiting. So does the preempted task once another task
+ *   runs, or after PSI_BURST_NS (2 ms): work of PSI that saturates a CPU is
+ *   pressure.
  *
- *   The invariants: on a CPU, the counts of a group that does not delegate equal a recount
- *   of its contributors, on every level. In a delegating group at most one contributor
- *   shows attributes. The next fold visits every group in which a state holds. The model
- *   test in psi_test_model.c checks these, and the states and times of all groups, after
- *   each of many random events; psi_debug.c does it at run time.
+ *   The invariants: on a CPU, the counts of a group that does not delegate
+ *   equal a recount of its contributors, on every level. In a delegating group
+ *   at most one contributor shows attributes. The next fold visits every group
+ *   in which a state holds. The model test in psi_test_model.c checks these,
+ *   and the states and times of all groups, after each of many random events;
+ *   psi_debug.c does it at run time.
  *
  * Locking
  *
- *   cgroup_mutex	which groups there are, and which is the parent of which. Freeing
- *			needs no cgroup_mutex: the group is nobody's parent by then
+ *   cgroup_mutex	which groups there are, and which is the parent of
+ *			which. Freeing needs no cgroup_mutex: the group is
+ *			nobody's parent by then
  *     css_set_lock	which tasks belong to a cgroup
  *       p->pi_lock	that a task stays on its CPU, asleep or queued
- *         rq->lock	all of psi_group_cpu and psi_limit_cpu on that CPU, which groups have
- *			memory there, psi_task of its tasks, psi_preempted
+ *         rq->lock	all cells on that CPU but their slots, which groups have
+ *			one there, psi_task of its tasks, psi_preempted
  *	     psi_seq	write section, so that readers see one moment of a CPU
  *
  *   psi_watch.lock	a mutex: samplers and triggers of a group
  *     rq->lock		to watch a CPU
  *
- *   psi_group.seq	write sections of the fold: totals and averages of all kinds of
- *			pressure, and which slot of psi_group.seen and psi_limits.seen
- *			readers use. The fold is the only writer
+ *   psi_group.seq	write sections of the fold: totals and averages of all
+ *			kinds of pressure, and which slot of its cells readers
+ *			use. The fold is the only writer
  *
- *   No lock is taken inside a write section of psi_seq. An event that has to wake the fold
- *   or a monitor does so by an irq_work.
+ *   No lock is taken inside a write section of psi_seq. An event that has to
+ *   wake the fold or a monitor does so by an irq_work.
  *
- *   Readers take no lock: they retry when psi_seq or psi_group.seq moved. Write sections of
- *   both are short and cannot be preempted. An event opens one of psi_seq, in which all
- *   levels change; the end of a window opens one of psi_group.seq. Readers write
- *   psi_account.shown, by cmpxchg. The times in use on any CPU (psi_union.c) and the causes
- *   of memory stalls are atomics. Groups are freed under RCU, because a reader may still
- *   follow a pointer to one.
+ *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
+ *   read is an exception: if it starts what psi_stat.c computes, psi_ask()
+ *   takes the runqueue locks of CPUs that the group is in use on, one by one.
+ *   Write sections of both are short and cannot be preempted. An event opens
+ *   one of psi_seq, in which all levels change; the end of a window opens one
+ *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
+ *   use on any CPU (psi_stat.c) and the causes of memory stalls are atomics.
+ *   Groups are freed under RCU, because a reader may still follow a pointer to
+ *   one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -286,7 +293,10 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
-/* The attributes that a task should be counted as. @asleep: those while it sleeps. */
+/*
+ * The attributes that a task should be counted as. @asleep: those while it
+ * sleeps.
+ */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
 						  unsigned int mode)
 {
@@ -334,7 +344,7 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
 				      u64 now)
 {
-	t->group = psi_group_extend(t->group, cpu_of(rq));
+	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
 	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
 }
 
@@ -350,23 +360,19 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 		psi_change_first(t, attrs, rq, now);
 }
 
-/* psi_change_two() for changes that may include attributes of stalls. */
+/* psi_change_two() for any change. */
 static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
 					struct psi_task *next, unsigned int next_attrs,
 					struct rq *rq, u64 now)
 {
-	struct psi_group_cpu *from = prev->group->cpus[cpu_of(rq)];
-	struct psi_group_cpu *to = next->group->cpus[cpu_of(rq)];
 	struct psi_counts change = psi_task_change(prev, prev_attrs);
 	struct psi_counts more = psi_task_change(next, next_attrs);
 
-	if (from == to)
-		psi_walk(from, psi_counts_add(change, more), rq, now);
-	else
-		psi_walk_two(from, change, to, more, rq, now);
+	psi_walk_two(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
+		     rq, now);
 }
 
-/* The same as psi_change() for two tasks at once, which are counted on the CPU already. */
+/* psi_change() for two tasks at once, which are counted on the CPU already. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
 					   struct rq *rq, u64 now)
@@ -375,7 +381,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 	struct psi_group_cpu *gc;
 	u64 change, more;
 
-	if (unlikely(changes & (PSI_STALL_ATTRS | PSI_LIMIT_ATTRS)))
+	if (unlikely(changes & ~PSI_SCHED_ATTRS))
 		return psi_change_two_all(prev, prev_attrs, next, next_attrs, rq, now);
 
 	change = psi_task_change(prev, prev_attrs).sched;
@@ -390,18 +396,23 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes psi_iowait, but other CPUs write other bits of
-	 * that word: a waker may write sched_remote_wakeup while the task is switched
-	 * from. That does not change our bit.
+	 * Only the task itself writes psi_iowait, but other CPUs write other
+	 * bits of that word: a waker may write sched_remote_wakeup while the
+	 * task is switched from. That does not change our bit.
 	 */
 	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
-	/* While the task is awake, it may change psi.asleep without the lock. */
+	/*
+	 * While the task is awake, it may change psi.asleep without the lock.
+	 */
 	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ atomic_read(&p->psi.asleep) : 0,
 			     p->psi.mode);
 }
 
-/* rq_clock(), without its assertions unless PSI checks itself: the caller has made them. */
+/*
+ * rq_clock(), without its assertions unless PSI checks itself: the caller has
+ * made them.
+ */
 static __always_inline u64 psi_clock(struct rq *rq)
 {
 	return IS_ENABLED(CONFIG_PSI_DEBUG) ? rq_clock(rq) : rq->clock;
@@ -420,7 +431,7 @@ void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
 	bool restored = flags & ENQUEUE_RESTORE && per_cpu(psi_preempted, cpu_of(rq)) == p;
 	bool runs = task_current(rq, p) || unlikely(restored);
-	enum psi_where where = runs ? PSI_RUNS : p->se.sched_delayed ? PSI_ASLEEP : PSI_QUEUED;
+	enum psi_where where = runs ? PSI_RUNS : task_queued_asleep(p) ? PSI_ASLEEP : PSI_QUEUED;
 
 	psi_task_set(rq, p, psi_task_attrs(p, where));
 }
@@ -440,18 +451,23 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 /* What a task is counted as that has just left the CPU. */
 static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 {
-	bool queued = task_on_rq_queued(p) && !p->se.sched_delayed;
+	bool queued = task_on_rq_queued(p) && !task_queued_asleep(p);
 
 	return psi_task_attrs(p, queued ? PSI_QUEUED : PSI_ASLEEP);
 }
 
-/* A switch with a task that is not counted: the idle task, or one of PSI's own. */
+/*
+ * A switch with a task that is not counted: the idle task, or one of PSI's own.
+ */
 static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_struct *next,
 					  struct rq *rq, u64 now)
 {
 	unsigned int attrs;
 
-	/* What stops now, as far as counting goes, is the task that the thread preempted. */
+	/*
+	 * What stops now, as far as counting goes, is the task that the thread
+	 * preempted.
+	 */
 	if (prev->psi.worker)
 		prev = xchg(per_cpu_ptr(&psi_preempted, cpu_of(rq)), NULL);
 	if (prev && prev != next && prev->psi.group) {
@@ -483,56 +499,39 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* A task that a limit holds counts as in a shortage from now on. */
-static void psi_release(struct psi_task *t, struct rq *rq, u64 now)
-{
-	unsigned int asleep = atomic_read(&t->asleep);
-
-	t->mode &= ~(PSI_HELD | PSI_STALL_HELD);
-	atomic_xor(asleep ^ psi_shortage_attrs(asleep), &t->asleep);
-	if (t->attrs & PSI_LIMIT_ATTRS)
-		psi_change(t, psi_shortage_attrs(t->attrs), rq, now);
-}
-
-/*
- * Count a task in another group from now on, with the attributes it has. If no limit has held
- * a task of that group yet, the task counts as in a shortage until the group is ready for
- * limits: psi_limits_apply().
- */
+/* Count a task in another group from now on, with the attributes it has. */
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
 {
 	int cpu = cpu_of(rq);
-	struct psi_counts all;
 
 	if (t->attrs)
-		to = psi_group_extend(to, cpu);
-	/* Pairs with psi_limits_set(). */
-	if (!smp_load_acquire(&to->limits))
-		psi_release(t, rq, now);
-	all = psi_counts_of(t->attrs);
+		to = psi_group_extend(to, cpu, NULL);
 	if (t->attrs && to != t->group)
 		psi_walk_two(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
-			     to->cpus[cpu], all, rq, now);
+			     to->cpus[cpu], psi_counts_of(t->attrs), rq, now);
 	t->group = to;
-	/* Before psi_limits_apply() looks at to->limits. Pairs with psi_limits_work(). */
-	smp_mb();
 }
 
-/* See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock only. */
+/*
+ * See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock
+ * only.
+ */
 void __psi_leave_cpu(struct task_struct *p)
 {
 	struct rq_flags rf;
 	struct rq *rq;
 
-	rq = __task_rq_lock(p, &rf);
+	/* Nobody moves a task that is off the runqueues: the waker holds pi_lock. */
+	rq = task_rq(p);
+	rq_lock(rq, &rf);
 	update_rq_clock(rq);
 	psi_task_set(rq, p, 0);
-	__task_rq_unlock(rq, &rf);
+	rq_unlock(rq, &rf);
 }
 
 /*
- * Begin or end a memory stall of the current task; @held: because of a limit. Return the time
- * of that, ns of rq_clock().
+ * Begin or end a memory stall of the current task; @held: because of a limit.
+ * Return the time of that, ns of rq_clock().
  */
 static u64 psi_set_stall(bool stall, bool held)
 {
@@ -547,12 +546,10 @@ static u64 psi_set_stall(bool stall, bool held)
 	update_rq_clock(rq);
 	now = rq_clock(rq);
 	t->mode &= ~(PSI_IN_STALL | PSI_STALL_HELD);
-	t->mode |= stall * PSI_IN_STALL;
-	t->limits &= ~BIT(PSI_LIMIT_MEM);
-	t->limits |= held * BIT(PSI_LIMIT_MEM);
+	t->mode |= stall * PSI_IN_STALL | held * PSI_STALL_HELD;
 	atomic_andnot(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
-	atomic_or(stall * PSI_MEMSTALL, &t->asleep);
-	psi_limits_show(t, t->limits & BIT(PSI_LIMIT_MEM));
+	if (stall)
+		atomic_or(held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL, &t->asleep);
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 	return now;
@@ -573,8 +570,8 @@ void psi_ignore_current(void)
 }
 
 /*
- * The calling thread of PSI has had the CPU for long: count the task that it preempted as
- * waiting.
+ * The calling thread of PSI has had the CPU for long: count the task that it
+ * preempted as waiting.
  */
 void psi_count_preempted(void)
 {
@@ -609,7 +606,8 @@ EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 
 static void psi_end_stall(void)
 {
-	bool held = current->psi.limits & BIT(PSI_LIMIT_MEM);
+	/* Other bits of the mode may change meanwhile. */
+	bool held = data_race(current->psi.mode) & PSI_STALL_HELD;
 
 	psi_cause_end(psi_set_stall(false, false), held);
 }
@@ -622,19 +620,20 @@ void __psi_memstall_leave(unsigned long *flags)
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
 /**
- * psi_iowait_begin - from now on each sleep of the current task is a wait for storage
+ * psi_iowait_begin - from now on the current task sleeps for storage only
  *
- * io_schedule() says so by itself, and with it wait_on_bit_io(), io_wait_event(),
- * mutex_lock_io() and wait_for_completion_io(). A section is for other waits for
- * storage: where another task waits for the disk (a journal, a log), where a
- * server does the work (FUSE, NFS), and around io_schedule_timeout(), in which
- * drivers wait for devices of all kinds. Sections nest.
+ * io_schedule() says so by itself, and with it wait_on_bit_io(),
+ * io_wait_event(), mutex_lock_io() and wait_for_completion_io(). A section is
+ * for other waits for storage: where another task waits for the disk (a
+ * journal, a log), where a server does the work (FUSE, NFS), and around
+ * io_schedule_timeout(), in which drivers wait for devices of all kinds.
+ * Sections nest.
  *
- *	sleeps in			in_iowait	psi_iowait	for example
- *	schedule()			0		0		a socket
- *	io_schedule_timeout()		1		0		a GPU
- *	io_schedule()			1		1		a disk
- *	schedule() in a section		0		1		a journal
+ *	sleeps in			in_iowait  psi_iowait  for example
+ *	schedule()			0	   0	       a socket
+ *	io_schedule_timeout()		1	   0	       a GPU
+ *	io_schedule()			1	   1	       a disk
+ *	schedule() in a section		0	   1	       a journal
  *
  * /proc/stat and cpufreq go by in_iowait, psi goes by psi_iowait.
  *
@@ -662,9 +661,8 @@ EXPORT_SYMBOL_GPL(psi_iowait_end);
 /* See psi_exit(). */
 void __psi_exit(void)
 {
-	psi_io_done();
 	current->psi_iowait = 0;
-	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();

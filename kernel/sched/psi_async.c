@@ -3,30 +3,32 @@
  * Pressure stall information: waits for requests that are carried out meanwhile
  *
  *   A task that calls read() sleeps with psi_iowait set until its read is done.
- *   With io_uring or aio, a task submits requests, and sleeps until some of them
- *   complete: reads from a disk, but also from sockets, timeouts and polls.
+ *   With io_uring or aio, a task submits requests, and sleeps until some of
+ *   them complete: reads from a disk, but also from sockets, timeouts and
+ *   polls.
  *
- *   So each ring, and each context of aio, has a struct psi_async. It counts the requests
- *   to storage that are in flight, and lists the tasks that wait. A task that waits in it
- *   waits for io while that count is above zero:
+ *   So each ring, and each context of aio, has a struct psi_async. It counts
+ *   the requests to storage that are in flight, and lists the tasks that wait.
+ *   A task that waits in it waits for io while that count is above zero:
  *
  *	requests to storage	0     1     2     1     0
  *	another request		------------------------------------------ done
  *	waiter			  asleep                                   runs
  *	iowait			      |#################|
  *
- *   The count may leave zero or come back to it while a task sleeps: a thread submits for
- *   another one that waits, a worker or the thread of SQPOLL issues what was submitted, or
- *   a task waits for more requests than one. So psi_async_recount() looks at the sleepers again.
+ *   The count may leave zero or come back to it while a task sleeps: a thread
+ *   submits for another one that waits, a worker or the thread of SQPOLL issues
+ *   what was submitted, or a task waits for more requests than one. So
+ *   psi_async_recount() looks at the sleepers again.
  *
  *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
  *   has no backing device (noop_backing_dev_info), and a read that waits there
  *   waits for an event.
  *
  *   A task may wait in one ring for another ring, or for a context of aio that
- *   signals an eventfd: it polls that ring or eventfd. While requests to storage
- *   are in flight there, it waits for io as well. So the psi_async of a ring or
- *   eventfd lists those in which it is polled:
+ *   signals an eventfd: it polls that ring or eventfd. While requests to
+ *   storage are in flight there, it waits for io as well. So the psi_async of a
+ *   ring or eventfd lists those in which it is polled:
  *
  *	ring A		storage 0, polled 1	<-- a task waits in here
  *	  ^ polls
@@ -35,28 +37,31 @@
  *   B tells A whether its own @storage is zero. It does not pass on what others
  *   tell it, so rings that poll each other do not keep each other's count up.
  *
- *   When a task goes to sleep, the scheduler looks at psi_iowait, and inverts it if
- *   psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what they did.
+ *   When a task goes to sleep, the scheduler looks at psi_iowait, and inverts
+ *   it if psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what
+ *   they did.
  *
- *   A task that polls for completions (IORING_SETUP_IOPOLL) runs: it does not stall.
+ *   A task that polls for completions (IORING_SETUP_IOPOLL) runs: it does not
+ *   stall.
  *
  * Locking
  *
  *   psi_async.polls_lock	where it is polled, and what was said there
- *     psi_async.lock	the waiters, PSI_IOWAIT in psi_task.asleep of them. Of another
- *			psi_async than polls_lock
+ *     psi_async.lock	the waiters, PSI_IOWAIT in psi_task.asleep of them. Of
+ *			another psi_async than polls_lock
  *       p->pi_lock	that a waiter stays on its runqueue
  *         rq->lock	what it is counted as
  *
- *   A request that begins or ends takes a lock only if the count leaves zero or comes
- *   back to it, and its list is not empty. The count changes before the list is looked
- *   at, and a task is on the list before it looks at the count: one of the two sees the other.
+ *   A request that begins or ends takes a lock only if the count leaves zero or
+ *   comes back to it, and its list is not empty. The count changes before the
+ *   list is looked at, and a task is on the list before it looks at the count:
+ *   one of the two sees the other.
  */
 
 /*
- * In how many others a ring or eventfd may be polled with effect. A request that
- * begins or ends walks over all of them with interrupts off, so there has to be
- * a bound. Event loops have one or two.
+ * In how many others a ring or eventfd may be polled with effect. A request
+ * that begins or ends walks over all of them with interrupts off, so there has
+ * to be a bound. Event loops have one or two.
  */
 #define PSI_POLLS_MAX	8
 
@@ -98,7 +103,10 @@ void psi_async_exit(struct psi_async *async)
 	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
-/* Have a waiter count as waiting for io while a request to storage is in flight. */
+/*
+ * Have a waiter count as waiting for io while a request to storage is in
+ * flight.
+ */
 static void psi_async_judge(struct psi_async *async, struct task_struct *p)
 {
 	bool storage = atomic_read(&async->storage) || atomic_read(&async->polled);
@@ -108,20 +116,26 @@ static void psi_async_judge(struct psi_async *async, struct task_struct *p)
 	/* Other bits of the word of psi_iowait may change meanwhile. */
 	if (data_race(!!p->psi_iowait) != storage)
 		atomic_or(PSI_IOWAIT, &p->psi.asleep);
-	if (storage)
-		psi_limits_show(&p->psi, p->psi.limits & BIT(PSI_LIMIT_IO));
+	if (storage && p->psi.io_limit)
+		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
 }
 
 /* Whether a task counts as asleep. */
 static bool psi_async_asleep(struct rq *rq, struct task_struct *p)
 {
-	/* The scheduler looks at it when it leaves the CPU, or arrives at another one. */
+	/*
+	 * The scheduler looks at it when it leaves the CPU, or arrives at
+	 * another one.
+	 */
 	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
 		return false;
-	return !task_on_rq_queued(p) || p->se.sched_delayed;
+	return !task_on_rq_queued(p) || task_queued_asleep(p);
 }
 
-/* Look at a waiter again. If it is awake, the scheduler will when it goes to sleep. */
+/*
+ * Look at a waiter again. If it is awake, the scheduler will when it goes to
+ * sleep.
+ */
 static void psi_async_recount(struct psi_async *async, struct task_struct *p)
 {
 	struct rq_flags rf;
@@ -141,7 +155,10 @@ static void psi_async_recount_all(struct psi_async *async)
 	struct psi_async_wait *wait;
 	unsigned long flags;
 
-	/* After the count was changed by a full barrier. Pairs with __psi_async_wait(). */
+	/*
+	 * After the count was changed by a full barrier. Pairs with
+	 * __psi_async_wait().
+	 */
 	if (list_empty(&async->waiters))
 		return;
 	raw_spin_lock_irqsave(&async->lock, flags);
@@ -179,7 +196,10 @@ static void psi_async_changed(struct psi_async *async)
 	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
 }
 
-/* Whether a request on this file is one to storage, or to a server that stands for it. */
+/*
+ * Whether a request on this file is one to storage, or to a server that stands
+ * for it.
+ */
 static bool psi_file_on_storage(struct file *file)
 {
 	struct inode *inode = file_inode(file);
@@ -213,14 +233,12 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	wait->task = current;
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_add(&wait->link, &async->waiters);
-	/* On the list before the count is read. Pairs with psi_async_changed(). */
+	/*
+	 * On the list before the count is read. Pairs with psi_async_changed().
+	 */
 	smp_mb();
-	if (psi_io_held()) {
-		current->psi.limits |= BIT(PSI_LIMIT_IO);
-		psi_async_recount(async, current);
-	} else {
-		psi_async_judge(async, current);
-	}
+	current->psi.io_limit = psi_io_held();
+	psi_async_judge(async, current);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
@@ -228,10 +246,10 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 {
 	unsigned long flags;
 
-	psi_io_done();
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
-	atomic_andnot(PSI_IOWAIT, &current->psi.asleep);
+	current->psi.io_limit = false;
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
@@ -246,7 +264,10 @@ static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi
 	return NULL;
 }
 
-/* Note one more poll of @async in @by, in @fresh if it is the first. Return false without room. */
+/*
+ * Note one more poll of @async in @by, in @fresh if it is the first. Return
+ * false without room.
+ */
 static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 			       struct psi_async_poll *fresh)
 {
@@ -258,7 +279,10 @@ static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 	if (!poll && fresh && list_count_nodes(&async->polls) < PSI_POLLS_MAX) {
 		poll = fresh;
 		list_add(&poll->link, &async->polls);
-		/* On the list before the count is read. Pairs with psi_async_changed(). */
+		/*
+		 * On the list before the count is read. Pairs with
+		 * psi_async_changed().
+		 */
 		smp_mb();
 		psi_async_tell(async, poll, atomic_read(&async->storage));
 	}

@@ -26,9 +26,9 @@
  *
  *	n periods of share p:	avg = p + (avg - p) * e^n
  *
- *   A share is at most 1. The stall above that, and the remainder of a division, are
- *   kept for the next period. So stall moves from windows to periods, and none appears
- *   or is lost.
+ *   A share is at most 1. The stall above that, and the remainder of a
+ *   division, are kept for the next period. So stall moves from windows to
+ *   periods, and none appears or is lost.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -53,16 +53,16 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
 }
 
-/* The mean of a state, with one CPU more, whose @time weighs @w. */
-static __always_inline u64 psi_mean_with(const struct psi_mean *mean, unsigned long s, u64 time,
-					 u64 w)
+/*
+ * The mean @mean, of CPUs that weigh @weight, with one more, whose @time weighs
+ * @w.
+ */
+static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 {
-	u64 sum = mean->weight + w;
-
 	/* Mostly there is one. */
-	if (!mean->weight)
+	if (!weight)
 		return time;
-	return psi_muldiv(mean->stall[s], mean->weight, sum) + psi_muldiv(time, w, sum);
+	return psi_muldiv(mean, weight, weight + w) + psi_muldiv(time, w, weight + w);
 }
 
 /**
@@ -80,7 +80,7 @@ static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times
 	if (!w)
 		return;
 	psi_for_each_state(s, states)
-		mean->stall[s] = psi_mean_with(mean, s, times[s], w);
+		mean->stall[s] = psi_mean_with(mean->stall[s], mean->weight, times[s], w);
 	mean->weight += w;
 }
 
@@ -98,9 +98,10 @@ static u64 psi_pow(u64 factor, u64 n)
 }
 
 /*
- * Feed @share to an average, and keep @keep of what the average was. @share is in units of
- * 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the nearest; if @share is zero it
- * is rounded down, so that the average reaches zero.
+ * Feed @share to an average, and keep @keep of what the average was. @share is
+ * in units of 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the
+ * nearest; if @share is zero it is rounded down, so that the average reaches
+ * zero.
  */
 static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
@@ -109,7 +110,10 @@ static u32 psi_feed(u32 avg, u32 share, u64 keep)
 	return (avg * keep + share * (one - keep) + (share ? one / 2 : 0)) >> 32;
 }
 
-/* End @n periods of a state with the same share, after @stall ns in all of them. */
+/*
+ * End @n periods of a state with the same share, after @stall ns in all of
+ * them.
+ */
 static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u64 *keep)
 {
 	u64 sum = avgs->pending[s] + stall;
@@ -123,7 +127,10 @@ static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u
 	avg[PSI_300S] = psi_feed(avg[PSI_300S], share, keep[PSI_300S]);
 }
 
-/* No average of this state is above zero, and there is no stall now: the common case. */
+/*
+ * No average of this state is above zero, and there is no stall now: the common
+ * case.
+ */
 static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 {
 	const u32 *avg = avgs->avg[s];
@@ -166,7 +173,9 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	}
 
 	while (to >= avgs->mark) {
-		/* A period that has begun ends alone, whole ones go together. */
+		/*
+		 * A period that has begun ends alone, whole ones go together.
+		 */
 		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
@@ -202,7 +211,8 @@ static unsigned int psi_avg_basis_points(u32 avg)
  * psi_avgs_update - bring averages to a later time
  * @avgs: the averages
  * @states: the states that matter; all others are left alone
- * @idle: up to this time there was no stall since @avgs->at, ns of local_clock()
+ * @idle: up to this time there was no stall since @avgs->at, ns of
+ *	  local_clock()
  * @now: the later time, ns of local_clock()
  * @stall: per state, stall since @avgs->at, in ns
  */
@@ -215,4 +225,20 @@ static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle
 	else if (avgs->at < idle)
 		psi_avgs_advance(avgs, states, idle, psi_no_stall);
 	psi_avgs_advance(avgs, states, now, stall);
+}
+
+/**
+ * psi_account_add - add a window
+ * @account: the account
+ * @idle: up to this time there was no stall, ns of local_clock()
+ * @now: end of the window, ns of local_clock()
+ * @stall: per state, stall in the window, in ns
+ */
+static void psi_account_add(struct psi_account *account, u64 idle, u64 now, const u64 *stall)
+{
+	int s;
+
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
+		account->total[s] += stall[s];
+	psi_avgs_update(&account->avgs, PSI_ALL_STATES, idle, now, stall);
 }

@@ -4,17 +4,19 @@
  *
  * Contract
  *
- *   memory.pressure.stat has a line for each enum psi_cause: how often tasks of the group
- *   stalled because of it, for how long in all and at most, in us of task time, and how
- *   many of these stalls had which length. The lengths are powers of two: the first number
- *   counts stalls below 2 us, the second those below 4 us, and so on; the last one counts
- *   all of 1.05 s (2^20 us) and more.
+ *   cgroup.pressure.stat has a line for each enum psi_cause: how often tasks of
+ *   the group stalled because of it, for how long in all and at most, in us of
+ *   task time, and how many of these stalls had which length. The lengths are
+ *   powers of two: the first number counts stalls below 2 us, the second those
+ *   below 4 us, and so on; the last one counts all of 1.05 s (2^20 us) and
+ *   more.
  *
- *	refault count=3 total=5210 max=4100 hist=0,0,0,0,0,0,0,0,0,2,0,0,1,0,0,0,0,0,0,0,0
+ *	memory.cause.refault count=3 total=5210 max=4100 hist=0,0,0,0,0,...
  *
- *   A cause is no pressure state: two tasks that stall for a second each are two seconds
- *   here, and memory "some" has one to two of them. The sum of all lines is exactly the
- *   time that tasks spent in memory-stall sections, of those that have ended.
+ *   A cause is no pressure state: two tasks that stall for a second each are
+ *   two seconds here, and memory "some" has one to two of them. The sum of all
+ *   lines is exactly the time that tasks spent in memory-stall sections, of
+ *   those that have ended.
  *
  * Recording
  *
@@ -24,39 +26,41 @@
  *	psi_memstall_enter()  reclaim        |--------|
  *	recorded				      a refault --^
  *
- *   The task remembers cause and begin. Begin and end are the rq_clock() at which the states
- *   of the task's groups change, so a task that stalls alone on a CPU has the same time here
- *   and in memory "some". If the task changed its CPU and the clocks of the two differ, a
- *   length below zero counts as zero.
+ *   The task remembers cause and begin. Begin and end are the rq_clock() at
+ *   which the states of the task's groups change, so a task that stalls alone
+ *   on a CPU has the same time here and in memory "some". If the task changed
+ *   its CPU and the clocks of the two differ, a length below zero counts as
+ *   zero.
  *
- *   A task that changes its cgroup during a stall has it recorded where it is in the end. The
- *   stall of a task that dies ends with the task.
+ *   A task that changes its cgroup during a stall has it recorded where it is
+ *   in the end. The stall of a task that dies ends with the task.
  *
- *   Nothing is recorded before the end: an event of the scheduler does no work for causes,
- *   and psi_group_cpu has nothing of them.
+ *   Nothing is recorded before the end: an event of the scheduler does no work
+ *   for causes, and psi_group_cpu has nothing of them.
  *
  * Where
  *
- *   A stall is added to the group of the task and to each group above, as memory.events does
- *   with events of limits. So a line includes all descendants, removed ones too, a reader
- *   looks at one group and sees numbers that only grow, and nothing has to be handed over
- *   when a cgroup goes. A group that is switched off records nothing.
+ *   A stall is added to the group of the task and to each group above, as
+ *   memory.events does with events of limits. So a line includes all
+ *   descendants, removed ones too, a reader looks at one group and sees numbers
+ *   that only grow, and nothing has to be handed over when a cgroup goes. A
+ *   group that is switched off records nothing.
  *
- *   The alternative is to record in the group of the task alone, and to add up at each
- *   read. A reader would then visit all descendants. It would have to exclude the removal of
- *   cgroups meanwhile. Otherwise it misses, or counts twice, what a removed cgroup hands over
- *   to its parent.
+ *   The alternative is to record in the group of the task alone, and to add up
+ *   at each read. A reader would then visit all descendants. It would have to
+ *   exclude the removal of cgroups meanwhile. Otherwise it misses, or counts
+ *   twice, what a removed cgroup hands over to its parent.
  *
- *   The price: CPUs that stall at the same moments pass one or two cache lines for each level
- *   around. But a stall takes the lock of the runqueue twice as well, and most stalls also
- *   charge pages to all these levels.
+ *   The price: CPUs that stall at the same moments pass one or two cache lines
+ *   for each level around. But a stall takes the lock of the runqueue twice as
+ *   well, and most stalls also charge pages to all these levels.
  *
  * Memory
  *
- *   The cells of a group take 2 kB, so a group has none before its first stall ends. Here
- *   nothing may wait for memory. If there is none at once, the stall is missing in this
- *   group, not in those above, and the next stall tries again. The system has its cells from
- *   the beginning.
+ *   The cells of a group take 2 kB, so a group has none before its first stall
+ *   ends. Here nothing may wait for memory. If there is none at once, the stall
+ *   is missing in this group, not in those above, and the next stall tries
+ *   again. The system has its cells from the beginning.
  */
 
 /* The last bucket has 2^20 us and more. All cells of a group fit into 2 kB. */
@@ -121,7 +125,10 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 
 	if (causes)
 		return causes;
-	/* PREEMPT_RT: a task that dies in a stall is past the point where it could. */
+	/*
+	 * PREEMPT_RT: a task that dies in a stall is past the point where it
+	 * could.
+	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible())
 		return NULL;
 	made = kzalloc(sizeof(*made), GFP_NOWAIT);
@@ -162,8 +169,8 @@ static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 
  * @now: when it ended, ns of rq_clock()
  * @held: because of a limit
  *
- * The task may change its cgroup meanwhile, and the cgroup may be removed. It is freed, and
- * before that leaves its parents, after a grace period of RCU.
+ * The task may change its cgroup meanwhile, and the cgroup may be removed. It
+ * is freed, and before that leaves its parents, after a grace period of RCU.
  *
  * Context: Process context.
  */
@@ -194,7 +201,7 @@ static void psi_show_cause(struct seq_file *m, const char *name,
 		hist[i] = atomic64_read(&cell->hist[i]);
 		count += hist[i];
 	}
-	seq_puts(m, name);
+	seq_printf(m, "memory.cause.%s", name);
 	seq_put_decimal_ull(m, " count=", count);
 	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&cell->total), NSEC_PER_USEC));
 	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&cell->max), NSEC_PER_USEC));

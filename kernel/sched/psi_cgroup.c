@@ -2,20 +2,32 @@
 /*
  * Pressure stall information: a group for each cgroup, and its tasks in it
  *
- *   Cgroups are made, removed and switched off and on, and tasks change their cgroup, while
- *   the tasks run. Each step is exact by itself: a walk under the lock of one runqueue.
- *   "Delegation" in psi.c says where the contributors of a switched-off group are counted.
+ *   Cgroups are made, removed and switched off and on, and tasks change their
+ *   cgroup, while the tasks run. Each step is exact by itself: a walk under the
+ *   lock of one runqueue. "Delegation" in psi.c says where the contributors of
+ *   a group that is switched off are counted. A user may have made any number
+ *   of contributors, so cgroup_mutex is released after each PSI_BATCH of them.
  */
+
+/* So many contributors move before others get cgroup_mutex: some 50 us. */
+#define PSI_BATCH		64
+
+/*
+ * How many calls move contributors right now: meanwhile some are not in their
+ * home.
+ */
+static atomic_t psi_moves;
 
 /**
  * psi_move_task - count a task in another group
  * @p: the task
  * @to: the group
  *
- * The attributes of the task leave the old group and enter the new one in one write
- * section.
+ * The attributes of the task leave the old group and enter the new one in one
+ * write section.
  *
- * Context: Takes the lock of the task's runqueue. The caller prevents other moves of @p.
+ * Context: Takes the lock of the task's runqueue. The caller prevents other
+ *	    moves of @p.
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
@@ -26,12 +38,15 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	update_rq_clock(rq);
 	if (p->psi.group && p->psi.group != to) {
 		psi_regroup(&p->psi, to, rq, rq_clock(rq));
-		psi_limits_apply(rq, p);
+		__psi_throttle_again(rq, p);
 	}
 	task_rq_unlock(rq, p, &rf);
 }
 
-/* Where tasks and children of a cgroup are counted: the next group that is on, from @cgrp up. */
+/*
+ * Where tasks and children of a cgroup are counted: the next group that is on,
+ * from @cgrp up.
+ */
 static struct psi_group *psi_home(struct cgroup *cgrp)
 {
 	struct psi_group *group = cgroup_psi(cgrp), *parent = READ_ONCE(group->parent);
@@ -75,11 +90,9 @@ static void psi_leave(struct psi_group_cpu *gc, int cpu)
 	struct rq_flags rf;
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	if (gc->parent && gc->parent->delegate == gc) {
-		raw_write_seqcount_begin(seq);
-		psi_undelegate(gc->parent);
-		raw_write_seqcount_end(seq);
-	}
+	raw_write_seqcount_begin(seq);
+	psi_undelegate_parent(gc);
+	raw_write_seqcount_end(seq);
 	gc->parent = NULL;
 	gc->up = NULL;
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
@@ -87,11 +100,13 @@ static void psi_leave(struct psi_group_cpu *gc, int cpu)
 
 /**
  * psi_cgroup_free - drop the group of a cgroup
- * @cgrp: the cgroup; no task is counted in it any more, and it still has its parent
+ * @cgrp: the cgroup; no task is counted in it any more, and it still has its
+ *	  parent
  *
- * The fold or a monitor may hold a reference for a moment longer. They find the group
- * without a parent. The group passes on no change any more, so no CPU joins the list of the
- * fold, and on those that are not on it no group delegates to this one.
+ * The fold or a monitor may hold a reference for a moment longer. They find the
+ * group without a parent. The group passes on no change any more, so no CPU
+ * joins the list of the fold, and on those that are not on it no group
+ * delegates to this one.
  *
  * Context: Process context, may sleep.
  */
@@ -140,16 +155,30 @@ static void psi_cgroup_rehome(struct cgroup *cgrp)
 	psi_cgroup_adopt(group);
 }
 
-/* The same for the tasks of a cgroup. */
-static void psi_cgroup_rehome_tasks(struct cgroup *cgrp)
+/*
+ * Between two moves: after each PSI_BATCH of them others may have cgroup_mutex.
+ */
+static void psi_move_relax(unsigned int *nr)
 {
-	struct psi_group *to = psi_home(cgrp);
+	if (++*nr % PSI_BATCH)
+		return;
+	cgroup_unlock();
+	cond_resched();
+	cgroup_lock();
+}
+
+/* Move the tasks of a cgroup to their home. */
+static void psi_cgroup_rehome_tasks(struct cgroup *cgrp, unsigned int *nr)
+{
 	struct css_task_iter it;
 	struct task_struct *p;
 
 	css_task_iter_start(&cgrp->self, 0, &it);
-	while ((p = css_task_iter_next(&it)))
-		psi_move_task(p, to);
+	while ((p = css_task_iter_next(&it))) {
+		/* No task changes its cgroup meanwhile. */
+		psi_move_task(p, psi_home(cgrp));
+		psi_move_relax(nr);
+	}
 	css_task_iter_end(&it);
 }
 
@@ -180,68 +209,93 @@ static void psi_switch_group(struct psi_group *group, bool on)
  * @cgrp: the cgroup; a root stands for the system
  * @on: whether to account
  *
- * While a cgroup is off, its tasks and children are counted in the next cgroup above that
- * is on, so that events cost nothing for it. Contributors that stay behind, such as dying
- * tasks, are counted in the group as before: it takes part as long as it has any.
+ * While a cgroup is off, its tasks and children are counted in the next cgroup
+ * above that is on, so that events cost nothing for it. Contributors that stay
+ * behind, such as dying tasks, are counted in the group as before: it takes
+ * part as long as it has any.
  *
- * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in use on, or was
- * up to two windows ago.
+ * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in
+ * use on, or was up to two windows ago.
  *
- * Context: Process context, may sleep. cgroup_mutex held: cgroups and members do not
- *	    change, except that tasks fork and exit. A fork either sees the new home, or
- *	    its child is on the list of tasks that is walked after that was set:
- *	    css_set_lock, which both take, orders the two.
- * Return: 0, or -ENOMEM, which cannot happen when it is switched off.
+ * Context: Process context, may sleep. cgroup_mutex is held, and released now
+ *	    and then. If the cgroup is switched again meanwhile, each call moves
+ *	    what it finds to the home of that moment. A fork either sees the new
+ *	    home, or its child is on the list of tasks that is walked after that
+ *	    was set: css_set_lock, which both take, orders the two.
  */
-int psi_cgroup_enable(struct cgroup *cgrp, bool on)
+void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
 	struct psi_group *group = cgroup_psi(cgrp);
-	struct cgroup_subsys_state *pos;
+	struct cgroup_subsys_state *pos, *next;
+	unsigned int nr = 0;
 
-	/* Limits may hold what it will count. */
-	if (on && group->parent && group->parent->limits && !psi_limits_alloc(group))
-		return -ENOMEM;
 	psi_switch_group(group, on);
 	if (!group->parent)
-		return 0;
-	css_for_each_descendant_pre(pos, &cgrp->self) {
+		return;
+	atomic_inc(&psi_moves);
+	css_get(&cgrp->self);
+	for (pos = &cgrp->self; pos; pos = next) {
+		/*
+		 * A cgroup that is on keeps its tasks and children: skip what
+		 * is below.
+		 */
+		bool below = pos == &cgrp->self || pos->cgroup->psi->off;
+
 		psi_cgroup_rehome(pos->cgroup);
-		/* A cgroup that is on keeps its tasks and children: skip what is below. */
-		if (pos->cgroup != cgrp && !pos->cgroup->psi->off)
-			pos = css_rightmost_descendant(pos);
-		else
-			psi_cgroup_rehome_tasks(pos->cgroup);
-		cond_resched();
+		if (below)
+			psi_cgroup_rehome_tasks(pos->cgroup, &nr);
+		psi_move_relax(&nr);
+		next = below ? pos : css_rightmost_descendant(pos);
+		next = css_next_descendant_pre(next, &cgrp->self);
+		if (next)
+			css_get(next);
+		css_put(pos);
 	}
-	return 0;
+	atomic_dec(&psi_moves);
 }
 
-/**
- * psi_cgroup_rehome_all - count each contributor where it belongs, if there is memory now
- *
- * Some were counted above that, as there was no memory where they belong, see psi_reserve.c.
- * Those for which there is still none set psi_reserve_short again.
- *
- * Context: Process context, may sleep.
+/*
+ * Count a group, and the tasks of its cgroup, where they belong, if there is
+ * memory now.
  */
-void psi_cgroup_rehome_all(void)
+static void psi_stray_home(struct psi_group *group)
 {
-	struct cgroup_subsys_state *pos;
+	struct cgroup *cgrp = cgroup_get_from_id(group->id);
+	unsigned int nr = 0;
 
+	/* It is gone. */
+	if (IS_ERR(cgrp))
+		return;
 	cgroup_lock();
-	/* Before the CPUs and tasks are looked at, each of which said so first. */
-	atomic_xchg(&psi_reserve_short, 0);
-	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self) {
-		if (!pos->cgroup->psi)
-			continue;
+	psi_cgroup_adopt(group);
+	psi_cgroup_rehome_tasks(cgrp, &nr);
+	cgroup_unlock();
+	cgroup_put(cgrp);
+}
+
+void psi_strays_work(struct work_struct *work)
+{
+	struct psi_group *group, *next;
+	struct llist_node *list;
+
+	/* Before the list is taken: as long as some are not home, one of the two says so. */
+	atomic_inc(&psi_moves);
+	smp_mb__after_atomic();
+	list = llist_del_all(&psi_strays);
+	llist_for_each_entry_safe(group, next, list, strays) {
+		/*
+		 * Before the CPUs are looked at: what is counted above once
+		 * more adds it again.
+		 */
+		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
 		if (READ_ONCE(psi_reserve_asked))
 			psi_reserve_refill();
-		psi_cgroup_adopt(pos->cgroup->psi);
-		psi_cgroup_rehome_tasks(pos->cgroup);
+		psi_stray_home(group);
+		psi_group_put(group);
 		cond_resched();
 	}
-	cgroup_unlock();
+	atomic_dec(&psi_moves);
 }
 
 /**

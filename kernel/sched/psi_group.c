@@ -1,19 +1,281 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure stall information: groups
+ * Pressure stall information: groups and their cells
  *
- *   A group comes with its cgroup and is freed when the last list, sampler or reader
- *   lets go of it. While it exists, it may change its parent, be switched off and on, and
- *   be watched. Each of these visits the group CPU by CPU, under the runqueue lock where
- *   the group is in use.
+ * Lifetime
+ *
+ *   A group comes with its cgroup and is freed when the last list, sampler or
+ *   reader lets go of it. While it exists, it may change its parent, be
+ *   switched off and on, be watched, and be asked. Each of these visits the
+ *   group CPU by CPU, under the runqueue lock where the group is in use.
+ *
+ * Reserve
+ *
+ *   A group has a cell on each CPU that it was ever in use on, and a NULL
+ *   pointer for each other one: ten thousand cgroups on 512 CPUs run on a few
+ *   CPUs each. The first task of a group that is counted on a CPU needs a cell,
+ *   with the runqueue locked, where nothing can be allocated. So each CPU has
+ *   some in reserve, and a work fills it up:
+ *
+ *	enqueue, runqueue locked	irq_work	work
+ *	take from the reserve
+ *	half of it is left ---------->	queue_work --->	allocate, lock the
+ *							runqueue, add
+ *
+ *   A task that waits for io is counted on the CPU where it fell asleep, even
+ *   if that goes offline. So the work fills the reserves that ran low, also
+ *   those of CPUs that are offline. The change that a task makes goes up, and
+ *   each group that it reaches joins the list on that CPU. Then the next group
+ *   above needs a cell there, too. A group that is asked takes two pieces, see
+ *   psi_stat.c.
+ *
+ *   If the reserve is empty, the task, or the group that joins, is counted in
+ *   the next group above that has a cell on the CPU. The system has one on
+ *   each. For that group and all above this is exact. The groups in between do
+ *   not see the contributor until psi_strays_work() moves it to its home:
+ *
+ *	  A		  A		  A
+ *	  |		  | \		  |
+ *	 (B) no cell	 (B) t	--->	  B	after the work
+ *	  |				  |
+ *	  t wakes up			  t
+ *
+ *   The invariants: the pointer to a cell changes once, under the lock of the
+ *   runqueue. A contributor with attributes is counted in a group that has a
+ *   cell on its CPU. If that is not its home, its group is in psi_strays,
+ *   psi_moves is above zero, or it is a dying task.
  */
 
-void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
+/*
+ * The work is asked for when half is left. Until it has run, the other half
+ * serves some containers of some levels each. More would be memory for nothing
+ * on CPUs with few groups.
+ */
+#define PSI_RESERVE		64
+
+/* The work tries again that long after it found too little memory. */
+#define PSI_RESERVE_RETRY	HZ
+
+/**
+ * struct psi_reserve - memory for cells on one CPU
+ * @free: the pieces
+ * @nr: how many there are
+ * @wanted: there may be too few, so the work has to look
+ *
+ * Changes under the lock of the CPU's runqueue.
+ */
+struct psi_reserve {
+	union psi_memory	*free;
+	unsigned int		nr;
+	bool			wanted;
+};
+
+static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
+static struct kmem_cache *psi_cpu_cache;
+
+/*
+ * Groups some of whose contributors, or that themselves, are counted above
+ * their home.
+ */
+static LLIST_HEAD(psi_strays);
+
+/* Some CPU has too little. A hint: the work does not depend on it. */
+static bool psi_reserve_asked;
+
+static void psi_reserve_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
+
+/* It waits for cgroup_mutex. Meanwhile the other one fills reserves. */
+static DECLARE_WORK(psi_strays_worker, psi_strays_work);
+
+/*
+ * Its threads run on housekeeping CPUs, and at high priority: the tasks that
+ * used up a reserve must not delay the work that fills it. What the work does
+ * does not grow with what others have.
+ */
+static struct workqueue_struct *psi_wq;
+
+static void psi_reserve_kick(struct irq_work *work)
+{
+	/* Unit tests also run where PSI is off. */
+	if (psi_wq)
+		queue_delayed_work(psi_wq, &psi_reserve_worker, 0);
+}
+
+static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
+
+/* Memory for a CPU, zeroed, NULL without. May sleep. */
+static union psi_memory *psi_memory_alloc(int cpu, gfp_t gfp)
+{
+	return kmem_cache_alloc_node(psi_cpu_cache, gfp | __GFP_ZERO | __GFP_NOWARN,
+				     cpu_to_node(cpu));
+}
+
+static void psi_memory_free(void *memory)
+{
+	if (memory)
+		kmem_cache_free(psi_cpu_cache, memory);
+}
+
+/* A piece of a reserve, which has one. The runqueue is locked. */
+static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
+{
+	union psi_memory *memory = reserve->free;
+
+	reserve->free = memory->next;
+	WRITE_ONCE(reserve->nr, reserve->nr - 1);
+	memory->next = NULL;
+	return memory;
+}
+
+/* Give a piece back to a reserve. The runqueue is locked. */
+static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memory)
+{
+	memory->next = reserve->free;
+	reserve->free = memory;
+	WRITE_ONCE(reserve->nr, reserve->nr + 1);
+}
+
+/* Let a group be in use on a CPU, with zeroed memory. */
+static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
+{
+	gc->group = group;
+	gc->enabled = PSI_ALL_STATES;
+	gc->slow = PSI_ALL_STATES;
+	gc->streak = PSI_STREAK;
+	/* Readers find it by the bit that psi_fold_join() sets. */
+	WRITE_ONCE(group->cpus[cpu], gc);
+}
+
+/*
+ * Let a group be in use on a CPU, with memory from the reserve of the CPU.
+ * Return false if that has too little.
+ */
+static bool psi_group_begin(struct psi_group *group, int cpu)
+{
+	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	bool enough = reserve->nr > psi_asked_wants(group, cpu);
+
+	if (enough) {
+		psi_group_install(group, cpu, &psi_reserve_take(reserve)->cell);
+		/*
+		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
+		 * what it wants.
+		 */
+		smp_mb();
+		if (reserve->nr && psi_asked_wants(group, cpu))
+			psi_asked_give(group, cpu, psi_reserve_take(reserve));
+	}
+	if (reserve->nr <= PSI_RESERVE / 2) {
+		WRITE_ONCE(reserve->wanted, true);
+		if (!READ_ONCE(psi_reserve_asked))
+			WRITE_ONCE(psi_reserve_asked, true);
+		psi_kick_by(&psi_reserve_kicker);
+	}
+	return enough;
+}
+
+/**
+ * psi_group_extend - have a group be able to count on a CPU
+ * @group: the group
+ * @cpu: the CPU
+ * @child: the contributor that it is to count, %NULL for a task
+ *
+ * Context: The runqueue lock of the CPU is held.
+ * Return: the group from @group up that can count there now: @group, if there
+ *	   was memory
+ */
+struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_group *child)
+{
+	struct psi_group *to = group, *stray = child ?: group;
+
+	while (!to->cpus[cpu] && !psi_group_begin(to, cpu))
+		to = READ_ONCE(to->parent) ?: &psi_system;
+	if (unlikely(to != group) && !atomic_xchg(&stray->stray, 1)) {
+		refcount_inc(&stray->refs);
+		llist_add(&stray->strays, &psi_strays);
+	}
+	return to;
+}
+
+/* Add memory to the reserve of a CPU; false if there is not enough. */
+static bool psi_reserve_fill(int cpu)
+{
+	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	union psi_memory *memory, *first = NULL, *last = NULL;
+	unsigned int nr = READ_ONCE(reserve->nr), added;
+	struct rq_flags rf;
+
+	for (added = 0; nr + added < PSI_RESERVE; added++) {
+		memory = psi_memory_alloc(cpu, GFP_KERNEL);
+		if (!memory)
+			break;
+		memory->next = first;
+		first = memory;
+		last = last ?: memory;
+	}
+	if (!first)
+		return nr >= PSI_RESERVE;
+	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	last->next = reserve->free;
+	reserve->free = first;
+	WRITE_ONCE(reserve->nr, reserve->nr + added);
+	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
+	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	return nr + added == PSI_RESERVE;
+}
+
+/*
+ * Fill up the reserve of each CPU that wants it, false if one of them got too
+ * little.
+ */
+static bool psi_reserve_refill(void)
+{
+	bool filled = true;
+	int cpu;
+
+	WRITE_ONCE(psi_reserve_asked, false);
+	for_each_possible_cpu(cpu) {
+		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
+			continue;
+		filled &= psi_reserve_fill(cpu);
+		cond_resched();
+	}
+	return filled;
+}
+
+static void psi_reserve_work(struct work_struct *work)
+{
+	if (!psi_reserve_refill())
+		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
+	else if (!llist_empty(&psi_strays))
+		queue_work(psi_wq, &psi_strays_worker);
+}
+
+/* A place for the cells of a group; false without memory. */
+static bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp)
+{
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), gfp);
+	return group->cpus;
+}
+
+/* Free the cells of a group that is not in use any more, and their place. */
+static void psi_group_free_cpus(struct psi_group *group)
+{
+	int cpu;
+
+	if (!group->cpus)
+		return;
+	for_each_possible_cpu(cpu)
+		psi_memory_free(group->cpus[cpu]);
+	kvfree(group->cpus);
+}
+
+static void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
 	refcount_set(&group->refs, 1);
 	group->parent = parent;
 	group->level = level;
-	raw_spin_lock_init(&group->lock);
 	seqcount_init(&group->seq);
 	psi_avgs_init(&group->plain.avgs, local_clock());
 }
@@ -23,11 +285,9 @@ static void psi_group_free(struct rcu_head *rcu)
 	struct psi_group *group = container_of(rcu, struct psi_group, rcu);
 	int prio;
 
-	psi_limits_free(group->limits);
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
-	kvfree(rcu_access_pointer(group->seen));
-	psi_exact_free(group->exact);
+	kfree(group->accounts);
 	psi_causes_free(group);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);
@@ -42,14 +302,15 @@ void psi_group_put(struct psi_group *group)
 }
 
 /**
- * psi_watch - have psi_walk_slow() called when a state begins
+ * psi_watch - have psi_step_slow() called when a state begins
  * @group: the group, with the states in its ->watched
  * @states: the states
  *
- * A CPU that is not on the list of the fold calls it at its next activity in any case, so
- * only the others are visited. Of these, a CPU needs its runqueue lock when it would not
- * call it, or delegates. The others are safe without: psi_take_watched() and
- * psi_delegate() write what is read here, and then read ->watched.
+ * A CPU that is not on the list of the fold calls it at its next activity in
+ * any case, so only the others are visited. Of these, a CPU needs its runqueue
+ * lock when it would not call it, or delegates. The others are safe without:
+ * psi_take_watched() and psi_delegate() write what is read here, and then read
+ * ->watched.
  *
  * Context: Process context.
  * Return: the states that hold somewhere: nothing will be reported of these.
@@ -66,17 +327,19 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		struct psi_group_cpu *gc = group->cpus[cpu];
 		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 
-		/* Before ->states: a state that is asked for here has not begun yet. */
-		if (!READ_ONCE(gc->delegate) && !(states & ~smp_load_acquire(&gc->slow))) {
+		/*
+		 * Before ->states: a state that is asked for here has not begun
+		 * yet.
+		 */
+		if (READ_ONCE(gc->streak) != PSI_DELEGATES &&
+		    !(states & ~smp_load_acquire(&gc->slow))) {
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}
 		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		if (gc->delegate) {
-			raw_write_seqcount_begin(seq);
-			psi_undelegate(gc);
-			raw_write_seqcount_end(seq);
-		}
+		raw_write_seqcount_begin(seq);
+		psi_undelegate(gc);
+		raw_write_seqcount_end(seq);
 		gc->slow |= states;
 		hold |= gc->states & states;
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
@@ -84,7 +347,10 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	return hold;
 }
 
-/* The states of a group to measure. The fold asks the system whether it is idle. */
+/*
+ * The states of a group to measure. The fold asks the system whether it is
+ * idle.
+ */
 static unsigned int psi_measured(const struct psi_group *group)
 {
 	if (!READ_ONCE(group->off))
@@ -93,33 +359,28 @@ static unsigned int psi_measured(const struct psi_group *group)
 }
 
 /**
- * psi_measure - measure the times of a group on a CPU, or stop, by psi_group.off
- * @gc: the group on that CPU
- * @cpu: the CPU
+ * psi_measure - measure the times of a cell, or stop, by psi_group.off
+ * @gc: the cell
+ * @cpu: its CPU
  * @now: ns of rq_clock()
  *
- * Context: The runqueue lock of the CPU is held, inside a write section of psi_seq.
+ * Context: The runqueue lock of the CPU is held, inside a write section of
+ *	    psi_seq.
  */
-void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
+static void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	/* It learns that when it joins. */
 	if (!psi_listed(gc, cpu))
 		return;
-	if (gc->delegate)
-		psi_undelegate(gc);
-	if (gc->parent && gc->parent->delegate == gc)
-		psi_undelegate(gc->parent);
+	psi_undelegate(gc);
+	psi_undelegate_parent(gc);
 	gc->enabled = psi_measured(gc->group);
-	/* psi_walk_slow() must not look at a child that may be gone. */
-	gc->last = NULL;
-	psi_enter_states(gc, psi_states[gc->attrs] & gc->enabled, cpu, now);
-	if (READ_ONCE(gc->group->limits))
-		psi_limit_states(gc, cpu, now);
+	psi_enter_states(gc, cpu_rq(cpu), now);
 }
 
 /**
  * psi_adopt - make a group a contributor to psi_group.parent
- * @gc: the group on a CPU
+ * @gc: its cell on a CPU
  * @cpu: the CPU
  * @now: ns of rq_clock()
  *
@@ -127,22 +388,20 @@ void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
  *
  * Context: The runqueue lock of the CPU is held.
  */
-void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
+static void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_group_cpu *from = gc->parent, *d = psi_delegate_of(gc), *to;
-	unsigned int attrs = psi_shown(d, cpu);
+	struct psi_group_cpu *from = gc->parent, *d = psi_chain_end(gc), *to;
+	unsigned int attrs = d->attrs;
 
 	/* A CPU that is not on the list learns it when it joins. */
 	if (!psi_listed(gc, cpu))
 		return;
-	to = psi_group_extend(gc->group->parent, cpu)->cpus[cpu];
+	to = psi_group_extend(gc->group->parent, cpu, gc->group)->cpus[cpu];
 	if (from == to)
 		return;
-	if (from->delegate == gc) {
-		raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
-		psi_undelegate(from);
-		raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
-	}
+	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+	psi_undelegate_parent(gc);
+	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
 	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu),
 		     now);
 	gc->parent = to;
@@ -166,12 +425,7 @@ void __init psi_init(void)
 
 	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
 		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
-		psi_stall_counts[attrs] = psi_stall_counts_of(attrs);
-	}
-
-	for (attrs = 0; attrs < PSI_LIMITED; attrs++) {
 		psi_states[attrs] = psi_states_of(attrs);
-		psi_states[attrs | PSI_LIMITED] = psi_states_of(attrs) | BIT(PSI_NONIDLE);
 	}
 
 	for_each_possible_cpu(cpu)
@@ -188,3 +442,30 @@ void __init psi_init(void)
 	for_each_possible_cpu(cpu)
 		psi_group_install(&psi_system, cpu, per_cpu_ptr(&psi_system_cpus, cpu));
 }
+
+/*
+ * A CPU comes. Without memory, the first task of a group there asks for some.
+ */
+static int psi_reserve_prepare(unsigned int cpu)
+{
+	psi_reserve_fill(cpu);
+	return 0;
+}
+
+static int __init psi_reserve_init(void)
+{
+	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(union psi_memory),
+					  __alignof__(union psi_memory),
+					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
+	if (static_branch_likely(&psi_disabled))
+		return 0;
+	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	if (!psi_wq)
+		panic("psi: no memory for a workqueue");
+	/* The system has memory on each CPU. */
+	if (!IS_ENABLED(CONFIG_CGROUPS))
+		return 0;
+	cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "sched/psi:prepare", psi_reserve_prepare, NULL);
+	return 0;
+}
+core_initcall(psi_reserve_init);

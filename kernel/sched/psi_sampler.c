@@ -4,64 +4,55 @@
  *
  * Samples
  *
- *   Triggers with the same window and priority in a group look at the same numbers. A
- *   sampler takes them, PSI_STEPS times per window, at multiples of the step on
- *   local_clock(): when it looks does not depend on which triggers there are. Times on a
- *   CPU grow for ever, and the sampler remembers what it saw of each. At a sample it adds
- *   up the weighted mean that psi_avgs.c explains, of the step that ends.
- *
- *   A CPU weighs what it does in the window of the fold. Weights of the step itself would
- *   depend on whether the sampler rested before, and so on other triggers. A step that
- *   the fold splits has two parts, each with the weights of its window. If several folds
- *   fall into the step of a late sampler, all stall before the last fold has the weights
- *   of the window that this fold ended:
- *
- *			   the fold
- *	_____|________________|_______|________ times of a CPU
- *	     |<--- before --->|<after>|
- *	   sample		   sample
- *	 window 7 ----------->|<------- window 8
- *
- *   Exact pressure has no weights that matter for longer than the step: where a step is
- *   shorter, what it adds is nearer to the truth. So a sample of it may come at any time,
- *   and a step is the share of its CPU time that was stalled, as psi_exact.c has it.
+ *   Triggers of a group that wait for the same state of the same kind, with the
+ *   same window and priority, look at the same numbers. A sampler takes them,
+ *   PSI_STEPS times per window, at multiples of the step on local_clock(): when
+ *   it looks does not depend on which triggers there are. Times of a cell grow
+ *   for ever. The sampler remembers of each CPU what it saw: the time in use
+ *   and the time in the state. At a sample it adds up the step that ends, by
+ *   the formula of the kind (psi_avgs.c, psi_stat.c) and with the weights of
+ *   the step.
  *
  * The window slides
  *
- *   A sampler keeps the samples of a window in a ring. At a sample at t, the stall in the
- *   window that ends there is at least
+ *   A sampler keeps the samples of a window in a ring. At a sample at t, the
+ *   stall in the window that ends there is at least
  *
  *	total(t) - total(t_i) - max(0, (t - window) - t_i)
  *
- *   for any earlier sample t_i: the stall since, less what of it can have been before the
- *   window. And where t - t_i is n windows or less, the stall since is spread over n of
- *   them: one has an n-th. So a trigger never fires below its threshold, however late
- *   samples are or how long a pause is. On time it misses no more than one step. A late
- *   sampler takes one sample, skips the marks that have passed, and misses only what its
- *   samples cannot attribute to a window. If a sample takes
- *   over PSI_SAMPLE_NS to add up, it contains stall of after it began: the window then
- *   ends where the sample was done. Where the whole ring has less stall than the lowest
- *   threshold, no trigger is looked at: many cost what one does, until something happens.
+ *   for any earlier sample t_i: the stall since, less what of it can have been
+ *   before the window. And where t - t_i is n windows or less, the stall since
+ *   is spread over n of them: one has an n-th. So a trigger never fires below
+ *   its threshold, however late samples are or how long a pause is. On time it
+ *   misses no more than one step. A late sampler takes one sample, skips the
+ *   marks that have passed, and misses only what its samples cannot attribute
+ *   to a window. If a sample takes over PSI_SAMPLE_NS to add up, it contains
+ *   stall of after it began: the window then ends where the sample was done.
+ *   Where the whole ring has less stall than the lowest threshold, no trigger
+ *   is looked at: many cost what one does, until something happens.
  *
  * Rest
  *
- *	     armed	   state begins: alarm		   first mark
- *	  ------------> RESTING ----------------> RESUMED ------------> AT WORK --+
- *			   ^						  ^	  | each mark:
- *			   |	a step without stall, nothing owed	  +-------+ a sample
- *			   +------------------------------------------------------+
+ *	 armed	     state begins: alarm       first mark
+ *	------> RESTING -------------> RESUMED -------> AT WORK <--+
+ *		   ^					   |	   | each mark:
+ *		   |	no stall in a step, none owed	   +-------+ a sample
+ *		   +---------------------------------------+
  *
- *   While nothing stalls in the states that its triggers wait for, a sampler rests: it is
- *   in no queue, psi_group.watched has its states, and psi_alarm.states too. When one of
- *   them begins, the walk raises the alarm, with the time. The monitor then has the
- *   sampler resume. Its samples are still true of these states, as there was no stall
- *   meanwhile. At work it raises no alarm. It rests after one step without stall: sooner
- *   would thrash on bursts, later would wake an idle CPU.
+ *   While nothing stalls in the states that its triggers wait for, a sampler
+ *   rests: it is in no queue, psi_group.watched has its states, and
+ *   psi_alarm.states too. When one of them begins, the walk raises the alarm,
+ *   with the time. The monitor then has the sampler resume. Its samples are
+ *   still true of these states, as there was no stall meanwhile. At work it
+ *   raises no alarm. It rests after one step without stall: sooner would thrash
+ *   on bursts, later would wake an idle CPU.
  */
 
 #define PSI_STEPS		10
 
-/* A window and one sample: the oldest has to be from before the window begins. */
+/*
+ * A window and one sample: the oldest has to be from before the window begins.
+ */
 #define PSI_RING		(PSI_STEPS + 2)
 
 /*
@@ -71,7 +62,10 @@
  */
 #define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
 
-/* How much of a threshold may be missing. Less than all of it, or silence would fire. */
+/*
+ * How much of a threshold may be missing. Less than all of it, or silence would
+ * fire.
+ */
 static u64 psi_slack(u64 threshold)
 {
 	return min(PSI_SLACK_NS, threshold / 1024);
@@ -85,9 +79,9 @@ static u64 psi_slack(u64 threshold)
  * @since: time of the state that set @queued, ns of rq_clock()
  * @states: states that resting samplers wait for, a bit mask
  *
- * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The side that
- * sets @queued writes @since, then adds @link; the monitor reads both before it clears
- * @queued. @states changes under the lock of the watch.
+ * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The
+ * side that sets @queued writes @since, then adds @link; the monitor reads both
+ * before it clears @queued. @states changes under the lock of the watch.
  */
 struct psi_alarm {
 	struct llist_node	link;
@@ -101,20 +95,24 @@ struct psi_alarm {
  * struct psi_watch - the samplers of a group that one monitor serves
  * @group: the group
  * @prio: which monitor
- * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and their triggers
+ * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and
+ *	  their triggers
  * @samplers: all of them, apart from those in @unaware
- * @unaware: samplers that the monitor has not told of the alarm yet which it answers
+ * @unaware: samplers that the monitor has not told of the alarm yet which it
+ *	     answers
  * @begun: the states of that alarm
  * @since: its time
- * @waiting: per state, how many samplers have it in their ->states
+ * @waiting: per state, how many samplers there are for it
  * @asking: per state, how many of these are ->asking
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be once @unaware is empty
  * @alarm: wakes those that rest
- * @queued: in the queue of the monitor, by when that is to come by: the first sampler is due,
- *	    or an alarm is to be answered, and the pause is over
- * @in_queue: whether it is there: the monitor's, which then holds a reference to @group
- * @pause: the monitor does not come by before, ns of local_clock(); the monitor's
+ * @queued: in the queue of the monitor, by when that is to come by: the first
+ *	    sampler is due, or an alarm is to be answered, and the pause is over
+ * @in_queue: whether it is there: the monitor's, which then holds a reference
+ *	      to @group
+ * @pause: the monitor does not come by before, ns of local_clock(); the
+ *	   monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
  * @wanted: the monitor found @lock taken, and will try again
  *
@@ -143,24 +141,35 @@ struct psi_watch {
 /**
  * struct psi_sample - what had stalled until when
  * @at: ns of local_clock()
- * @total: per state, ns
+ * @total: ns
  */
 struct psi_sample {
 	u64			at;
-	u64			total[PSI_NR_STATES];
+	u64			total;
 };
 
 /**
- * struct psi_sampler - slides windows of one length over a group
- * @watch: the samplers of its group and priority, whose lock protects all that follows
+ * struct psi_sampled - what a sampler saw of a CPU
+ * @nonidle: the time in use, ns
+ * @stall: the time in the state, ns
+ */
+struct psi_sampled {
+	u64			nonidle;
+	u64			stall;
+};
+
+/**
+ * struct psi_sampler - slides windows of one length over a state of a group
+ * @watch: the samplers of its group and priority, whose lock protects all that
+ *	   follows
  * @node: in psi_watch.samplers or .unaware
  * @kind: of which pressure
+ * @state: which state
+ * @asked: what the group has while it is asked, %NULL for plain pressure
  * @window: length in ns
  * @mark: when the running step ends
  * @resting: not in psi_watch.due
- * @asking: it wants an alarm when one of @states begins: it rests or is about to
- * @states: states that triggers wait for, a bit mask
- * @waiting: per state, how many triggers wait for it
+ * @asking: it wants an alarm when the state begins: it rests or is about to
  * @triggers: the triggers
  * @users: how many
  * @todo: those of them that have not looked at @sample yet
@@ -170,26 +179,25 @@ struct psi_sample {
  * @next: when the first trigger that looked is owed an event
  * @sample: what they look at
  * @owing: at least one of them is owed an event
- * @least: per state, no threshold in @triggers is lower
+ * @least: no threshold in @triggers is lower
  * @last: the last sample
  * @late: how long it took to add it up if that was long, else 0, in ns
  * @ring: the samples before, the newest at @head
  * @head: see @ring
  * @due: in psi_watch.due
- * @seen: the times that are in @last already, or will never be; of @states and %PSI_NONIDLE
- * @missing: without memory, @seen lacks CPUs that the group is in use on
- * @used: for exact pressure, the time in use on any CPU at @last
+ * @used: the time in use on any CPU at @last, unless the kind is plain
+ * @cpus: per CPU, what is in @last already, or will never be
  */
 struct psi_sampler {
 	struct psi_watch	*watch;
 	struct list_head	node;
 	enum psi_kind		kind;
+	enum psi_state		state;
+	struct psi_asked	*asked;
 	u64			window;
 	u64			mark;
 	bool			resting;
 	bool			asking;
-	unsigned int		states;
-	unsigned int		waiting[PSI_NR_STATES];
 	struct list_head	triggers;
 	unsigned int		users;
 	struct list_head	todo;
@@ -199,24 +207,22 @@ struct psi_sampler {
 	u64			next;
 	struct psi_sample	sample;
 	bool			owing;
-	u64			least[PSI_NR_STATES];
+	u64			least;
 	struct psi_sample	last;
 	u64			late;
 	struct psi_sample	ring[PSI_RING];
 	unsigned int		head;
 	struct timerqueue_node	due;
-	struct psi_seen		*seen;
-	bool			missing;
 	u64			used;
+	struct psi_sampled	cpus[];
 };
 
 /**
  * struct psi_trigger - what one open file waits for
- * @node: in psi_sampler.triggers, if it can fire
- * @sampler: where it looks
+ * @node: in psi_sampler.triggers
+ * @sampler: where it looks, %NULL for one that never fires
  * @threshold: ns
  * @stall: in the window that reached it, or in the last one, ns
- * @state: the state it waits for, %PSI_NR_STATES for one that never holds
  * @file: the kind of file it was armed by
  * @owed: the threshold was reached, and the event waits for @quiet
  * @event: to be collected by poll()
@@ -231,7 +237,6 @@ struct psi_trigger {
 	struct psi_sampler	*sampler;
 	u64			threshold;
 	u64			stall;
-	u8			state;
 	u8			file;
 	bool			owed;
 	atomic_t		event;
@@ -247,8 +252,10 @@ struct psi_trigger {
  */
 
 /*
- * A window up to @now had at least this much stall, if the total grew by @grown or more since
- * @since: the window that ends at @now, or the fullest of those that @grown is spread over.
+ * A window up to @now had at least this much stall, if the total grew by @grown
+ * or more since
+ * @since: the window that ends at @now, or the fullest of those that @grown is
+ *	   spread over.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
@@ -261,20 +268,23 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
-/* Whether the window that ends with the last sample has enough stall for @t; note how much. */
+/*
+ * Whether the window that ends with the last sample has enough stall for @t;
+ * note how much.
+ */
 static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler *sampler,
 				const struct psi_sample *now)
 {
-	u64 total = now->total[t->state], end = now->at + sampler->late;
-	u64 stall = psi_window_stall(t->since, total - t->base, end, sampler->window);
+	u64 end = now->at + sampler->late;
+	u64 stall = psi_window_stall(t->since, now->total - t->base, end, sampler->window);
 	int i;
 
 	for (i = 0; i < PSI_RING; i++) {
 		const struct psi_sample *old = &sampler->ring[i];
 
 		if (old->at > t->since)
-			stall = max(stall, psi_window_stall(old->at, total - old->total[t->state],
-							    end, sampler->window));
+			stall = max(stall, psi_window_stall(old->at, now->total - old->total, end,
+							    sampler->window));
 	}
 	t->stall = stall;
 	return stall + psi_slack(t->threshold) >= t->threshold;
@@ -284,7 +294,7 @@ static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler 
 static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *now)
 {
 	t->since = now->at;
-	t->base = now->total[t->state];
+	t->base = now->total;
 }
 
 /* Look at a new sample. */
@@ -310,50 +320,38 @@ static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct p
  * Samplers
  */
 
-/* Add to @cpus all that a group was ever in use on. */
-static void psi_group_cpus(struct psi_group *group, struct cpumask *cpus)
-{
-	struct psi_seen *seen;
-	unsigned int i;
-	int cpu;
-
-	psi_for_each_cpu(cpu, group)
-		cpumask_set_cpu(cpu, cpus);
-	/* The fold gives a CPU an entry before it takes it off the list. */
-	smp_rmb();
-	rcu_read_lock();
-	seen = rcu_dereference(group->seen);
-	for (i = 0; seen && i < seen->nr; i++)
-		cpumask_set_cpu(psi_seen_at(seen, i)->cpu, cpus);
-	rcu_read_unlock();
-}
-
+/* Not under psi_watch.lock: to stop asking takes runqueue locks. */
 static void psi_sampler_free(struct psi_sampler *sampler)
 {
-	kvfree(sampler->seen);
-	kfree(sampler);
+	if (!sampler)
+		return;
+	if (sampler->asked)
+		psi_unask(sampler->asked);
+	kvfree(sampler);
 }
 
 static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_kind kind,
-					     u64 window)
+					     enum psi_state state, u64 window)
 {
-	struct psi_sampler *sampler = kzalloc(sizeof(*sampler), GFP_KERNEL_ACCOUNT);
-	const struct psi_seen none = { .slots = 1 };
+	struct psi_sampler *sampler;
 
+	sampler = kvzalloc(struct_size(sampler, cpus, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!sampler)
 		return NULL;
-	sampler->seen = psi_seen_alloc(&none, 0, BIT(PSI_NONIDLE));
-	if (!sampler->seen) {
-		kfree(sampler);
-		return NULL;
+	if (kind != PSI_PLAIN) {
+		sampler->asked = psi_ask(watch->group);
+		if (!sampler->asked) {
+			kvfree(sampler);
+			return NULL;
+		}
 	}
 	sampler->watch = watch;
 	sampler->kind = kind;
+	sampler->state = state;
 	sampler->window = window;
 	sampler->resting = true;
 	sampler->asking = true;
-	sampler->last.at = psi_read_clock();
-	memset(sampler->least, 0xff, sizeof(sampler->least));
+	sampler->least = U64_MAX;
 	INIT_LIST_HEAD(&sampler->triggers);
 	INIT_LIST_HEAD(&sampler->todo);
 	timerqueue_init(&sampler->due);
@@ -361,46 +359,31 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 }
 
 static struct psi_sampler *psi_sampler_find_in(struct list_head *samplers, enum psi_kind kind,
-					       u64 window)
+					       enum psi_state state, u64 window)
 {
 	struct psi_sampler *sampler;
 
 	list_for_each_entry(sampler, samplers, node) {
-		if (sampler->kind == kind && sampler->window == window)
+		if (sampler->kind == kind && sampler->state == state && sampler->window == window)
 			return sampler;
 	}
 	return NULL;
 }
 
 static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
-					    u64 window)
+					    enum psi_state state, u64 window)
 {
-	return psi_sampler_find_in(&watch->samplers, kind, window) ?:
-	       psi_sampler_find_in(&watch->unaware, kind, window);
-}
-
-/* Triggers of a sampler begin or cease to wait for a state. */
-static void psi_sampler_want(struct psi_sampler *sampler, enum psi_state state, bool want)
-{
-	struct psi_watch *watch = sampler->watch;
-	int change = want ? 1 : -1;
-
-	sampler->states ^= BIT(state);
-	watch->waiting[state] += change;
-	if (sampler->asking)
-		watch->asking[state] += change;
+	return psi_sampler_find_in(&watch->samplers, kind, state, window) ?:
+	       psi_sampler_find_in(&watch->unaware, kind, state, window);
 }
 
 /* A sampler begins or ceases to ask for the alarm. */
 static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
 {
-	int s;
-
 	if (sampler->asking == ask)
 		return;
 	sampler->asking = ask;
-	psi_for_each_state(s, sampler->states)
-		sampler->watch->asking[s] += ask ? 1 : -1;
+	sampler->watch->asking[sampler->state] += ask ? 1 : -1;
 }
 
 /* The samplers at work have changed; see psi_sampling(). */
@@ -416,313 +399,176 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 	timerqueue_add(&sampler->watch->due, &sampler->due);
 }
 
-/* A trigger lets go of a sampler, which goes with the last of them. */
-static void psi_sampler_put(struct psi_sampler *sampler)
+/*
+ * After a change of the samplers of a group, or of @asking: publish the states
+ * that they wait for, and the states that raise the alarm.
+ */
+static unsigned int psi_watch_states(struct psi_watch *watch)
 {
+	unsigned int states = 0, asked = 0;
+	int s;
+
+	for (s = 0; s < PSI_NR_STATES; s++) {
+		if (watch->waiting[s])
+			states |= BIT(s);
+		if (watch->asking[s])
+			asked |= BIT(s);
+	}
+	WRITE_ONCE(watch->alarm.states, asked);
+	WRITE_ONCE(watch->group->watched[watch->prio], states);
+	return states;
+}
+
+/*
+ * A trigger lets go of a sampler, which goes with the last of them. Return what
+ * is to be freed.
+ */
+static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
+{
+	struct psi_watch *watch = sampler->watch;
+
 	if (--sampler->users)
-		return;
+		return NULL;
 	if (!sampler->resting)
-		timerqueue_del(&sampler->watch->due, &sampler->due);
+		timerqueue_del(&watch->due, &sampler->due);
 	list_del(&sampler->node);
-	psi_watch_set_at_work(sampler->watch);
-	psi_sampler_free(sampler);
+	psi_sampler_ask(sampler, false);
+	watch->waiting[sampler->state]--;
+	psi_watch_set_at_work(watch);
+	psi_watch_states(watch);
+	return sampler;
+}
+
+/* What a CPU has by now. */
+static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
+{
+	psi_peek_kind(sampler->watch->group->cpus[cpu], cpu, sampler->kind, sampler->state,
+		      sampler->asked, &now->nonidle, &now->stall);
+}
+
+static u64 psi_sampler_used(struct psi_sampler *sampler, u64 now)
+{
+	return sampler->asked ? psi_union_read(&sampler->asked->use, now) : 0;
+}
+
+/*
+ * A state began at @since. Leave out the time in use before, which would
+ * outweigh what comes. The CPUs that are in use now are taken to be in use
+ * since then.
+ */
+static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
+{
+	u64 now = psi_read_clock(), ago = psi_since(now, since);
+	u64 used = psi_sampler_used(sampler, now);
+	struct psi_sampled times;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct psi_sampled *seen = &sampler->cpus[cpu];
+
+		if (!READ_ONCE(sampler->watch->group->cpus[cpu]))
+			continue;
+		psi_sampler_peek(sampler, cpu, &times);
+		seen->nonidle += psi_since(psi_since(times.nonidle, seen->nonidle), ago);
+	}
+	/* After a rest of any length, so this is no psi_union_since(). */
+	sampler->used = used - min(ago, (used - sampler->used) << PSI_UNION_BITS >> PSI_UNION_BITS);
+}
+
+/*
+ * Leave out all up to now. The first trigger must not count that.
+ * psi_trigger_start() has the state watched before: when it begins anew, an
+ * alarm is raised.
+ */
+static void psi_sampler_begin(struct psi_sampler *sampler)
+{
+	int cpu;
+
+	sampler->last.at = psi_read_clock();
+	sampler->used = psi_sampler_used(sampler, sampler->last.at);
+	for_each_possible_cpu(cpu) {
+		if (READ_ONCE(sampler->watch->group->cpus[cpu]))
+			psi_sampler_peek(sampler, cpu, &sampler->cpus[cpu]);
+	}
 }
 
 /**
- * struct psi_step - the stall of a step
- * @before: in the window that the last fold ended
- * @after: in the running window
+ * struct psi_sum - the stall of a step, while CPUs are added up
+ * @mean: by the formula of the plain files
+ * @sum: sum over CPUs
+ * @weight: sum of the weights
+ * @most: the largest weight
  */
-struct psi_step {
-	struct psi_mean		before;
-	struct psi_mean		after;
+struct psi_sum {
+	u64			mean;
+	u64			sum;
+	u64			weight;
+	u64			most;
 };
 
 /*
- * Add what a CPU did since @seen, up to the last fold and after it, in @states, of which
- * PSI_NONIDLE is none. What has no weight stays unseen, so that a later step has it.
+ * Add what a CPU did since the last sample. Without weight it stays for a later
+ * one.
  */
-static void psi_step_add(struct psi_step *step, u64 *seen, const struct psi_slot *folded,
-			 const u64 *times, unsigned int states)
+static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
+			 const struct psi_sampled *now)
 {
-	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
-	bool grown = false;
-	int s;
+	u64 w = psi_since(now->nonidle, seen->nonidle);
+	u64 stall = min(psi_since(now->stall, seen->stall), w);
 
-	psi_for_each_state(s, states | BIT(PSI_NONIDLE)) {
-		u64 since = psi_since(times[s], seen[s]);
-
-		/* Whatever @folded is, the two parts are all there is. */
-		before[s] = min(psi_since(folded->times[s], seen[s]), since);
-		after[s] = since - before[s];
-		grown |= s != PSI_NONIDLE && before[s];
-	}
-	/* Stall, though the last window was idle: it is from before that window. */
-	if (folded->weight || !grown)
-		before[PSI_NONIDLE] = folded->weight;
-	after[PSI_NONIDLE] = psi_since(times[PSI_NONIDLE], folded->times[PSI_NONIDLE]);
-
-	psi_mean_add(&step->before, before, states);
-	psi_mean_add(&step->after, after, states);
-	psi_for_each_state(s, states) {
-		if (before[PSI_NONIDLE])
-			seen[s] += before[s];
-		if (after[PSI_NONIDLE])
-			seen[s] += after[s];
-	}
-	seen[PSI_NONIDLE] = times[PSI_NONIDLE];
+	if (!w)
+		return;
+	step->mean = psi_mean_with(step->mean, step->weight, stall, w);
+	step->sum += stall;
+	step->weight += w;
+	step->most = max(step->most, w);
+	seen->nonidle += w;
+	seen->stall += stall;
 }
 
 /*
- * What the fold has in a slot of a CPU, nothing before its first visit. A sampler that is
- * held up for a window may find what the fold writes there; psi_step_add() can take that.
- */
-static struct psi_slot psi_folded(struct psi_group *group, enum psi_kind kind, unsigned int slot,
-				  unsigned int *at, int cpu)
-{
-	struct psi_slot copy = { };
-	struct psi_seen_cpu *entry;
-	struct psi_seen *seen;
-
-	rcu_read_lock();
-	seen = rcu_dereference(group->seen);
-	entry = psi_seen_find(seen, at, cpu);
-	if (entry)
-		/* As said above, the fold may write it. */
-		copy = data_race(psi_seen_get(seen, psi_seen_slot(seen, entry, slot)));
-	rcu_read_unlock();
-	if (kind >= PSI_LIMIT)
-		psi_class_folded(group, kind, slot, cpu, &copy);
-	return copy;
-}
-
-/* Add up the step that ends now. A fold that comes meanwhile is for the next one. */
-static void psi_step_sum(struct psi_sampler *sampler, struct psi_step *step)
-{
-	struct psi_group *group = sampler->watch->group;
-	unsigned int states = sampler->states, at = 0, fold_at = 0, slot;
-	struct psi_seen *table = sampler->seen;
-	struct psi_slot folded, seen;
-	u64 times[PSI_NR_STATES];
-	struct psi_seen_cpu *entry;
-	u64 *words;
-	int cpu;
-
-	/* Before what is in the slot. Pairs with psi_fold_group(). */
-	slot = smp_load_acquire(&group->folds) % 2;
-	memset(step, 0, sizeof(*step));
-	psi_for_each_cpu(cpu, group) {
-		/* One that came since is for the next sample. */
-		entry = psi_seen_find(table, &at, cpu);
-		if (!entry)
-			continue;
-		words = psi_seen_slot(table, entry, 0);
-		seen = psi_seen_get(table, words);
-		folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
-		psi_peek_kind(group, cpu, sampler->kind, states | BIT(PSI_NONIDLE), times);
-		psi_step_add(step, seen.times, &folded, times, states);
-		psi_seen_put(table, words, &seen);
-	}
-}
-
-/*
- * How much a time grew since it was @seen, but no more than @most. Of the rest, @ahead ns may
- * be from after the step, which ended that long ago: the next step has these. It is unknown
- * when the others were, so they never count.
- */
-static u64 psi_step_part(u64 *seen, u64 time, u64 most, u64 ahead)
-{
-	u64 since = psi_since(time, *seen), part = min(since, most);
-
-	*seen += since - min(since - part, ahead);
-	return part;
-}
-
-/*
- * The step of exact pressure that ends @now. No CPU was in use for longer than the union of
- * all. That bounds what a CPU adds which the sampler has not looked at before.
- */
-static void psi_step_exact(struct psi_sampler *sampler, u64 now, struct psi_mean *sum)
-{
-	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES], part[PSI_NR_STATES], *words, ahead;
-	u64 total = psi_union_read(&group->exact->use, now);
-	u64 used = psi_union_since(total, sampler->used);
-	unsigned int states = sampler->states, at = 0;
-	struct psi_seen *table = sampler->seen;
-	struct psi_seen_cpu *entry;
-	struct psi_slot seen;
-	int cpu, s;
-
-	memset(sum, 0, sizeof(*sum));
-	psi_for_each_cpu(cpu, group) {
-		entry = psi_seen_find(table, &at, cpu);
-		if (!entry)
-			continue;
-		psi_peek_cpu(group->cpus[cpu], cpu, states | BIT(PSI_NONIDLE), times);
-		ahead = psi_since(psi_read_clock(), now);
-		words = psi_seen_slot(table, entry, 0);
-		seen = psi_seen_get(table, words);
-		part[PSI_NONIDLE] = psi_step_part(&seen.times[PSI_NONIDLE], times[PSI_NONIDLE],
-						  used, ahead);
-		psi_for_each_state(s, states)
-			part[s] = psi_step_part(&seen.times[s], times[s], part[PSI_NONIDLE],
-						ahead);
-		psi_seen_put(table, words, &seen);
-		psi_sum_add(sum, part, states);
-	}
-	psi_sum_share(sum, states, used);
-	sampler->used = total;
-}
-
-/*
- * A state began at @since. Leave out the time in use before, which would outweigh what comes.
- * The CPUs that are in use now are taken to be in use since then.
- */
-static void psi_step_begin(struct psi_sampler *sampler, u64 since)
-{
-	struct psi_group *group = sampler->watch->group;
-	u64 now = psi_read_clock(), ago = psi_since(now, since), times[PSI_NR_STATES];
-	u64 total = psi_union_read(&group->exact->use, now);
-	unsigned int i;
-
-	for (i = 0; i < sampler->seen->nr; i++) {
-		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
-		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
-		u64 *seen = psi_seen_time(sampler->seen, words, PSI_NONIDLE);
-
-		psi_peek_cpu(group->cpus[entry->cpu], entry->cpu, BIT(PSI_NONIDLE), times);
-		*seen += psi_since(psi_since(times[PSI_NONIDLE], *seen), ago);
-	}
-	/* After a rest of any length, so this is no psi_union_since(). */
-	sampler->used = total - min(ago, psi_union_wrapped(total - sampler->used));
-}
-
-/* Make room for CPUs and states; false without memory. A CPU without an entry is not looked at. */
-static bool psi_sampler_cover(struct psi_sampler *sampler, const struct cpumask *cpus,
-			      unsigned int states)
-{
-	struct psi_seen *grown = psi_seen_grow(sampler->seen, cpus, states);
-
-	if (!grown)
-		return false;
-	if (grown != sampler->seen)
-		kvfree(sampler->seen);
-	sampler->seen = grown;
-	return true;
-}
-
-/*
- * Leave out what a state stalled up to now. The first trigger that waits for it must not count
- * that, and the last sample may be from long ago. psi_trigger_start() has the state watched
- * before: when it begins anew, an alarm is raised.
- */
-static void psi_sampler_begin(struct psi_sampler *sampler, enum psi_state state)
-{
-	struct psi_group *group = sampler->watch->group;
-	u64 times[PSI_NR_STATES];
-	unsigned int i;
-
-	for (i = 0; i < sampler->seen->nr; i++) {
-		struct psi_seen_cpu *entry = psi_seen_at(sampler->seen, i);
-		u64 *words = psi_seen_slot(sampler->seen, entry, 0);
-		u64 *seen = psi_seen_time(sampler->seen, words, state);
-
-		psi_peek_kind(group, entry->cpu, sampler->kind, BIT(state), times);
-		*seen += psi_since(times[state], *seen);
-	}
-}
-
-/*
- * Bring the totals of a sampler to @now. Stall after @now, while they are added up, is in
- * them too. If a window begins with this sample, that misses some stall; if a window ends with
- * it, @late makes the window longer.
+ * Bring the total of a sampler to @now. Stall after @now, while it is added up,
+ * is in it too. If a window begins with this sample, that misses some stall; if
+ * a window ends with it, @late makes the window longer.
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	struct psi_step step = { };
-	bool missing = sampler->missing;
-	u64 done;
-	int s;
+	u64 total = psi_sampler_used(sampler, now), used, done;
+	struct psi_sum step = { };
+	struct psi_sampled times;
+	int cpu;
 
-	sampler->missing = !psi_sampler_cover(sampler, sampler->watch->group->cpumask,
-					      sampler->states);
-	/* CPUs come late: nobody knows in which step they stalled, so this one has nothing. */
-	if (missing && !sampler->missing) {
-		psi_for_each_state(s, sampler->states)
-			psi_sampler_begin(sampler, s);
+	psi_for_each_cpu(cpu, sampler->watch->group) {
+		psi_sampler_peek(sampler, cpu, &times);
+		psi_sum_add(&step, &sampler->cpus[cpu], &times);
 	}
-	if (sampler->kind == PSI_EXACT)
-		psi_step_exact(sampler, now, &step.after);
-	else
-		psi_step_sum(sampler, &step);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		sampler->last.total[s] += step.before.stall[s] + step.after.stall[s];
+	used = clamp(psi_union_since(total, sampler->used), step.most, step.weight);
+	sampler->used = total;
+	sampler->last.total += sampler->kind == PSI_PLAIN ? step.mean :
+			       psi_muldiv(step.sum, used, step.weight);
 	sampler->last.at = now;
 	done = psi_read_clock();
-	/* A step of exact pressure ends at @now whatever happens. */
-	sampler->late = sampler->kind != PSI_EXACT && done > now + PSI_SAMPLE_NS ? done - now : 0;
-}
-
-/* The largest part of any CPU, before the last fold and after it. */
-static void psi_sampler_most(const struct psi_sampler *sampler, unsigned int slot, u64 *before,
-			     u64 *after)
-{
-	struct psi_group *group = sampler->watch->group;
-	struct psi_seen *table = sampler->seen;
-	unsigned int at = 0, fold_at = 0;
-	u64 times[PSI_NR_STATES];
-	int cpu, s;
-
-	memset(before, 0, sizeof(times));
-	memset(after, 0, sizeof(times));
-	psi_for_each_cpu(cpu, group) {
-		struct psi_seen_cpu *entry = psi_seen_find(table, &at, cpu);
-		struct psi_slot folded = psi_folded(group, sampler->kind, slot, &fold_at, cpu);
-		struct psi_slot seen = { };
-
-		if (entry)
-			seen = psi_seen_get(table, psi_seen_slot(table, entry, 0));
-		psi_peek_kind(group, cpu, sampler->kind, sampler->states, times);
-		psi_for_each_state(s, sampler->states) {
-			u64 since = psi_since(times[s], seen.times[s]);
-			u64 last = min(since, psi_since(times[s], folded.times[s]));
-
-			before[s] = max(before[s], since - last);
-			after[s] = max(after[s], last);
-		}
-	}
+	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
 }
 
 /*
- * A sample in the middle of a step. Of exact pressure it ends the step. Otherwise it changes
- * nothing, and is an upper bound: what the step will add for stall up to now depends on
- * weights to come. But a mean is never above the largest of its parts, and the step has two
- * means: before the last fold and after it.
+ * A sample in the middle of a step, which changes nothing. It is an upper
+ * bound: what the step will add for stall up to now depends on weights to come,
+ * but is no more than all CPUs have, and no more than the time that passed.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
-	struct psi_group *group = sampler->watch->group;
-	u64 before[PSI_NR_STATES], after[PSI_NR_STATES];
-	unsigned int folds;
-	int s;
+	struct psi_sampled times;
+	u64 sum = 0;
+	int cpu;
 
-	if (sampler->kind == PSI_EXACT) {
-		/* The rest may have ended at a time that is not known here: take now. */
-		if (sampler->resting)
-			psi_step_begin(sampler, psi_read_clock());
-		psi_sampler_update(sampler, psi_read_clock());
-		*now = sampler->last;
-		return;
+	now->at = psi_read_clock();
+	psi_for_each_cpu(cpu, sampler->watch->group) {
+		psi_sampler_peek(sampler, cpu, &times);
+		sum += psi_since(times.stall, sampler->cpus[cpu].stall);
 	}
-	do {
-		/* Before what is in the slot. Pairs with psi_fold_group(). */
-		folds = smp_load_acquire(&group->folds);
-		now->at = psi_read_clock();
-		psi_sampler_most(sampler, folds % 2, before, after);
-	} while (READ_ONCE(group->folds) != folds);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		now->total[s] = sampler->last.total[s] + before[s] + after[s];
+	now->total = sampler->last.total +
+		     min(sum, psi_since(psi_read_clock(), sampler->last.at));
 }
 
 static void psi_sampler_push(struct psi_sampler *sampler)
@@ -744,39 +590,19 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest. Up to then there was no stall, apart from what the
- * clocks of two CPUs differ by. So the totals of the last sample are right for @since too.
+ * A state began at @since, after a rest. Up to then there was no stall, apart
+ * from what the clocks of two CPUs differ by. So the totals of the last sample
+ * are right for @since too.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
 	sampler->last.at = max(since, sampler->last.at);
-	if (sampler->kind == PSI_EXACT)
-		psi_step_begin(sampler, since);
+	psi_sampler_skip(sampler, since);
 	sampler->resting = false;
 	psi_sampler_ask(sampler, false);
 	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
 	psi_watch_set_at_work(sampler->watch);
-}
-
-/*
- * After a change of the samplers of a group, of their states or of @asking: publish the states
- * that they wait for, and the states that raise the alarm.
- */
-static unsigned int psi_watch_states(struct psi_watch *watch)
-{
-	unsigned int states = 0, asked = 0;
-	int s;
-
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (watch->waiting[s])
-			states |= BIT(s);
-		if (watch->asking[s])
-			asked |= BIT(s);
-	}
-	WRITE_ONCE(watch->alarm.states, asked);
-	WRITE_ONCE(watch->group->watched[watch->prio], states);
-	return states;
 }
 
 /* Watch what the samplers wait for. Return the states that hold somewhere. */
@@ -785,49 +611,39 @@ static unsigned int psi_watch_update(struct psi_watch *watch)
 	unsigned int states = psi_watch_states(watch);
 
 	/*
-	 * A CPU that begins a state then looks at ->alarm.states; psi_watch() has them the
-	 * other way round. One of the two sees the other. Pairs with psi_raise_alarms().
+	 * A CPU that begins a state then looks at ->alarm.states; psi_watch()
+	 * has them the other way round. One of the two sees the other. Pairs
+	 * with psi_raise_alarms().
 	 */
 	smp_mb();
 	return psi_watch(watch->group, states);
 }
 
 /*
- * Whether a trigger might fire after a new sample. The oldest sample is from before all windows
- * that end with the new one, so none of these has more stall than came since.
+ * Whether a trigger might fire after a new sample. The oldest sample is from
+ * before all windows that end with the new one, so none of these has more stall
+ * than came since.
  */
 static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 {
 	const struct psi_sample *oldest = &sampler->ring[(sampler->head + 1) % PSI_RING];
-	int s;
+	u64 most = sampler->last.total - oldest->total;
 
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		u64 most = sampler->last.total[s] - oldest->total[s];
-		u64 least = sampler->least[s];
-
-		if (sampler->states & BIT(s) && most + 2 * psi_slack(least) >= least)
-			return true;
-	}
-	return false;
+	return most + 2 * psi_slack(sampler->least) >= sampler->least;
 }
 
-/* Bring the totals to now. Return whether there was stall that a trigger waits for. */
+/* Bring the total to now. Return whether there was stall. */
 static bool psi_sampler_grown(struct psi_sampler *sampler)
 {
-	struct psi_sample old = sampler->last;
-	int s;
+	u64 old = sampler->last.total;
 
 	psi_sampler_update(sampler, psi_read_clock());
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (sampler->states & BIT(s) && sampler->last.total[s] != old.total[s])
-			return true;
-	}
-	return false;
+	return sampler->last.total != old;
 }
 
 /*
- * After a step without stall a sampler may rest. It asks for the alarm first, and then
- * looks again: what begins in between is seen by one or the other.
+ * After a step without stall a sampler may rest. It asks for the alarm first,
+ * and then looks again: what begins in between is seen by one or the other.
  */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
@@ -835,5 +651,5 @@ static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 
 	psi_sampler_ask(sampler, true);
 	hold = psi_watch_update(sampler->watch);
-	return !(hold & sampler->states) && !psi_sampler_grown(sampler);
+	return !(hold & BIT(sampler->state)) && !psi_sampler_grown(sampler);
 }

@@ -8,61 +8,122 @@
  *
  *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
- *   Averages are in percent, the total in microseconds. Programs parse this byte by byte,
- *   so nothing may be added. irq has only "full": an interrupt holds up the task on the
- *   CPU, so no task of the group can run there meanwhile.
+ *   Averages are in percent, the total in microseconds. Programs parse this
+ *   byte by byte, so nothing may be added. irq has only "full": an interrupt
+ *   holds up the task on the CPU, so no task of the group can run there
+ *   meanwhile.
  *
- *   What is more is in /proc/pressure/{cpu,memory,io}.stat. Each line begins with the kind
- *   of pressure it shows:
+ *   What is more is in /proc/pressure/stat, or cgroup.pressure.stat, all of one
+ *   moment. A key says resource, kind and line:
  *
- *	exact some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
+ *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
+ *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
  *
- *   and memory.stat goes on with the causes of memory stalls (psi_causes.c).
+ *   The lines without a kind repeat the plain files. The causes of memory
+ *   stalls follow (psi_causes.c).
  *
- *   For the system, "full" of cpu is undefined and shown as zero. A CPU that runs no task
- *   of a cgroup may run others, but no task is outside the system.
+ *   For the system, "full" of cpu is undefined and shown as zero. A CPU that
+ *   runs no task of a cgroup may run others, but no task is outside the system.
  */
 
 /**
- * struct psi_file - one kind of file
- * @name: its name below /proc/pressure
+ * struct psi_file - the lines about a resource
+ * @name: of the resource, and of its plain file below /proc/pressure
  * @some: the state its first line shows, or %PSI_NR_STATES for no such line
  * @full: the state its second line shows
- * @stat: its lines have the kind in front
  */
 struct psi_file {
 	const char		*name;
 	enum psi_state		some;
 	enum psi_state		full;
-	bool			stat;
 };
 
 static const struct psi_file psi_files[PSI_NR_FILES] = {
 	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
 	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
 	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
-	[PSI_CPU_STAT]	= { "cpu.stat",		PSI_CPU_SOME,	PSI_CPU_FULL,	true },
-	[PSI_MEMORY_STAT] = { "memory.stat",	PSI_MEM_SOME,	PSI_MEM_FULL,	true },
-	[PSI_IO_STAT]	= { "io.stat",		PSI_IO_SOME,	PSI_IO_FULL,	true },
+	[PSI_STAT]	= { "stat",	PSI_NR_STATES,	PSI_NR_STATES },
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
 #endif
 };
 
-/* What lines of a .stat file begin with. */
-static const char * const psi_kinds[PSI_NR_KINDS] = {
-	[PSI_EXACT]	= "exact ",
-	[PSI_LIMIT]	= "limit ",
-	[PSI_SHORTAGE]	= "shortage ",
+/* The kinds of pressure in keys of the statistics file. */
+static const char * const psi_kinds[PSI_NR_KINDS] = { "", "exact.", "limit.", "shortage." };
+
+/**
+ * struct psi_line - which pressure a line shows
+ * @kind: the kind
+ * @state: the state, %PSI_NR_STATES for a line that there is not
+ */
+struct psi_line {
+	enum psi_kind		kind;
+	enum psi_state		state;
 };
 
 /* Whether this machine can tell interrupt time from the rest. */
-static bool psi_file_available(const struct psi_file *kind)
+static bool psi_file_available(enum psi_file_id id)
 {
-	return kind->full != PSI_IRQ_FULL || irqtime_accounted();
+	return psi_files[id].name && (id != PSI_IRQ || irqtime_enabled());
 }
 
-/* "some" or "full", three averages of up to 100.00, a total of up to 20 digits, and the end. */
+/* Go past @word, if it is at @p. */
+static bool psi_skip_word(const char **p, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*p, word, len))
+		return false;
+	*p += len;
+	return true;
+}
+
+/* Understand "some" or "full" of a resource, and go past it. */
+static bool psi_parse_state(const char **p, const struct psi_file *file, enum psi_state *state)
+{
+	if (psi_skip_word(p, "some"))
+		*state = file->some;
+	else if (psi_skip_word(p, "full"))
+		*state = file->full;
+	else
+		return false;
+	return *state != PSI_NR_STATES;
+}
+
+/**
+ * psi_parse_line - understand which line of a file a program means
+ * @p: the text, taken past what is understood
+ * @id: the file
+ * @line: filled in
+ *
+ * Return: whether there is such a line.
+ */
+static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line *line)
+{
+	enum psi_kind kind;
+
+	line->kind = PSI_PLAIN;
+	if (id != PSI_STAT)
+		return psi_parse_state(p, &psi_files[id], &line->state);
+	for (id = 0; id < PSI_STAT; id++) {
+		if (psi_file_available(id) && psi_skip_word(p, psi_files[id].name))
+			break;
+	}
+	if (id == PSI_STAT || !psi_skip_word(p, "."))
+		return false;
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+		if (id != PSI_IRQ && psi_skip_word(p, psi_kinds[kind])) {
+			line->kind = kind;
+			break;
+		}
+	}
+	return psi_parse_state(p, &psi_files[id], &line->state);
+}
+
+/*
+ * "some" or "full", three averages of up to 100.00, a total of up to 20 digits,
+ * and the end.
+ */
 #define PSI_LINE_MAX		(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
 
 /* Append a number with two digits after the point. */
@@ -76,18 +137,18 @@ static char *psi_put_hundredths(char *at, unsigned int nr)
 }
 
 /**
- * psi_line - write a line of a plain file
+ * psi_put_line - write a line
  * @line: room for %PSI_LINE_MAX bytes; no 0 is appended
  * @name: "some" or "full"
  * @avg: the averages
  * @total: in ns
  *
- * Monitoring reads thousands of these files a second: seq_printf() would be slow, and so is
- * a call for each number.
+ * Monitoring reads thousands of these files a second: seq_printf() would be
+ * slow, and so is a call for each number.
  *
  * Return: the length
  */
-static size_t psi_line(char *line, const char *name, const u32 *avg, u64 total)
+static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 total)
 {
 	static const char horizons[PSI_NR_HORIZONS][9] = { " avg10=", " avg60=", " avg300=" };
 	char *at = line;
@@ -107,33 +168,77 @@ static size_t psi_line(char *line, const char *name, const u32 *avg, u64 total)
 	return at - line;
 }
 
-static void psi_show_line(struct seq_file *m, const char *kind, const char *name,
-			  const struct psi_reading *reading, enum psi_state state)
+static void psi_show_line(struct seq_file *m, const char *name, const struct psi_reading *reading,
+			  enum psi_state state)
 {
 	char line[PSI_LINE_MAX];
 
-	if (kind)
-		seq_puts(m, kind);
-	seq_write(m, line, psi_line(line, name, reading->avgs.avg[state], reading->total[state]));
+	if (state != PSI_NR_STATES)
+		seq_write(m, line, psi_put_line(line, name, reading->avgs.avg[state],
+						reading->total[state]));
 }
 
-/* The lines of one kind. */
-static void psi_show_kind(struct seq_file *m, struct psi_group *group,
-			  const struct psi_file *file, enum psi_kind kind)
+/* For the system, "full" of cpu is zero. */
+static void psi_mask_reading(const struct psi_group *group, struct psi_reading *reading)
 {
-	unsigned int states = BIT(file->full);
-	struct psi_reading reading;
+	if (group != &psi_system)
+		return;
+	reading->total[PSI_CPU_FULL] = 0;
+	memset(reading->avgs.avg[PSI_CPU_FULL], 0, sizeof(reading->avgs.avg[PSI_CPU_FULL]));
+}
 
-	if (file->some != PSI_NR_STATES)
-		states |= BIT(file->some);
-	psi_read(group, kind, states, &reading);
-	if (group == &psi_system) {
-		reading.total[PSI_CPU_FULL] = 0;
-		memset(reading.avgs.avg[PSI_CPU_FULL], 0, sizeof(reading.avgs.avg[PSI_CPU_FULL]));
+static void psi_show_plain(struct seq_file *m, struct psi_group *group,
+			   const struct psi_file *file)
+{
+	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
+	struct psi_reading reading __uninitialized;
+
+	psi_read(group, states, &reading);
+	psi_mask_reading(group, &reading);
+	psi_show_line(m, "some", &reading, file->some);
+	psi_show_line(m, "full", &reading, file->full);
+}
+
+/* The lines of one kind about a resource, in the statistics file. */
+static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
+			 const struct psi_reading *reading)
+{
+	if (file->some != PSI_NR_STATES) {
+		seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+		psi_show_line(m, "some", reading, file->some);
 	}
-	if (file->some != PSI_NR_STATES)
-		psi_show_line(m, psi_kinds[kind], "some", &reading, file->some);
-	psi_show_line(m, psi_kinds[kind], "full", &reading, file->full);
+	seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+	psi_show_line(m, "full", reading, file->full);
+}
+
+static int psi_show_stat(struct seq_file *m, struct psi_group *group)
+{
+	struct psi_reading *readings;
+	struct psi_asked *asked;
+	enum psi_file_id id;
+	int kind;
+
+	asked = psi_ask(group);
+	if (!asked)
+		return -ENOMEM;
+	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
+	if (readings) {
+		psi_read_stat(group, asked, readings);
+		for (kind = 0; kind < PSI_NR_KINDS; kind++)
+			psi_mask_reading(group, &readings[kind]);
+	}
+	psi_unask(asked);
+	if (!readings)
+		return -ENOMEM;
+	for (id = 0; id < PSI_STAT; id++) {
+		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
+			if (kind == PSI_PLAIN || id != PSI_IRQ)
+				psi_show_key(m, &psi_files[id], kind, &readings[kind]);
+		}
+	}
+	kfree(readings);
+	psi_show_causes(m, group);
+	return 0;
 }
 
 /**
@@ -143,28 +248,16 @@ static void psi_show_kind(struct seq_file *m, struct psi_group *group,
  * @id: which of the group's files
  *
  * Context: Process context.
- * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt time, or
- *	   -ENOMEM.
+ * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt
+ *	   time, or -ENOMEM.
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
-	const struct psi_file *file = &psi_files[id];
-	enum psi_kind kind;
-	int ret;
-
-	if (!psi_file_available(file))
+	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
-	if (!file->stat) {
-		psi_show_kind(m, group, file, PSI_PLAIN);
-		return 0;
-	}
-	ret = psi_exact_enable(group);
-	if (ret)
-		return ret;
-	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++)
-		psi_show_kind(m, group, file, kind);
-	if (id == PSI_MEMORY_STAT)
-		psi_show_causes(m, group);
+	if (id == PSI_STAT)
+		return psi_show_stat(m, group);
+	psi_show_plain(m, group, &psi_files[id]);
 	return 0;
 }
 
@@ -183,7 +276,7 @@ u64 psi_some_memory_us(void)
 	if (!psi_enabled())
 		return 0;
 
-	psi_read(&psi_system, PSI_PLAIN, BIT(PSI_MEM_SOME), &reading);
+	psi_read(&psi_system, BIT(PSI_MEM_SOME), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 
@@ -257,7 +350,10 @@ static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 	struct psi_open *open = psi_open_of(file);
 	struct psi_trigger *trigger;
 
-	/* epoll registers once, maybe before there is a trigger. So wait in any case. */
+	/*
+	 * epoll registers once, maybe before there is a trigger. So wait in any
+	 * case.
+	 */
 	poll_wait(file, &open->wait, wait);
 	/* Pairs with the release in psi_arm(). */
 	trigger = smp_load_acquire(&open->trigger);

@@ -2,23 +2,30 @@
 /*
  * KUnit tests of pressure stall information
  *
- * Arithmetic is tested by tables with a sentence for each row, and against a second, naive
- * implementation: double precision for averages, the stalls themselves for triggers. All
- * times are arguments.
+ * Arithmetic is tested by tables with a sentence for each row, and against a
+ * second, naive implementation: double precision for averages, the stalls
+ * themselves for triggers. All times are arguments.
  *
- * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests that need
- * the running system.
+ * psi_test_model.c has the model of tasks and groups, psi_test_live.c the tests
+ * that need the running system.
  */
 
-/* A group and its place for memory, but without memory on any CPU; false without memory. */
+/*
+ * A group and its place for memory, but without memory on any CPU; false
+ * without memory.
+ */
 static bool psi_test_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
 	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
 	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
 		return false;
 	psi_group_init(group, parent, level);
-	/* The fold of the running system must not visit it. */
+	/*
+	 * The running system must not visit it: neither the fold nor
+	 * psi_strays_work().
+	 */
 	atomic_set(&group->listed, 1);
+	atomic_set(&group->stray, 1);
 	return true;
 }
 
@@ -29,20 +36,62 @@ static bool psi_test_group_extend(struct psi_group *group)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		memory = psi_memory_alloc(cpu);
+		memory = psi_memory_alloc(cpu, GFP_KERNEL);
 		if (!memory)
 			return false;
-		psi_group_install(group, cpu, &memory->group_cpu);
+		psi_group_install(group, cpu, &memory->cell);
 	}
 	return true;
 }
 
+/*
+ * Have the cells of a group follow psi_group.asked, as psi_asked_visit() does.
+ */
+static void psi_test_ask_sync(struct psi_group *group, u64 now)
+{
+	struct rq_flags rf;
+	int cpu;
+
+	psi_for_each_cpu(cpu, group) {
+		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+		psi_asked_sync(group->cpus[cpu], cpu, now);
+		raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
+	}
+}
+
+/*
+ * Somebody begins to ask about a group, until psi_test_unask(). NULL without
+ * memory.
+ */
+static struct psi_asked *psi_test_ask(struct psi_group *group, u64 now)
+{
+	struct psi_asked *asked = psi_asked_alloc(group);
+
+	if (!asked)
+		return NULL;
+	rcu_assign_pointer(group->asked, asked);
+	if (!psi_asked_fill(group, asked))
+		return NULL;
+	psi_test_ask_sync(group, now);
+	return asked;
+}
+
+static void psi_test_unask(struct psi_group *group, u64 now)
+{
+	struct psi_asked *asked = rcu_access_pointer(group->asked);
+
+	RCU_INIT_POINTER(group->asked, NULL);
+	psi_test_ask_sync(group, now);
+	psi_asked_put(asked);
+}
+
 static void psi_test_group_free(struct psi_group *group)
 {
-	kvfree(rcu_access_pointer(group->seen));
-	psi_limits_free(group->limits);
-	psi_exact_free(group->exact);
+	psi_asked_put(rcu_access_pointer(group->asked));
 	free_cpumask_var(group->cpumask);
+	kfree(group->accounts);
 	psi_group_free_cpus(group);
 }
 
@@ -103,7 +152,9 @@ static unsigned int psi_test_states(const struct psi_test_task *tasks, int nr)
 	return states;
 }
 
-/* States in which a task stalls that a limit holds, or one that no limit holds. */
+/*
+ * States in which a task stalls that a limit holds, or one that no limit holds.
+ */
 static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int nr, bool limit)
 {
 	unsigned int states = psi_test_states(tasks, nr), mine = 0;
@@ -144,7 +195,8 @@ static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int 
 
 static unsigned int psi_test_attrs_of(struct psi_counts counts)
 {
-	return psi_sched_attrs_of(counts.sched) | psi_stall_attrs_of(counts.stall);
+	return psi_sched_attrs_of(counts.sched) | psi_stall_attrs_of(counts.stall) |
+	       psi_limit_attrs_of(counts.limit);
 }
 
 #define PSI_TEST_IRQ	(IS_ENABLED(CONFIG_IRQ_TIME_ACCOUNTING) << PSI_IRQ_FULL)
@@ -259,20 +311,61 @@ static void psi_test_full_implies_some(struct kunit *test)
 	}
 }
 
+/* The most contributors that there may be in the lane of an attribute. */
+static u64 psi_test_lane_max(unsigned int attr)
+{
+	if (attr & (PSI_ONCPU | PSI_ONCPU_STALL))
+		return 1;
+	if (!(attr & PSI_LIMIT_ATTRS))
+		return PSI_LANE_MAX;
+	return attr == PSI_LIMIT_WAITING ? BIT(22) - 1 : BIT(21) - 1;
+}
+
 /* As many tasks as there may be in one lane leave the lanes beside it alone. */
 static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 {
-	unsigned int lane;
+	struct psi_counts all = { };
+	unsigned int attr;
 
-	for (lane = 0; lane < 6; lane++) {
-		struct psi_counts one = psi_counts_of(BIT(lane)), many;
-		u64 nr = BIT(lane) & (PSI_ONCPU | PSI_ONCPU_STALL) ? 1 : PSI_LANE_MAX;
+	for (attr = 1; attr < PSI_NR_ATTR_SETS; attr <<= 1) {
+		struct psi_counts one = psi_counts_of(attr), many;
+		u64 nr = psi_test_lane_max(attr);
 
 		many.sched = one.sched * nr;
 		many.stall = one.stall * nr;
-		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), BIT(lane));
+		many.limit = one.limit * nr;
+		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(one), attr);
+		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), attr);
+		all = psi_counts_add(all, many);
 	}
-	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(psi_counts_of(BIT(lane) - 1)), BIT(lane) - 1);
+	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(all), PSI_NR_ATTR_SETS - 1);
+	/* No lane shares a bit with another one. */
+	KUNIT_EXPECT_EQ(test, all.limit, U64_MAX);
+	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(psi_counts_of(PSI_NR_ATTR_SETS - 1)),
+			PSI_NR_ATTR_SETS - 1);
+}
+
+/*
+ * A change from any set of attributes to any other is the difference of what
+ * they count.
+ */
+static void psi_test_lanes_diff(struct kunit *test)
+{
+	unsigned int old, new;
+
+	for (old = 0; old < PSI_NR_ATTR_SETS; old++) {
+		cond_resched();
+		for (new = 0; new < PSI_NR_ATTR_SETS; new++) {
+			struct psi_counts sum = psi_counts_add(psi_counts_of(old),
+							       psi_counts_diff(old, new));
+			struct psi_counts want = psi_counts_of(new);
+
+			if (!memcmp(&sum, &want, sizeof(sum)))
+				continue;
+			KUNIT_FAIL(test, "from %#x to %#x", old, new);
+			return;
+		}
+	}
 }
 
 /*
@@ -357,7 +450,10 @@ static void psi_test_avgs_oracle(struct kunit *test)
 	for (i = 0; i < row->off; i++)
 		psi_test_advance(avgs, PSI_PERIOD, 0);
 
-	/* 100 ppb is 0.00001 %: 2000 times less than the 0.02 points that psi must meet */
+	/*
+	 * 100 ppb is 0.00001 %: 2000 times less than the 0.02 points that psi
+	 * must meet
+	 */
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][h]),
 					       (u64)row->want[h]), 100);
@@ -375,7 +471,10 @@ static void psi_test_avgs_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, psi_avgs_zero(avgs, PSI_CPU_SOME, 0));
 }
 
-/* The stall since a group joined the list of the fold is not spread over the idle time before. */
+/*
+ * The stall since a group joined the list of the fold is not spread over the
+ * idle time before.
+ */
 static void psi_test_avgs_joined(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -387,7 +486,10 @@ static void psi_test_avgs_joined(struct kunit *test)
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       90634623ULL), 200);
 
-	/* The group has not left the list, so the second window has no idle part. */
+	/*
+	 * The group has not left the list, so the second window has no idle
+	 * part.
+	 */
 	psi_avgs_update(avgs, PSI_ALL_STATES, joined, joined + 2 * PSI_PERIOD, stall);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_CPU_SOME][PSI_10S]),
 				       164839977ULL), 200);
@@ -489,7 +591,9 @@ static void psi_test_avgs_collect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, avgs->pending[PSI_CPU_SOME], 999 * (PSI_PERIOD / 3000));
 }
 
-/* If the clock of another CPU is behind, nothing is lost and time stands still. */
+/*
+ * If the clock of another CPU is behind, nothing is lost and time stands still.
+ */
 static void psi_test_avgs_clock_behind(struct kunit *test)
 {
 	struct psi_avgs *avgs = psi_test_avgs(test, PSI_TEST_START);
@@ -553,7 +657,7 @@ static void psi_test_line(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(totals); i++) {
 			u64 total = totals[i] - percent * !!totals[i];
 
-			len = psi_line(line, percent % 2 ? "some" : "full", avg, total);
+			len = psi_put_line(line, percent % 2 ? "some" : "full", avg, total);
 			KUNIT_ASSERT_LE(test, len, PSI_LINE_MAX);
 			line[len] = 0;
 			scnprintf(want, sizeof(want),
@@ -625,7 +729,10 @@ static void psi_test_window(struct kunit *test)
 	KUNIT_EXPECT_LE(test, row->want - down, 8);
 }
 
-/* 4096 CPUs, each a minute in the state. PSI_SLACK_NS allows for what rounding loses. */
+/*
+ * 4096 CPUs, each a minute in the state. PSI_SLACK_NS allows for what rounding
+ * loses.
+ */
 static void psi_test_window_many_cpus(struct kunit *test)
 {
 	u64 times[PSI_NR_STATES], want = 60 * PSI_TEST_SEC;
@@ -649,22 +756,25 @@ static const struct psi_test_parse_row {
 	const char *desc;
 	const char *text;
 	u32 stall, window;	/* 0: to be refused */
-	bool full;
-	bool stat;
+	enum psi_state state;
+	enum psi_file_id file;
 	enum psi_kind kind;
 } psi_test_parse_rows[] = {
-	{ "some", "some 150000 1000000", 150000, 1000000 },
-	{ "full", "full 50000 500000", 50000, 500000, true },
-	{ "a newline", "some 150000 1000000\n", 150000, 1000000 },
-	{ "a blank after", "some 150000 1000000 ", 150000, 1000000 },
-	{ "two newlines", "some 150000 1000000\n\n", 150000, 1000000 },
-	{ "blanks and newlines after", "some 150000 1000000 \t\n\n ", 150000, 1000000 },
-	{ "anything after a NUL", "some 150000 1000000\0 is not read", 150000, 1000000 },
-	{ "anything after a newline and a NUL", "some 150000 1000000\n\0x", 150000, 1000000 },
-	{ "many blanks", "some  \t150000 \t 1000000", 150000, 1000000 },
-	{ "leading zeros", "some 000000000150000 01000000", 150000, 1000000 },
-	{ "the smallest", "some 1 500000", 1, 500000 },
-	{ "the largest", "full 10000000 10000000", 10000000, 10000000, true },
+	{ "some", "some 150000 1000000", 150000, 1000000, PSI_CPU_SOME },
+	{ "full", "full 50000 500000", 50000, 500000, PSI_CPU_FULL },
+	{ "a newline", "some 150000 1000000\n", 150000, 1000000, PSI_CPU_SOME },
+	{ "a blank after", "some 150000 1000000 ", 150000, 1000000, PSI_CPU_SOME },
+	{ "two newlines", "some 150000 1000000\n\n", 150000, 1000000, PSI_CPU_SOME },
+	{ "blanks and newlines after", "some 150000 1000000 \t\n\n ", 150000, 1000000,
+	  PSI_CPU_SOME },
+	{ "anything after a NUL", "some 150000 1000000\0 is not read", 150000, 1000000,
+	  PSI_CPU_SOME },
+	{ "anything after a newline and a NUL", "some 150000 1000000\n\0x", 150000, 1000000,
+	  PSI_CPU_SOME },
+	{ "many blanks", "some  \t150000 \t 1000000", 150000, 1000000, PSI_CPU_SOME },
+	{ "leading zeros", "some 000000000150000 01000000", 150000, 1000000, PSI_CPU_SOME },
+	{ "the smallest", "some 1 500000", 1, 500000, PSI_CPU_SOME },
+	{ "the largest", "full 10000000 10000000", 10000000, 10000000, PSI_CPU_FULL },
 	{ "nothing", "" },
 	{ "a newline only", "\n" },
 	{ "three letters", "som" },
@@ -695,15 +805,32 @@ static const struct psi_test_parse_row {
 	{ "a stall of 2^32 + 1 us", "some 4294967297 1000000" },
 	{ "a window of 2^64 + 2 s", "some 150000 18446744073711551616" },
 	{ "digits of another alphabet", "some \xb2\xb3 1000000" },
-	{ "a kind", "exact some 150000 1000000", 150000, 1000000, false, true, PSI_EXACT },
-	{ "a kind, full", "exact full 1 500000\n", 1, 500000, true, true, PSI_EXACT },
-	{ "blanks after the kind", "exact \t full 1 500000", 1, 500000, true, true, PSI_EXACT },
-	{ "a .stat file without a kind", "some 150000 1000000", .stat = true },
-	{ "a kind only", "exact 150000 1000000", .stat = true },
-	{ "no blank after the kind", "exactsome 150000 1000000", .stat = true },
-	{ "two kinds", "exact exact some 150000 1000000", .stat = true },
-	{ "another kind", "exactly some 150000 1000000", .stat = true },
-	{ "a kind in a plain file", "exact some 150000 1000000" },
+	{ "a line of the plain files", "cpu.some 150000 1000000", 150000, 1000000,
+	  PSI_CPU_SOME, PSI_STAT },
+	{ "another resource", "memory.full 1 500000\n", 1, 500000, PSI_MEM_FULL, PSI_STAT },
+	{ "a kind", "io.exact.some 150000 1000000", 150000, 1000000, PSI_IO_SOME, PSI_STAT,
+	  PSI_EXACT },
+	{ "a limit", "memory.limit.full 1 500000", 1, 500000, PSI_MEM_FULL, PSI_STAT,
+	  PSI_LIMIT },
+	{ "a shortage", "cpu.shortage.some \t 150000  2000000", 150000, 2000000, PSI_CPU_SOME,
+	  PSI_STAT, PSI_SHORTAGE },
+	{ "no resource", "some 150000 1000000", .file = PSI_STAT },
+	{ "a kind, but no resource", "exact.some 150000 1000000", .file = PSI_STAT },
+	{ "another one", "disk.some 150000 1000000", .file = PSI_STAT },
+	{ "the name of the file", "stat.some 150000 1000000", .file = PSI_STAT },
+	{ "no point", "iosome 150000 1000000", .file = PSI_STAT },
+	{ "a blank for a point", "io some 150000 1000000", .file = PSI_STAT },
+	{ "two points", "io..some 150000 1000000", .file = PSI_STAT },
+	{ "a resource only", "io 150000 1000000", .file = PSI_STAT },
+	{ "a kind only", "io.exact 150000 1000000", .file = PSI_STAT },
+	{ "two kinds", "io.exact.limit.some 150000 1000000", .file = PSI_STAT },
+	{ "the same kind twice", "io.exact.exact.some 150000 1000000", .file = PSI_STAT },
+	{ "another kind", "io.exactly.some 150000 1000000", .file = PSI_STAT },
+	{ "a cause", "memory.cause.reclaim 150000 1000000", .file = PSI_STAT },
+	{ "some of irq", "irq.some 150000 1000000", .file = PSI_STAT },
+	{ "a kind of irq", "irq.exact.full 150000 1000000", .file = PSI_STAT },
+	{ "a key in a plain file", "cpu.some 150000 1000000" },
+	{ "a kind in a plain file", "exact.some 150000 1000000" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_parse_rows, psi_test_parse_rows, desc);
@@ -712,20 +839,20 @@ static void psi_test_parse(struct kunit *test)
 {
 	const struct psi_test_parse_row *row = test->param_value;
 	struct psi_request request = { };
-	bool good = psi_parse(row->text, row->stat, &request);
+	bool good = psi_parse(row->text, row->file, &request);
 
 	KUNIT_ASSERT_EQ(test, good, row->window != 0);
 	if (!good)
 		return;
-	KUNIT_EXPECT_EQ(test, request.kind, row->kind);
+	KUNIT_EXPECT_EQ(test, request.line.kind, row->kind);
+	KUNIT_EXPECT_EQ(test, request.line.state, row->state);
 	KUNIT_EXPECT_EQ(test, request.stall, row->stall);
 	KUNIT_EXPECT_EQ(test, request.window, row->window);
-	KUNIT_EXPECT_EQ(test, request.full, row->full);
 }
 
 /*
- * Random stalls, samples of which some are late: compare the events of a trigger with
- * the stalls themselves.
+ * Random stalls, samples of which some are late: compare the events of a
+ * trigger with the stalls themselves.
  */
 #define PSI_TEST_STALLS		24
 #define PSI_TEST_WINDOW		(500 * NSEC_PER_MSEC)
@@ -751,8 +878,8 @@ static u64 psi_test_stall(const struct psi_test_stalls *stalls, u64 from, u64 to
 }
 
 /*
- * The most stall in any window between two times. The best window begins where a
- * stall begins, ends where one ends, or touches one of the limits.
+ * The most stall in any window between two times. The best window begins where
+ * a stall begins, ends where one ends, or touches one of the limits.
  */
 static u64 psi_test_most(const struct psi_test_stalls *stalls, u64 from, u64 to)
 {
@@ -778,7 +905,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 {
 	u64 step = PSI_TEST_WINDOW / PSI_STEPS, now = PSI_TEST_START, since = now, last = 0;
 	u64 looked = now;
-	struct psi_trigger t = { .state = PSI_IO_SOME, .since = now };
+	struct psi_trigger t = { .since = now };
 	struct psi_test_stalls *stalls;
 	u32 busy = 1 + prandom_u32_state(rnd) % 100;
 	int i;
@@ -811,7 +938,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 			now += prandom_u32_state(rnd) % (u32)(4 * PSI_TEST_WINDOW);
 		psi_sampler_push(sampler);
 		sampler->last.at = now;
-		sampler->last.total[t.state] = psi_test_stall(stalls, PSI_TEST_START, now);
+		sampler->last.total = psi_test_stall(stalls, PSI_TEST_START, now);
 		psi_trigger_look(&t, sampler, &sampler->last);
 
 		/* No false event, and no window missed by more than a step. */
@@ -826,7 +953,10 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 			KUNIT_ASSERT_LT(test, psi_test_stall(stalls, looked, now), gap);
 		looked = now;
 
-		/* At most one event per window, and at once after the quiet time. */
+		/*
+		 * At most one event per window, and at once after the quiet
+		 * time.
+		 */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
@@ -862,7 +992,7 @@ static void psi_test_trigger_owed(struct kunit *test)
 		{ 2000, 200, true },
 		{ 2100, 200, false },
 	};
-	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_trigger t = { .since = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 	int i;
 
@@ -873,23 +1003,26 @@ static void psi_test_trigger_owed(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(looks); i++) {
 		psi_sampler_push(sampler);
 		sampler->last.at = PSI_TEST_START + looks[i].at * NSEC_PER_MSEC;
-		sampler->last.total[t.state] = looks[i].total * NSEC_PER_MSEC;
+		sampler->last.total = looks[i].total * NSEC_PER_MSEC;
 		psi_trigger_look(&t, sampler, &sampler->last);
 		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
 				    looks[i].event, "at %llu ms", looks[i].at);
 	}
 }
 
-/* 95 ms in a window that ends with the sample. The sample has 20 ms of later stall. */
+/*
+ * 95 ms in a window that ends with the sample. The sample has 20 ms of later
+ * stall.
+ */
 static void psi_test_trigger_late(struct kunit *test)
 {
-	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_trigger t = { .since = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	sampler->window = PSI_TEST_WINDOW;
 	sampler->last.at = PSI_TEST_START + PSI_TEST_WINDOW;
-	sampler->last.total[t.state] = 95 * NSEC_PER_MSEC;
+	sampler->last.total = 95 * NSEC_PER_MSEC;
 	t.threshold = 90 * NSEC_PER_MSEC;
 	sampler->late = 20 * NSEC_PER_MSEC;
 	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
@@ -900,106 +1033,101 @@ static void psi_test_trigger_late(struct kunit *test)
 /* No sample for 900 ms with 360 ms of stall: one of two windows has 180 ms. */
 static void psi_test_trigger_gap(struct kunit *test)
 {
-	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_trigger t = { .since = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	sampler->window = PSI_TEST_WINDOW;
 	sampler->last.at = PSI_TEST_START + 900 * NSEC_PER_MSEC;
-	sampler->last.total[t.state] = 360 * NSEC_PER_MSEC;
+	sampler->last.total = 360 * NSEC_PER_MSEC;
 	t.threshold = 180 * NSEC_PER_MSEC;
 	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 	t.threshold += 2 * PSI_SLACK_NS;
 	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
 }
 
-/* The least threshold there is: a stall of that length reaches it, silence does not. */
+/*
+ * The least threshold there is: a stall of that length reaches it, silence does
+ * not.
+ */
 static void psi_test_trigger_least(struct kunit *test)
 {
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
-	struct psi_trigger t = { .state = PSI_IO_SOME, .since = PSI_TEST_START };
+	struct psi_trigger t = { .since = PSI_TEST_START };
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	t.threshold = NSEC_PER_USEC;
 	sampler->window = PSI_TEST_WINDOW;
 	sampler->last.at = PSI_TEST_START;
-	sampler->states = BIT(t.state);
-	sampler->least[t.state] = t.threshold;
+	sampler->least = t.threshold;
 	for (i = 1; i <= 4 * PSI_RING; i++) {
 		psi_sampler_push(sampler);
 		sampler->last.at += PSI_TEST_WINDOW / PSI_STEPS;
 		if (i == 2 * PSI_RING)
-			sampler->last.total[t.state] += t.threshold;
+			sampler->last.total += t.threshold;
 		psi_trigger_look(&t, sampler, &sampler->last);
 		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
 				    i == 2 * PSI_RING, "step %d", i);
-		/* There was some as long as the oldest sample is from before it. */
+		/*
+		 * There was some as long as the oldest sample is from before
+		 * it.
+		 */
 		KUNIT_EXPECT_EQ_MSG(test, psi_sampler_may_fire(sampler),
 				    i >= 2 * PSI_RING && i < 3 * PSI_RING, "step %d", i);
 	}
 }
 
-/*
- * CPU 0 is busy, CPU 1 stalls for a moment in each third step. A sampler that looks at each
- * step and one that rests where there is no stall see the same. The fold comes by in the
- * middle of the fifth step.
- */
-static void psi_test_sampler_rests(struct kunit *test)
+/* What a step adds up, by the formulas of the plain files and of the others. */
+static const struct psi_test_step_row {
+	const char *desc;
+	struct psi_sampled cpu[2][2];	/* seen before, now */
+	struct psi_sum step;
+} psi_test_step_rows[] = {
+	{ "one CPU", { { { 1000, 100 }, { 2000, 400 } } }, { 300, 300, 1000, 1000 } },
+	{ "an idle CPU does not dilute", { { { 0 }, { 1000, 400 } }, { { 7, 3 }, { 7, 3 } } },
+	  { 400, 400, 1000, 1000 } },
+	{ "a busy CPU dilutes by its weight", { { { 0 }, { 200, 200 } }, { { 0 }, { 600 } } },
+	  { 50, 200, 800, 600 } },
+	{ "a clock that went back", { { { 1000, 100 }, { 900, 90 } } }, { } },
+	{ "more stall than time in use", { { { 0 }, { 100, 150 } } }, { 100, 100, 100, 100 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_step_rows, psi_test_step_rows, desc);
+
+static void psi_test_step(struct kunit *test)
 {
-	const u64 step = PSI_TEST_WINDOW / PSI_STEPS, stall = NSEC_PER_MSEC;
-	u64 times[2][PSI_NR_STATES] = { }, seen[2][2][PSI_NR_STATES] = { }, total[2] = { };
-	struct psi_slot folded[2] = { };
-	int i, who, cpu;
+	const struct psi_test_step_row *row = test->param_value;
+	struct psi_sampled seen[2] = { row->cpu[0][0], row->cpu[1][0] };
+	struct psi_sum step = { };
+	int i;
 
-	for (i = 1; i <= 9; i++) {
-		times[0][PSI_NONIDLE] += step;
-		if (i % 3 == 0) {
-			times[1][PSI_NONIDLE] += stall;
-			times[1][PSI_IO_SOME] += stall;
-		}
-		for (cpu = 0; cpu < 2 && i == 5; cpu++) {
-			folded[cpu].weight = times[cpu][PSI_NONIDLE];
-			memcpy(folded[cpu].times, times[cpu], sizeof(times[cpu]));
-		}
-		for (who = 0; who < 2; who++) {
-			struct psi_step sum = { };
-
-			if (who && i % 3)
-				continue;
-			for (cpu = 0; cpu < 2; cpu++)
-				psi_step_add(&sum, seen[who][cpu], &folded[cpu], times[cpu],
-					     BIT(PSI_IO_SOME));
-			total[who] += sum.before.stall[PSI_IO_SOME] + sum.after.stall[PSI_IO_SOME];
-		}
-	}
-	KUNIT_EXPECT_GT(test, total[0], 0);
-	KUNIT_EXPECT_EQ(test, total[0], total[1]);
+	for (i = 0; i < 2; i++)
+		psi_sum_add(&step, &seen[i], &row->cpu[i][1]);
+	KUNIT_EXPECT_EQ(test, step.mean, row->step.mean);
+	KUNIT_EXPECT_EQ(test, step.sum, row->step.sum);
+	KUNIT_EXPECT_EQ(test, step.weight, row->step.weight);
+	KUNIT_EXPECT_EQ(test, step.most, row->step.most);
 }
 
-/* Two CPUs stall for all of a step. It makes no difference when in it the fold came by. */
-static void psi_test_sampler_fold(struct kunit *test)
+/*
+ * Stall that comes before its time in use is for a later step, none counts
+ * twice.
+ */
+static void psi_test_step_remainder(struct kunit *test)
 {
-	const u64 step = PSI_TEST_WINDOW / PSI_STEPS;
-	u64 times[PSI_NR_STATES] = { [PSI_NONIDLE] = step, [PSI_IO_SOME] = step };
-	int part, cpu;
+	struct psi_sampled seen = { }, now = { 0, 70 };
+	struct psi_sum step = { };
 
-	for (part = 0; part <= 4; part++) {
-		u64 at = div_u64(step * part, 4), sum, seen[PSI_NR_STATES];
-		struct psi_slot folded = { .weight = at };
-		struct psi_step total = { };
-
-		folded.times[PSI_NONIDLE] = at;
-		folded.times[PSI_IO_SOME] = at;
-		for (cpu = 0; cpu < 2; cpu++) {
-			memset(seen, 0, sizeof(seen));
-			psi_step_add(&total, seen, &folded, times, BIT(PSI_IO_SOME));
-			KUNIT_EXPECT_EQ(test, seen[PSI_IO_SOME], step);
-		}
-		sum = total.before.stall[PSI_IO_SOME] + total.after.stall[PSI_IO_SOME];
-		KUNIT_EXPECT_LE_MSG(test, sum, step, "after %d quarters", part);
-		KUNIT_EXPECT_GE_MSG(test, sum, step - 8, "after %d quarters", part);
-	}
+	psi_sum_add(&step, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum, 0);
+	now = (struct psi_sampled){ 50, 70 };
+	psi_sum_add(&step, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum, 50);
+	now = (struct psi_sampled){ 100, 70 };
+	psi_sum_add(&step, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum, 70);
+	KUNIT_EXPECT_EQ(test, seen.stall, 70);
 }
 
 /* A stall, an hour of silence, a stall: not within one window. */

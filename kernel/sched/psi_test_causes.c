@@ -14,7 +14,10 @@ static u64 psi_test_cause_count(const struct psi_cause_cell *cell)
 	return count;
 }
 
-/* How often tasks of the system stalled because of @cause. Nothing but tests has some causes. */
+/*
+ * How often tasks of the system stalled because of @cause. Nothing but tests
+ * has some causes.
+ */
 static u64 psi_test_causes(enum psi_cause cause)
 {
 	return psi_test_cause_count(&psi_system.causes->cells[cause]);
@@ -104,8 +107,8 @@ static void psi_test_causes_stall(struct psi_group *group, enum psi_cause cause,
 }
 
 /*
- * A stall is in the lines of its group and of those above, except where they are switched
- * off, and of no other cause. A group without stalls has no cells.
+ * A stall is in the lines of its group and of those above, except where they
+ * are switched off, and of no other cause. A group without stalls has no cells.
  */
 static void psi_test_causes_tree(struct kunit *test)
 {
@@ -159,17 +162,17 @@ static void psi_test_causes_removed(struct kunit *test)
 #define PSI_TEST_NO_STALL " count=0 total=0 max=0 hist=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n"
 
 static const char psi_test_causes_text[] =
-	"reclaim" PSI_TEST_NO_STALL
-	"reclaim_limit" PSI_TEST_NO_STALL
-	"high" PSI_TEST_NO_STALL
-	"compact" PSI_TEST_NO_STALL
-	"refault count=3 total=5211 max=4100 hist=0,0,0,0,0,0,0,0,1,1,0,0,1,0,0,0,0,0,0,0,0\n"
-	"swapin" PSI_TEST_NO_STALL
-	"readahead" PSI_TEST_NO_STALL
-	"node_reclaim" PSI_TEST_NO_STALL
-	"kswapd" PSI_TEST_NO_STALL
-	"kcompactd" PSI_TEST_NO_STALL
-	"throttle" PSI_TEST_NO_STALL;
+	"memory.cause.reclaim" PSI_TEST_NO_STALL
+	"memory.cause.reclaim_limit" PSI_TEST_NO_STALL
+	"memory.cause.high" PSI_TEST_NO_STALL
+	"memory.cause.compact" PSI_TEST_NO_STALL
+	"memory.cause.refault count=3 total=5211 max=4100 hist=0,0,0,0,0,0,0,0,1,1,0,0,1,0,0,0,0,0,0,0,0\n"
+	"memory.cause.swapin" PSI_TEST_NO_STALL
+	"memory.cause.readahead" PSI_TEST_NO_STALL
+	"memory.cause.node_reclaim" PSI_TEST_NO_STALL
+	"memory.cause.kswapd" PSI_TEST_NO_STALL
+	"memory.cause.kcompactd" PSI_TEST_NO_STALL
+	"memory.cause.throttle" PSI_TEST_NO_STALL;
 
 /* One line for each cause, in the same order, with or without stalls. */
 static void psi_test_causes_show(struct kunit *test)
@@ -187,7 +190,10 @@ static void psi_test_causes_show(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, m.buf, psi_test_causes_text);
 }
 
-/* A nested section belongs to the outermost one: one stall, of its cause and as long as it. */
+/*
+ * A nested section belongs to the outermost one: one stall, of its cause and as
+ * long as it.
+ */
 static void psi_test_causes_nest(struct kunit *test)
 {
 	struct psi_cause_cell *cells = psi_system.causes->cells;

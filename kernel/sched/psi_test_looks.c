@@ -1,45 +1,65 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: folds, readers and samplers, between the
- * random events of psi_test_model.c, on a clock that the test sets.
+ * KUnit tests of pressure stall information: folds, readers and samplers,
+ * between the random events of psi_test_model.c, on a clock that the test sets.
  *
- * From the times of the model each window is computed anew. Exact pressure has a second
- * oracle, its definition: the integral of s / n. A sampler that takes a sample after each
- * event has to agree with that, as nothing changes between two events.
+ * From the times of the model each window is computed anew. What samplers of
+ * exact pressure, limit and shortage see has a second oracle, the definition:
+ * the integral of s / n. A sampler that takes a sample after each event has to
+ * agree with that, as nothing changes between two events.
  */
 
-/* Those with a clock of their own cannot be foretold; the time in use is no pressure. */
+/*
+ * Those with a clock of their own cannot be foretold; the time in use is no
+ * pressure.
+ */
 #define PSI_TEST_LOOKED		(PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL)))
 
 /**
- * struct psi_test_window - the running window of a group, and those before
- * @begun: times of the CPUs when it began
- * @used: the time in use on any CPU when it began
- * @total: per state, of the windows before
- * @shown: per state, the most that a reader saw
+ * struct psi_test_window - where the running window of a group began
+ * @times: times of the CPUs
+ * @held: of these, what limits held
+ * @used: the time in use on any CPU
  */
 struct psi_test_window {
-	u64 begun[PSI_TEST_CPUS][PSI_NR_STATES];
+	u64 times[PSI_TEST_CPUS][PSI_NR_STATES];
+	struct psi_held held[PSI_TEST_CPUS];
 	u64 used;
-	u64 total[PSI_NR_STATES];
-	u64 shown[PSI_NR_STATES];
 };
 
 /**
  * struct psi_test_look - what is known of a group
- * @window: of plain and of exact pressure
+ * @plain: the running window
+ * @more: the same of what is asked, from the first fold on
+ * @begun: @more began
+ * @total: per kind and state, of the windows before
+ * @shown: per kind and state, the most that a reader saw
+ * @readings: the last one, by kind
  * @ended: how many windows ended
- * @sampler: of exact pressure, once somebody asked for that
- * @integral: per state, of s / n since then
+ * @state: the state that samplers wait for
+ * @sampler: of each kind but the plain one, once somebody asked
+ * @integral: what they should have
  * @steps: samples since then
  */
 struct psi_test_look {
-	struct psi_test_window window[2];
+	struct psi_test_window plain, more;
+	bool begun;
+	u64 total[PSI_NR_KINDS][PSI_NR_STATES];
+	u64 shown[PSI_NR_KINDS][PSI_NR_STATES];
+	struct psi_reading readings[PSI_NR_KINDS];
 	int ended;
-	struct psi_sampler *sampler;
-	u64 integral[PSI_NR_STATES];
+	enum psi_state state;
+	struct psi_sampler *sampler[PSI_NR_KINDS];
+	u64 integral[PSI_NR_KINDS];
 	int steps;
 };
+
+static const char * const psi_test_kinds[PSI_NR_KINDS] = { "plain", "exact", "limit", "shortage" };
+
+static struct psi_test_look *psi_test_look_of(struct psi_test_model *m, int g)
+{
+	return &((struct psi_test_look *)m->looks)[g];
+}
 
 static u64 psi_test_clock(void)
 {
@@ -53,161 +73,239 @@ static u64 psi_test_cpu_clock(int cpu)
 	return psi_test_clock();
 }
 
-/* The integral goes on for @len ns in which no state changes. */
+/* In how many CPUs a kind of pressure has a state. */
+static void psi_test_look_count(struct psi_test_model *m, int g, int c, enum psi_state state,
+				u64 *nr)
+{
+	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
+
+	nr[PSI_PLAIN] += m->states[g][c] & BIT(PSI_NONIDLE) ? 1 : 0;
+	nr[PSI_EXACT] += m->states[g][c] >> state & 1;
+	nr[PSI_LIMIT] += limit >> state & 1;
+	nr[PSI_SHORTAGE] += shortage >> state & 1;
+}
+
+/* The integrals go on for @len ns in which no state changes. */
 static void psi_test_look_pass(struct psi_test_model *m, u64 len)
 {
-	struct psi_test_look *looks = m->looks;
-	int g, c, s;
+	enum psi_kind kind;
+	int g, c;
 
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
-		u64 in_use = 0, stalled[PSI_NR_STATES] = { };
+		struct psi_test_look *look = psi_test_look_of(m, g);
+		u64 nr[PSI_NR_KINDS] = { };
 
-		for (c = 0; c < m->nr_cpus; c++) {
-			in_use += !!(m->states[g][c] & BIT(PSI_NONIDLE));
-			psi_for_each_state(s, m->states[g][c])
-				stalled[s]++;
+		for (c = 0; c < m->nr_cpus; c++)
+			psi_test_look_count(m, g, c, look->state, nr);
+		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+			if (look->sampler[kind] && nr[PSI_PLAIN])
+				look->integral[kind] += div64_u64(len * nr[kind], nr[PSI_PLAIN]);
 		}
-		for (s = 0; looks[g].sampler && in_use && s < PSI_NR_STATES; s++)
-			looks[g].integral[s] += div64_u64(len * stalled[s], in_use);
 	}
 }
 
 /* A window begins. */
 static void psi_test_look_begin(struct psi_test_model *m, int g, struct psi_test_window *window)
 {
-	memcpy(window->begun, m->times[g], sizeof(window->begun));
+	memcpy(window->times, m->times[g], sizeof(window->times));
+	memcpy(window->held, m->held_times[g], sizeof(window->held));
 	window->used = m->used[g];
 }
 
 /* What the running window has of plain pressure. */
 static u64 psi_test_look_plain(struct psi_test_model *m, int g, enum psi_state state)
 {
-	const struct psi_test_look *looks = m->looks;
-	const struct psi_test_window *window = &looks[g].window[PSI_PLAIN];
+	const struct psi_test_window *window = &psi_test_look_of(m, g)->plain;
 	u64 weight = 0, sum = 0;
 	int c;
 
 	for (c = 0; c < m->nr_cpus; c++)
-		weight += m->times[g][c][PSI_NONIDLE] - window->begun[c][PSI_NONIDLE];
+		weight += m->times[g][c][PSI_NONIDLE] - window->times[c][PSI_NONIDLE];
 	for (c = 0; weight && c < m->nr_cpus; c++)
-		sum += mul_u64_u64_div_u64(m->times[g][c][state] - window->begun[c][state],
+		sum += mul_u64_u64_div_u64(m->times[g][c][state] - window->times[c][state],
 					   m->times[g][c][PSI_NONIDLE] -
-					   window->begun[c][PSI_NONIDLE], weight);
+					   window->times[c][PSI_NONIDLE], weight);
 	return sum;
 }
 
-/* The same of exact pressure. */
-static u64 psi_test_look_exact(struct psi_test_model *m, int g, enum psi_state state)
+/* The same of the other kinds. */
+static u64 psi_test_look_more(struct psi_test_model *m, int g, enum psi_kind kind,
+			      enum psi_state state)
 {
-	const struct psi_test_look *looks = m->looks;
-	const struct psi_test_window *window = &looks[g].window[PSI_EXACT];
-	u64 weight = 0, sum = 0;
-	int c;
+	const struct psi_test_window *window = &psi_test_look_of(m, g)->more;
+	u64 weight = 0, exact = 0, limit = 0, only = 0;
+	int c, i = PSI_HELD_AT(state);
 
 	for (c = 0; c < m->nr_cpus; c++) {
-		weight += m->times[g][c][PSI_NONIDLE] - window->begun[c][PSI_NONIDLE];
-		sum += m->times[g][c][state] - window->begun[c][state];
+		const struct psi_held *held = &m->held_times[g][c];
+
+		weight += m->times[g][c][PSI_NONIDLE] - window->times[c][PSI_NONIDLE];
+		exact += m->times[g][c][state] - window->times[c][state];
+		limit += held->limit[i] - window->held[c].limit[i];
+		only += held->only[i] - window->held[c].only[i];
 	}
-	return weight ? mul_u64_u64_div_u64(sum, m->used[g] - window->used, weight) : 0;
+	exact = kind == PSI_EXACT ? exact : kind == PSI_LIMIT ? limit : exact - only;
+	return weight ? mul_u64_u64_div_u64(exact, m->used[g] - window->used, weight) : 0;
 }
 
 static u64 psi_test_look_window(struct psi_test_model *m, int g, enum psi_kind kind,
 				enum psi_state state)
 {
-	return kind == PSI_EXACT ? psi_test_look_exact(m, g, state) :
-				   psi_test_look_plain(m, g, state);
+	if (kind == PSI_PLAIN)
+		return psi_test_look_plain(m, g, state);
+	return psi_test_look_of(m, g)->begun ? psi_test_look_more(m, g, kind, state) : 0;
 }
 
-/* Rounding: of a CPU in a window less than 2 ns in the oracle, and less than 2 in the fold. */
+/*
+ * Rounding: of a CPU in a window less than 2 ns in the oracle, and less than 2
+ * in the fold.
+ */
 static bool psi_test_look_near(struct psi_test_model *m, int event, int g, const char *what,
-			       enum psi_state state, u64 is, u64 want)
+			       enum psi_kind kind, enum psi_state state, u64 is, u64 want)
 {
-	const struct psi_test_look *looks = m->looks;
-	u64 most = 4 * (looks[g].ended + 1) * m->nr_cpus;
+	u64 most = 4 * (psi_test_look_of(m, g)->ended + 1) * m->nr_cpus;
 
 	if (abs_diff(is, want) <= most)
 		return true;
-	KUNIT_FAIL(m->test, "event %d, group %d, state %d: %s %llu ns, not %llu", event, g, state,
-		   what, is, want);
+	KUNIT_FAIL(m->test, "event %d, group %d, state %d: %s %s %llu ns, not %llu", event, g,
+		   state, psi_test_kinds[kind], what, is, want);
+	return false;
+}
+
+/* The kinds that there are of a group. */
+static enum psi_kind psi_test_look_kinds(struct psi_test_model *m, int g)
+{
+	return psi_test_model_asked(m, g) ? PSI_NR_KINDS : PSI_EXACT;
+}
+
+static struct psi_account *psi_test_account(struct psi_test_model *m, int g, enum psi_kind kind)
+{
+	return kind == PSI_PLAIN ? &m->groups[g].plain :
+				   &psi_test_model_asked(m, g)->accounts[kind];
+}
+
+/* Whatever is rounded: max(limit, shortage) <= exact <= limit + shortage. */
+static bool psi_test_look_sum(struct psi_test_model *m, int event, int g, enum psi_state state,
+			      u64 exact, u64 limit, u64 shortage)
+{
+	if (max(limit, shortage) <= exact && exact <= limit + shortage)
+		return true;
+	KUNIT_FAIL(m->test, "event %d, group %d, state %d: limit %llu, shortage %llu, exact %llu",
+		   event, g, state, limit, shortage, exact);
 	return false;
 }
 
 /* The fold comes by. */
 static bool psi_test_look_fold(struct psi_test_model *m, int event, int g)
 {
-	struct psi_test_look *looks = m->looks;
-	struct psi_group *group = &m->groups[g];
-	enum psi_kind kind;
+	struct psi_test_look *look = psi_test_look_of(m, g);
+	enum psi_kind kind, kinds = psi_test_look_kinds(m, g);
+	struct psi_account *accounts;
 	int s;
 
-	psi_test_end_window(group);
-	for (kind = PSI_PLAIN; kind <= (group->exact ? PSI_EXACT : PSI_PLAIN); kind++) {
-		struct psi_test_window *window = &looks[g].window[kind];
-
+	psi_test_end_window(&m->groups[g]);
+	for (kind = PSI_PLAIN; kind < kinds; kind++) {
 		psi_for_each_state(s, PSI_TEST_LOOKED) {
-			window->total[s] += psi_test_look_window(m, g, kind, s);
-			if (!psi_test_look_near(m, event, g, kind == PSI_EXACT ? "exact" : "plain",
-						s, psi_account(group, kind)->total[s],
-						window->total[s]))
+			look->total[kind][s] += psi_test_look_window(m, g, kind, s);
+			if (!psi_test_look_near(m, event, g, "fold", kind, s,
+						psi_test_account(m, g, kind)->total[s],
+						look->total[kind][s]))
 				return false;
 		}
-		psi_test_look_begin(m, g, window);
 	}
-	looks[g].ended++;
-	return true;
-}
-
-/* Somebody reads. What is shown never gets less. */
-static bool psi_test_look_read(struct psi_test_model *m, int event, int g, enum psi_kind kind)
-{
-	struct psi_test_look *looks = m->looks;
-	struct psi_test_window *window = &looks[g].window[kind];
-	struct psi_reading reading;
-	int s;
-
-	psi_read(&m->groups[g], kind, PSI_TEST_LOOKED, &reading);
+	look->ended++;
+	psi_test_look_begin(m, g, &look->plain);
+	psi_test_look_begin(m, g, &look->more);
+	if (!psi_test_model_asked(m, g))
+		return true;
+	look->begun = true;
+	accounts = psi_test_model_asked(m, g)->accounts;
 	psi_for_each_state(s, PSI_TEST_LOOKED) {
-		window->shown[s] = max(window->shown[s], window->total[s] +
-				       psi_test_look_window(m, g, kind, s));
-		if (!psi_test_look_near(m, event, g, kind == PSI_EXACT ? "exact read" : "read", s,
-					reading.total[s], window->shown[s]))
+		if (!psi_test_look_sum(m, event, g, s, accounts[PSI_EXACT].total[s],
+				       accounts[PSI_LIMIT].total[s],
+				       accounts[PSI_SHORTAGE].total[s]))
 			return false;
 	}
 	return true;
 }
 
-/* If somebody has asked for exact pressure: windows, the integral and a sampler begin. */
-static void psi_test_look_asked(struct psi_test_model *m, int g)
+/* What a reader saw of one kind. It never gets less. */
+static bool psi_test_look_shown(struct psi_test_model *m, int event, int g, enum psi_kind kind)
 {
-	struct psi_test_look *look = &((struct psi_test_look *)m->looks)[g];
-	struct psi_watch *watch;
+	struct psi_test_look *look = psi_test_look_of(m, g);
 	int s;
 
-	if (!m->groups[g].exact || look->sampler)
-		return;
-	watch = psi_test_watch(m->test, &m->groups[g]);
-	psi_test_look_begin(m, g, &look->window[PSI_EXACT]);
-	look->sampler = psi_test_sampler(m->test, watch, PSI_EXACT, PSI_TEST_WINDOW);
-	look->sampler->states = PSI_TEST_LOOKED;
-	KUNIT_EXPECT_TRUE(m->test, psi_sampler_cover_all(look->sampler, PSI_TEST_LOOKED));
-	psi_for_each_state(s, PSI_TEST_LOOKED)
-		psi_sampler_begin(look->sampler, s);
-	psi_step_begin(look->sampler, m->now);
+	psi_for_each_state(s, PSI_TEST_LOOKED) {
+		u64 *shown = &look->shown[kind][s];
+
+		*shown = max(*shown, look->total[kind][s] + psi_test_look_window(m, g, kind, s));
+		if (!psi_test_look_near(m, event, g, "read", kind, s,
+					look->readings[kind].total[s], *shown))
+			return false;
+	}
+	return true;
 }
 
-/* The sampler takes a sample. Each step is rounded, here and there. */
-static bool psi_test_look_sample(struct psi_test_model *m, int event, int g)
+/* A program reads a plain file. */
+static bool psi_test_look_read(struct psi_test_model *m, int event, int g)
 {
-	struct psi_test_look *look = &((struct psi_test_look *)m->looks)[g];
+	psi_read(&m->groups[g], PSI_TEST_LOOKED, &psi_test_look_of(m, g)->readings[PSI_PLAIN]);
+	return psi_test_look_shown(m, event, g, PSI_PLAIN);
+}
+
+/* A program reads the statistics file. */
+static bool psi_test_look_read_stat(struct psi_test_model *m, int event, int g)
+{
+	struct psi_reading *readings = psi_test_look_of(m, g)->readings;
+	enum psi_kind kind;
 	int s;
 
-	psi_sampler_update(look->sampler, m->now);
-	look->steps++;
+	psi_read_stat(&m->groups[g], psi_test_model_asked(m, g), readings);
+	for (kind = PSI_PLAIN; kind < PSI_NR_KINDS; kind++)
+		if (!psi_test_look_shown(m, event, g, kind))
+			return false;
 	psi_for_each_state(s, PSI_TEST_LOOKED) {
-		if (abs_diff(look->sampler->last.total[s], look->integral[s]) <= look->steps)
+		if (!psi_test_look_sum(m, event, g, s, readings[PSI_EXACT].total[s],
+				       readings[PSI_LIMIT].total[s],
+				       readings[PSI_SHORTAGE].total[s]))
+			return false;
+	}
+	return true;
+}
+
+/* If somebody asked: samplers and integrals begin. */
+static void psi_test_look_asked(struct psi_test_model *m, int g)
+{
+	struct psi_test_look *look = psi_test_look_of(m, g);
+	struct psi_watch *watch;
+	enum psi_kind kind;
+
+	if (!psi_test_model_asked(m, g) || look->sampler[PSI_EXACT])
+		return;
+	watch = psi_test_watch(m->test, &m->groups[g]);
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+		look->sampler[kind] = psi_test_sampler(m->test, watch, kind, look->state,
+						       PSI_TEST_WINDOW);
+		psi_sampler_begin(look->sampler[kind]);
+	}
+}
+
+/* Samplers take a sample. Each step is rounded, here and there. */
+static bool psi_test_look_sample(struct psi_test_model *m, int event, int g)
+{
+	struct psi_test_look *look = psi_test_look_of(m, g);
+	enum psi_kind kind;
+
+	look->steps++;
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+		struct psi_sampler *sampler = look->sampler[kind];
+
+		psi_sampler_update(sampler, m->now);
+		if (abs_diff(sampler->last.total, look->integral[kind]) <= look->steps)
 			continue;
-		KUNIT_FAIL(m->test, "event %d, group %d, state %d: sample %llu ns, integral %llu",
-			   event, g, s, look->sampler->last.total[s], look->integral[s]);
+		KUNIT_FAIL(m->test, "event %d, group %d, state %d: %s %llu ns, integral %llu",
+			   event, g, look->state, psi_test_kinds[kind], sampler->last.total,
+			   look->integral[kind]);
 		return false;
 	}
 	return true;
@@ -215,18 +313,18 @@ static bool psi_test_look_sample(struct psi_test_model *m, int event, int g)
 
 static bool psi_test_look(struct psi_test_model *m, int event)
 {
-	struct psi_test_look *looks = m->looks;
 	int g;
 
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		u32 what = prandom_u32_state(&m->rnd) % 64;
+		bool asked = psi_test_model_asked(m, g);
 
 		psi_test_look_asked(m, g);
-		if (looks[g].sampler && !psi_test_look_sample(m, event, g))
+		if (asked && !psi_test_look_sample(m, event, g))
 			return false;
-		if (what < 4 && !psi_test_look_read(m, event, g, PSI_PLAIN))
+		if (what < 4 && !psi_test_look_read(m, event, g))
 			return false;
-		if (what < 8 && looks[g].sampler && !psi_test_look_read(m, event, g, PSI_EXACT))
+		if (what < 8 && asked && !psi_test_look_read_stat(m, event, g))
 			return false;
 		if (what % 16 == 3 && !psi_test_look_fold(m, event, g))
 			return false;
@@ -242,13 +340,13 @@ static const struct psi_test_looker psi_test_looker = {
 static void psi_test_looks_free(void *data)
 {
 	struct psi_test_model *m = data;
-	struct psi_test_look *looks = m->looks;
+	enum psi_kind kind;
 	int g;
 
 	for (g = 0; g < PSI_TEST_GROUPS; g++)
-		if (looks[g].sampler)
-			psi_sampler_free(looks[g].sampler);
-	kvfree(looks);
+		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+			psi_sampler_free(psi_test_look_of(m, g)->sampler[kind]);
+	kvfree(m->looks);
 }
 
 static const struct psi_test_looks_row {
@@ -264,6 +362,10 @@ static const struct psi_test_looks_row {
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_looks_rows, psi_test_looks_rows, desc);
 
+static const enum psi_state psi_test_looked[] = {
+	PSI_CPU_SOME, PSI_CPU_FULL, PSI_IO_SOME, PSI_MEM_SOME, PSI_IO_FULL, PSI_MEM_FULL,
+};
+
 static void psi_test_looks(struct kunit *test)
 {
 	const struct psi_test_looks_row *row = test->param_value;
@@ -274,6 +376,8 @@ static void psi_test_looks(struct kunit *test)
 	looks = kvcalloc(PSI_TEST_GROUPS, sizeof(*looks), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, looks);
 	m->looks = looks;
+	for (g = 0; g < PSI_TEST_GROUPS; g++)
+		looks[g].state = psi_test_looked[g % ARRAY_SIZE(psi_test_looked)];
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, psi_test_looks_free, m), 0);
 	m->looker = &psi_test_looker;
 	test->priv = m;
@@ -282,13 +386,16 @@ static void psi_test_looks(struct kunit *test)
 	if (!psi_test_model_events(m, row->tasks, row->events / 4))
 		return;
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
-		psi_test_model_exact(m, g);
+		psi_test_model_ask(m, g);
 		psi_test_look_asked(m, g);
 	}
 	if (!psi_test_model_events(m, row->tasks, row->events))
 		return;
 	for (g = 0; g < PSI_TEST_GROUPS; g++)
 		KUNIT_EXPECT_GT(test, looks[g].ended, 50);
-	KUNIT_EXPECT_GT(test, looks[0].integral[PSI_CPU_SOME], NSEC_PER_SEC);
+	/* Its state is cpu some. */
+	KUNIT_EXPECT_GT(test, looks[0].integral[PSI_EXACT], NSEC_PER_SEC);
+	KUNIT_EXPECT_GT(test, looks[0].integral[PSI_LIMIT], NSEC_PER_SEC / 10);
+	KUNIT_EXPECT_GT(test, looks[0].integral[PSI_SHORTAGE], NSEC_PER_SEC / 10);
 	psi_test_model_end(m);
 }

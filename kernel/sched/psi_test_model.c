@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of pressure stall information: the walk, against a model that recounts
- * everything from scratch after each of many random events.
+ * KUnit tests of pressure stall information: the walk, against a model that
+ * recounts everything from scratch after each of many random events.
  */
 
 #define PSI_TEST_GROUPS		9
 #define PSI_TEST_TASKS		24
 #define PSI_TEST_CPUS		64
 #define PSI_TEST_EVENTS		20000
-/* Pieces of memory that a group takes on a CPU: all have limits. */
+/* Pieces of memory that a group takes on a CPU, if it is asked. */
 #define PSI_TEST_MEMORY		2
 
 /*
@@ -59,20 +59,30 @@ struct psi_test_model {
 	int delegated;
 	int direct;		/* how often a task of a group that delegates changed */
 	int counted;
-	/* memory for groups on CPUs: in place of the reserve of a CPU, and what is added later */
+	/*
+	 * memory for groups on CPUs: in place of the reserve of a CPU, and what
+	 * is added later
+	 */
 	struct psi_reserve reserve;
 	union psi_memory *spare;
 	int above;		/* how often a task was counted above its group for lack of it */
-	/* the oracle: states by definition, and their times; since a group has a union, its time */
+	int asks;		/* how often somebody began to ask about a group */
+	/*
+	 * the oracle: states by definition, and their times; while it is asked,
+	 * the union's
+	 */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
-	/* whether a task shows anything that is counted in a group, be the group on or off */
+	/*
+	 * whether a task shows anything that is counted in a group, be the
+	 * group on or off
+	 */
 	bool shows[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
 	u64 used[PSI_TEST_GROUPS];
 	/* the same of limits, and of limits where there is no shortage */
 	unsigned int limit[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	unsigned int shortage[PSI_TEST_GROUPS][PSI_TEST_CPUS];
-	struct psi_limit_times limit_times[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	struct psi_held held_times[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	int held;		/* how often a limit held somebody */
 };
 
@@ -136,12 +146,14 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 
 		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, parent, psi_test_level(g)));
 		m->parent[g] = psi_test_parent[g];
-		/* As the system, the top has memory on each CPU. The others come to need it. */
+		/*
+		 * As the system, the top has memory on each CPU. The others
+		 * come to need it.
+		 */
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
-		KUNIT_ASSERT_TRUE(test, psi_limits_alloc(group));
 	}
 	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
-		union psi_memory *memory = psi_memory_alloc(m->cpus[0]);
+		union psi_memory *memory = psi_memory_alloc(m->cpus[0], GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, memory);
 		memory->next = m->spare;
@@ -192,6 +204,17 @@ static int psi_test_model_first(struct psi_test_model *m, int g, int c)
 	return g;
 }
 
+static struct psi_asked *psi_test_model_asked(struct psi_test_model *m, int g)
+{
+	return rcu_access_pointer(m->groups[g].asked);
+}
+
+/* Whether a cell delegates. */
+static bool psi_test_delegates(const struct psi_group_cpu *gc)
+{
+	return psi_delegate_of(gc);
+}
+
 /* Count a task as @attrs, with the real lock and write section of the CPU. */
 static void psi_test_model_change(struct psi_test_model *m, struct psi_test_model_task *t,
 				  unsigned int attrs)
@@ -201,7 +224,7 @@ static void psi_test_model_change(struct psi_test_model *m, struct psi_test_mode
 	struct rq *rq = cpu_rq(m->cpus[t->cpu]);
 	struct rq_flags rf;
 
-	m->direct += t->psi.attrs != attrs && gc && gc->delegate;
+	m->direct += t->psi.attrs != attrs && gc && psi_test_delegates(gc);
 	psi_test_model_lock(m, t->cpu, &rf);
 	psi_change(&t->psi, attrs, rq, m->now);
 	psi_test_model_unlock(m, t->cpu, &rf);
@@ -238,7 +261,10 @@ static void psi_test_model_adopt(struct psi_test_model *m, int g, int c)
 	psi_test_model_unlock(m, c, &rf);
 }
 
-/* Switch to @next, or to idle. @where is the state of the previous task from now on. */
+/*
+ * Switch to @next, or to idle. @where is the state of the previous task from
+ * now on.
+ */
 static void psi_test_model_switch(struct psi_test_model *m, int cpu,
 				  struct psi_test_model_task *next, enum psi_where where)
 {
@@ -282,6 +308,21 @@ static int psi_test_model_home(struct psi_test_model *m, int g)
 	return g;
 }
 
+/* A group was switched off or on. */
+static void psi_test_model_measure(struct psi_test_model *m, int g, int c)
+{
+	seqcount_t *seq = &cpu_rq(m->cpus[c])->psi_seq;
+	struct rq_flags rf;
+
+	if (!psi_test_model_on(m, g, c))
+		return;
+	psi_test_model_lock(m, c, &rf);
+	raw_write_seqcount_begin(seq);
+	psi_measure(psi_test_model_on(m, g, c), m->cpus[c], m->now);
+	raw_write_seqcount_end(seq);
+	psi_test_model_unlock(m, c, &rf);
+}
+
 /* Switch a group off, or on again. */
 static void psi_test_model_toggle(struct psi_test_model *m, int group)
 {
@@ -289,10 +330,8 @@ static void psi_test_model_toggle(struct psi_test_model *m, int group)
 
 	m->off[group] = !m->off[group];
 	m->groups[group].off = m->off[group];
-	for (c = 0; c < m->nr_cpus; c++) {
-		if (psi_test_model_on(m, group, c))
-			psi_measure(psi_test_model_on(m, group, c), m->cpus[c], m->now);
-	}
+	for (c = 0; c < m->nr_cpus; c++)
+		psi_test_model_measure(m, group, c);
 	for (g = 1; g < PSI_TEST_GROUPS; g++) {
 		int to = psi_test_model_home(m, psi_test_parent[g]);
 
@@ -338,7 +377,10 @@ static void psi_test_model_settle(struct psi_test_model *m, int nr)
 	}
 }
 
-/* Take a group off the list on a CPU, as the fold does: only if it is idle there. */
+/*
+ * Take a group off the list on a CPU, as the fold does: only if it is idle
+ * there.
+ */
 static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 {
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
@@ -347,34 +389,40 @@ static void psi_test_model_unlist(struct psi_test_model *m, int g, int c)
 
 	if (!gc)
 		return;
+	/* A window ended just now. */
+	memcpy(gc->slots[psi_last_slot(&m->groups[g])], m->times[g][c], sizeof(gc->slots[0]));
 	/* The running system may hold the lock of that CPU. */
 	for (try = 0; try < (idle ? 1000 : 1) && psi_listed(gc, m->cpus[c]); try++)
-		psi_unlist(&m->groups[g], m->cpus[c], m->times[g][c][PSI_NONIDLE]);
+		psi_unlist(&m->groups[g], psi_test_model_asked(m, g), m->cpus[c]);
 	if (!idle)
 		return;
 	KUNIT_EXPECT_FALSE(m->test, psi_listed(gc, m->cpus[c]));
-	KUNIT_EXPECT_NULL(m->test, gc->delegate);
+	KUNIT_EXPECT_FALSE(m->test, psi_test_delegates(gc));
 	KUNIT_EXPECT_EQ(m->test, gc->slow, PSI_ALL_STATES);
+	KUNIT_EXPECT_MEMEQ(m->test, gc->slots[0], gc->slots[1], sizeof(gc->slots[0]));
 }
 
-/* Somebody asks for exact pressure of a group. */
-static void psi_test_model_exact(struct psi_test_model *m, int g)
+/* Somebody begins to ask about a group. */
+static void psi_test_model_ask(struct psi_test_model *m, int g)
 {
-	struct psi_group *group = &m->groups[g];
-	int cpu;
-
-	if (group->exact)
+	if (psi_test_model_asked(m, g))
 		return;
-	group->exact = psi_exact_alloc(group);
-	KUNIT_ASSERT_NOT_NULL(m->test, group->exact);
-	psi_for_each_cpu(cpu, group) {
-		struct rq_flags rf;
+	KUNIT_ASSERT_NOT_NULL(m->test, psi_test_ask(&m->groups[g], m->now));
+	m->asks++;
+	m->used[g] = 0;
+	memset(m->held_times[g], 0, sizeof(m->held_times[g]));
+}
 
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		psi_union_join(group->cpus[cpu], psi_delegate_of(group->cpus[cpu]), cpu,
-			       m->now);
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
-	}
+/*
+ * Somebody begins to ask about a group, or nobody does any more. A looker asks
+ * for good.
+ */
+static void psi_test_model_ask_or_not(struct psi_test_model *m, int g)
+{
+	if (!psi_test_model_asked(m, g))
+		psi_test_model_ask(m, g);
+	else if (!m->looker)
+		psi_test_unask(&m->groups[g], m->now);
 }
 
 /* A limit holds most tasks of a group, or those below, or none any more. */
@@ -386,7 +434,9 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 	for (i = 0; i < m->nr; i++) {
 		struct psi_test_model_task *t = &m->tasks[i];
 
-		/* A task that runs may be held, too: it runs until the switch. */
+		/*
+		 * A task that runs may be held, too: it runs until the switch.
+		 */
 		if (t->cpu != c || !psi_test_below(t->group, group) ||
 		    (on && prandom_u32_state(&m->rnd) % 8 == 0))
 			continue;
@@ -397,8 +447,9 @@ static void psi_test_model_throttle(struct psi_test_model *m, int group, int c)
 }
 
 /*
- * All tasks of a CPU sleep but one, which no limit holds: the groups above it delegate. At
- * times, others go on waiting for io: groups that have such a task do not delegate.
+ * All tasks of a CPU sleep but one, which no limit holds: the groups above it
+ * delegate. At times, others go on waiting for io: groups that have such a task
+ * do not delegate.
  */
 static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model_task *alone)
 {
@@ -418,14 +469,19 @@ static void psi_test_model_quiet(struct psi_test_model *m, struct psi_test_model
 	m->events = 4 * PSI_STREAK;
 }
 
-/* The first group above the one whose task ran alone that delegates, -1 for none. */
+/*
+ * The first group above the one whose task ran alone that delegates, -1 for
+ * none.
+ */
 static int psi_test_model_delegating(struct psi_test_model *m)
 {
 	int g = m->alone->psi.group - m->groups, c = m->alone->cpu;
+	struct psi_group_cpu *gc;
 
 	do {
 		g = m->parent[g];
-	} while (g >= 0 && !(psi_test_model_on(m, g, c) && psi_test_model_on(m, g, c)->delegate));
+		gc = g >= 0 ? psi_test_model_on(m, g, c) : NULL;
+	} while (g >= 0 && !(gc && psi_test_delegates(gc)));
 	return g;
 }
 
@@ -448,8 +504,9 @@ static void psi_test_model_above(struct psi_test_model *m, int g)
 }
 
 /*
- * Switch a group above the one whose task ran alone on again: its children leave the parent,
- * which may delegate to one of them. If all are on, switch @g off.
+ * Switch a group above the one whose task ran alone on again: its children
+ * leave the parent, which may delegate to one of them. If all are on, switch @g
+ * off.
  */
 static void psi_test_model_toggle_above(struct psi_test_model *m, int g)
 {
@@ -473,7 +530,7 @@ static void psi_test_model_quiet_ends(struct psi_test_model *m)
 		psi_test_model_toggle_above(m, g);
 		return;
 	case 1:
-		psi_test_model_exact(m, g);
+		psi_test_model_ask_or_not(m, g);
 		break;
 	}
 	psi_test_model_above(m, g);
@@ -513,8 +570,8 @@ static void psi_test_model_event(struct psi_test_model *m)
 		psi_test_model_unlist(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
 		return;
 	}
-	if (what == 4 && prandom_u32_state(&m->rnd) % 2048 == 0) {
-		psi_test_model_exact(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
+	if (what == 4 && prandom_u32_state(&m->rnd) % (m->looker ? 2048 : 32) == 0) {
+		psi_test_model_ask_or_not(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
 	if (what == 5 && !m->events && prandom_u32_state(&m->rnd) % 8 == 0) {
@@ -547,7 +604,10 @@ static void psi_test_model_event(struct psi_test_model *m)
 	}
 }
 
-/* Whether a group has anything to count: its tasks, and those of its contributors. */
+/*
+ * Whether a group has anything to count: its tasks, and those of its
+ * contributors.
+ */
 static bool psi_test_model_shows(struct psi_test_model *m, int g, int c)
 {
 	int t, group;
@@ -569,7 +629,10 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	struct psi_test_task tasks[PSI_TEST_TASKS];
 	int t, nr = 0;
 
-	/* Without memory a group counts nothing, and those above do in its place. */
+	/*
+	 * Without memory a group counts nothing, and those above do in its
+	 * place.
+	 */
 	for (t = 0; psi_test_model_on(m, g, c) && t < PSI_TEST_TASKS; t++)
 		if (m->tasks[t].cpu == c && psi_test_below(m->tasks[t].psi.group - m->groups, g))
 			tasks[nr++] = m->tasks[t].is;
@@ -582,72 +645,100 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 	m->shortage[g][c] = psi_test_class_states(tasks, nr, false) & m->states[g][c];
 }
 
-static void psi_test_model_add(struct psi_counts *sum, u32 *nr, unsigned int attrs)
-{
-	int l;
-
-	*sum = psi_counts_add(*sum, psi_counts_of(attrs & ~PSI_LIMIT_ATTRS));
-	for (l = 0; l < PSI_NR_LIMITS; l++)
-		nr[l] += !!(attrs & PSI_LIMIT_WAITING << l);
-}
-
 /* Recount a group from its tasks and from the attributes of its children. */
 static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, int c)
 {
-	struct psi_limit_cpu *lc = m->groups[g].limits->cpus[m->cpus[c]];
 	struct psi_counts sum = { };
-	u32 nr[PSI_NR_LIMITS] = { };
+	unsigned int attrs;
 	int i;
 
-	for (i = 0; i < PSI_TEST_TASKS; i++)
+	for (i = 0; i < PSI_TEST_TASKS; i++) {
+		attrs = psi_test_attrs(&m->tasks[i].is);
 		if (m->tasks[i].cpu == c && m->tasks[i].psi.group == &m->groups[g])
-			psi_test_model_add(&sum, nr, psi_test_attrs(&m->tasks[i].is));
+			sum = psi_counts_add(sum, psi_counts_of(attrs));
+	}
 	for (i = 0; i < PSI_TEST_GROUPS; i++) {
 		struct psi_group_cpu *gc = psi_test_model_on(m, i, c);
 
 		if (gc && psi_test_model_first(m, m->parent[i], c) == g)
-			psi_test_model_add(&sum, nr, psi_shown(psi_delegate_of(gc), m->cpus[c]));
+			sum = psi_counts_add(sum, psi_counts_of(psi_chain_end(gc)->attrs));
 	}
-	/* Limits have memory where the group has. */
-	KUNIT_EXPECT_EQ(m->test, !lc, !psi_test_model_on(m, g, c));
-	for (i = 0; i < PSI_NR_LIMITS; i++)
-		KUNIT_EXPECT_EQ(m->test, lc ? lc->nr[i] : 0, nr[i]);
-	sum.stall = psi_stall_showing(sum.stall, psi_limit_attrs_of(nr));
 	return sum;
 }
 
-/* Classes of a group, by definition; and what has to be true of them whatever happens. */
+/* Limits of a cell that is asked, by definition. */
+static bool psi_test_model_held(struct psi_test_model *m, int event, int g, int c,
+				struct psi_asked_cpu *more)
+{
+	unsigned int limit = m->limit[g][c], only = limit & ~m->shortage[g][c];
+	const struct psi_held *want = &m->held_times[g][c];
+	int s, i;
+
+	if (more->limit != limit || more->only != only) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: limit %#x only %#x, not %#x %#x",
+			   event, g, c, more->limit, more->only, limit, only);
+		return false;
+	}
+	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
+		u64 held = psi_held_time(more->limit, more->times.limit, s, m->now);
+		u64 alone = psi_held_time(more->only, more->times.only, s, m->now);
+
+		i = PSI_HELD_AT(s);
+		if (held == want->limit[i] && alone == want->only[i])
+			continue;
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, held %d: %llu %llu, not %llu %llu",
+			   event, g, c, s, held, alone, want->limit[i], want->only[i]);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Classes of a group, by definition; and what has to be true of them whatever
+ * happens.
+ */
 static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, int c)
 {
 	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
+	struct psi_asked *asked = psi_test_model_asked(m, g);
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
-	struct psi_limit_cpu *lc = m->groups[g].limits->cpus[m->cpus[c]];
+	struct psi_asked_cpu *more = psi_asked_cpu(asked, m->cpus[c]);
 	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
-	struct psi_limit_times times;
 
-	psi_limit_times(gc, m->cpus[c], m->now, &times);
-	if (lc->limit != limit || lc->only != (limit & ~shortage)) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: limit %#x only %#x, not %#x %#x",
-			   event, g, c, lc->limit, lc->only, limit, limit & ~shortage);
-		return false;
-	}
 	if ((limit | shortage) != (m->states[g][c] & all)) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: %#x and %#x are not %#x",
 			   event, g, c, limit, shortage, m->states[g][c]);
 		return false;
 	}
-	if (memcmp(&times, &m->limit_times[g][c], sizeof(times))) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: times %llu %llu, not %llu %llu",
-			   event, g, c, times.limit[PSI_CPU_SOME], times.only[PSI_CPU_SOME],
-			   m->limit_times[g][c].limit[PSI_CPU_SOME],
-			   m->limit_times[g][c].only[PSI_CPU_SOME]);
-		return false;
-	}
-	if (gc->delegate && limit) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d delegates", event, g, c);
+	if (more)
+		return psi_test_model_held(m, event, g, c, more);
+	/* It joins with the list. */
+	if (asked && psi_listed(gc, m->cpus[c])) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: not joined", event, g, c);
 		return false;
 	}
 	return true;
+}
+
+/* The flags of what is asked, where a group is in use. */
+static bool psi_test_model_flags(struct psi_test_model *m, int event, int g, int c)
+{
+	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *child = gc, *p;
+	bool asked = psi_test_model_asked(m, g), above = false;
+
+	if (!psi_listed(gc, m->cpus[c]))
+		return true;
+	for (p = gc->parent; p && psi_delegate_of(p) == child; p = p->parent) {
+		above |= rcu_access_pointer(p->group->asked) && psi_listed(p, m->cpus[c]);
+		child = p;
+	}
+	if (asked == !!(gc->asked & PSI_ASKED) &&
+	    (psi_test_delegates(gc) || above == !!(gc->asked & PSI_ASKED_ABOVE)) &&
+	    !(psi_test_delegates(gc) && asked && psi_chain_end(gc)->attrs & PSI_LIMIT_ATTRS))
+		return true;
+	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: asked %d, above %d, has %#x, delegates %d",
+		   event, g, c, asked, above, gc->asked, psi_test_delegates(gc));
+	return false;
 }
 
 /* See "The list" in psi_fold.c. */
@@ -655,10 +746,10 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 {
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *parent = NULL;
 	unsigned int measured = !m->off[g] ? PSI_ALL_STATES : g ? 0 : BIT(PSI_NONIDLE);
-	bool delegated = gc->parent && gc->parent->delegate == gc;
+	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
 
 	if (!psi_listed(gc, m->cpus[c])) {
-		if (!m->shows[g][c] && !gc->attrs && !gc->delegate && !delegated &&
+		if (!m->shows[g][c] && !gc->attrs && !psi_test_delegates(gc) && !delegated &&
 		    gc->enabled == PSI_ALL_STATES && gc->slow == PSI_ALL_STATES)
 			return true;
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: unlisted, shows %#x, %#x of %#x",
@@ -670,7 +761,7 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 	if (gc->parent == parent && gc->enabled == measured)
 		return true;
 	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: measures %#x, not %#x, parent level %d",
-		   event, g, c, gc->enabled, measured, gc->parent ? gc->parent->level : -1);
+		   event, g, c, gc->enabled, measured, gc->parent ? gc->parent->group->level : -1);
 	return false;
 }
 
@@ -682,16 +773,20 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	unsigned int states;
 	int s;
 
-	/* No task is counted there, then: the states of those above would lack it. */
+	/*
+	 * No task is counted there, then: the states of those above would lack
+	 * it.
+	 */
 	if (!gc)
 		return true;
 	states = psi_times(gc, PSI_ALL_STATES, m->now, 0, times)->states;
-	m->delegated += !!gc->delegate;
-	if (!gc->delegate &&
-	    (gc->sched != counts.sched || gc->stall != counts.stall)) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: counts %llx %llx, not %llx %llx",
-			   event, g, c, gc->sched, gc->stall,
-			   counts.sched, counts.stall);
+	m->delegated += psi_test_delegates(gc);
+	if (!psi_test_delegates(gc) &&
+	    (gc->sched != counts.sched || gc->stall != counts.stall || gc->limit != counts.limit ||
+	     gc->attrs != psi_test_attrs_of(counts))) {
+		KUNIT_FAIL(m->test, "event %d, group %d, %d: %llx %llx %llx, not %llx %llx %llx",
+			   event, g, c, gc->sched, gc->stall, gc->limit,
+			   counts.sched, counts.stall, counts.limit);
 		return false;
 	}
 	if (states != m->states[g][c]) {
@@ -699,7 +794,7 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 			   event, g, c, states, m->states[g][c]);
 		return false;
 	}
-	if (!psi_test_model_list(m, event, g, c))
+	if (!psi_test_model_list(m, event, g, c) || !psi_test_model_flags(m, event, g, c))
 		return false;
 	for (s = 0; s < PSI_NR_STATES; s++) {
 		/* the interrupt clock runs on its own */
@@ -721,22 +816,22 @@ static void psi_test_model_pass_on(struct psi_test_model *m, int g, int c, u64 l
 		if (m->states[g][c] & BIT(s))
 			m->times[g][c][s] += len;
 		if (limit & BIT(s))
-			m->limit_times[g][c].limit[s] += len;
+			m->held_times[g][c].limit[PSI_HELD_AT(s)] += len;
 		if (only & BIT(s))
-			m->limit_times[g][c].only[s] += len;
+			m->held_times[g][c].only[PSI_HELD_AT(s)] += len;
 	}
 }
 
-/* The union of a group, where there is one, has the time in which a CPU was in use. */
+/* The union of a group that is asked has the time in which a CPU was in use. */
 static bool psi_test_model_union(struct psi_test_model *m, int event, int g)
 {
-	const struct psi_exact *exact = m->groups[g].exact;
+	const struct psi_asked *asked = psi_test_model_asked(m, g);
 	u64 used;
 
-	if (!exact)
+	if (!asked)
 		return true;
 	m->counted++;
-	used = psi_union_since(psi_union_read(&exact->use, m->now), 0);
+	used = psi_union_since(psi_union_read(&asked->use, m->now), 0);
 	if (used != m->used[g])
 		KUNIT_FAIL(m->test, "event %d, group %d: in use for %llu ns, recounted %llu",
 			   event, g, used, m->used[g]);
@@ -758,7 +853,7 @@ static void psi_test_model_pass(struct psi_test_model *m, u64 len)
 			used |= m->states[g][c] & BIT(PSI_NONIDLE);
 			psi_test_model_pass_on(m, g, c, len);
 		}
-		if (used && m->groups[g].exact)
+		if (used && psi_test_model_asked(m, g))
 			m->used[g] += len;
 	}
 }
@@ -793,13 +888,17 @@ static void psi_test_model_end(struct psi_test_model *m)
 
 			if (!gc)
 				continue;
-			KUNIT_EXPECT_TRUE(m->test, gc->delegate || !(gc->sched | gc->stall));
-			KUNIT_EXPECT_EQ(m->test, psi_delegate_of(gc)->states, 0);
+			KUNIT_EXPECT_TRUE(m->test, psi_test_delegates(gc) ||
+					  !(gc->sched | gc->stall | gc->limit));
+			KUNIT_EXPECT_EQ(m->test, psi_chain_end(gc)->states, 0);
 		}
 	}
 }
 
-/* @events random events of the first @nr tasks. Return false if the test has failed. */
+/*
+ * @events random events of the first @nr tasks. Return false if the test has
+ * failed.
+ */
 static bool psi_test_model_events(struct psi_test_model *m, int nr, int events)
 {
 	int event;
@@ -811,7 +910,7 @@ static bool psi_test_model_events(struct psi_test_model *m, int nr, int events)
 		cond_resched();
 		psi_test_model_pass(m, len);
 		if (m->spare && event % 128 == 127)
-			psi_test_model_settle(m, PSI_TEST_MEMORY * m->nr_cpus);
+			psi_test_model_settle(m, m->nr_cpus);
 		psi_test_model_event(m);
 		if (!psi_test_model_holds(m, event))
 			return false;
@@ -830,6 +929,7 @@ static void psi_test_model_run(struct kunit *test, u64 start, int nr)
 		KUNIT_EXPECT_GT(test, m->direct, 0);
 	KUNIT_EXPECT_GT(test, m->counted, 1000);
 	KUNIT_EXPECT_GT(test, m->held, 5);
+	KUNIT_EXPECT_GT(test, m->asks, 20);
 	if (nr > 1)
 		KUNIT_EXPECT_GT(test, m->above, 5);
 	psi_test_model_end(m);
@@ -877,7 +977,10 @@ static void psi_test_chain_settle(struct psi_test_task *is, struct psi_task *tas
 	}
 }
 
-/* A task wakes up in the group above the one of @below: this does not delegate any more. */
+/*
+ * A task wakes up in the group above the one of @below: this does not delegate
+ * any more.
+ */
 static void psi_test_chain_beside(struct kunit *test, struct psi_task *below, int cpu, u64 now)
 {
 	struct psi_test_task is = { .where = PSI_QUEUED };
@@ -885,11 +988,11 @@ static void psi_test_chain_beside(struct kunit *test, struct psi_task *below, in
 	struct psi_group_cpu *gc = task.group->cpus[cpu];
 	struct rq_flags rf;
 
-	KUNIT_EXPECT_NOT_NULL(test, gc->delegate);
+	KUNIT_EXPECT_TRUE(test, psi_test_delegates(gc));
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	psi_change(&task, psi_test_attrs(&is), cpu_rq(cpu), now);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
-	KUNIT_EXPECT_NULL(test, gc->delegate);
+	KUNIT_EXPECT_FALSE(test, psi_test_delegates(gc));
 	KUNIT_EXPECT_EQ(test, gc->states, psi_test_states(&is, 1));
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
@@ -911,7 +1014,10 @@ static void psi_test_chain_exit(void *data)
 		psi_test_group_free(&chain->groups[g]);
 }
 
-/* Groups one below the other; the task moves down and down. No chain gets too long. */
+/*
+ * Groups one below the other; the task moves down and down. No chain gets too
+ * long.
+ */
 static void psi_test_chain(struct kunit *test)
 {
 	struct psi_test_chain *chain = kunit_kzalloc(test, sizeof(*chain), GFP_KERNEL);
@@ -937,10 +1043,13 @@ static void psi_test_chain(struct kunit *test)
 		for (g = 0; g < deep; g++) {
 			struct psi_group_cpu *gc = chain->groups[g].cpus[cpu];
 
-			delegating += !!gc->delegate;
+			delegating += psi_test_delegates(gc);
 			KUNIT_EXPECT_LE(test, psi_chain(gc), PSI_CHAIN);
 		}
-		/* All groups but the end of each chain, and maybe some between two chains. */
+		/*
+		 * All groups but the end of each chain, and maybe some between
+		 * two chains.
+		 */
 		KUNIT_EXPECT_GT(test, delegating, at * 3 / 4);
 	}
 	psi_test_chain_beside(test, &task, cpu, now);

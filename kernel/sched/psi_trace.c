@@ -2,9 +2,9 @@
 /*
  * Pressure stall information: the events of tracefs
  *
- * include/trace/events/psi.h says what they are. None is in an event of the scheduler: the
- * fold calls psi_trace_update(), a monitor (psi_trigger.c) and the end of a memory stall
- * (psi_causes.c) have the others.
+ * include/trace/events/psi.h says what they are. None is in an event of the
+ * scheduler: the fold calls psi_trace_update(), a monitor (psi_trigger.c) and
+ * the end of a memory stall (psi_causes.c) have the others.
  */
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
@@ -43,7 +43,7 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *befo
 		const struct psi_file *file = &psi_files[id];
 		bool moved = false;
 
-		if (!file->name || file->stat)
+		if (!file->name || id == PSI_STAT)
 			continue;
 		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
 			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;

@@ -4,19 +4,21 @@
  *
  * Contract
  *
- *   A program that writes "<some|full> <stall us> <window us>" to a pressure file arms a
- *   trigger; in a .stat file the kind of pressure comes first. poll() on that descriptor
- *   reports POLLPRI when the stall within any window of that length reaches the threshold.
- *   At most one event per window: what reaches the threshold sooner is reported when a
- *   window has passed. Stall from before arming, or that made an event, never counts again.
+ *   A program that writes "<some|full> <stall us> <window us>" to a pressure
+ *   file arms a trigger. In the statistics file the key of a line stands in
+ *   place of "some" or "full", such as "cpu.limit.some" (psi_show.c). poll() on
+ *   that descriptor reports POLLPRI when the stall within any window of that
+ *   length reaches the threshold. At most one event per window: what reaches
+ *   the threshold sooner is reported when a window has passed. Stall from
+ *   before arming, or that made an event, never counts again.
  *
  * Monitors
  *
- *   A monitor is a thread that looks at the samplers which are due (psi_sampler.c).
- *   Triggers whose opener has CAP_SYS_RESOURCE are served by a monitor of real-time
- *   priority, so that they fire when the CPUs are contended. The others have one of
- *   ordinary priority, and samplers of their own: nobody can buy real-time work by opening
- *   many files.
+ *   A monitor is a thread that looks at the samplers which are due
+ *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE are served by a
+ *   monitor of real-time priority, so that they fire when the CPUs are
+ *   contended. The others have one of ordinary priority, and samplers of their
+ *   own: nobody can buy real-time work by opening many files.
  *
  *	walk: a state begins ---> psi_alarm ---> inbox of the monitor
  *						      |
@@ -25,49 +27,54 @@
  *
  *   Turns
  *
- *   A group with many triggers must not delay the triggers of another group. So a monitor
- *   serves groups in turns. A turn ends after PSI_TURN_NS (500 us), and consists of goes. In
- *   a go the monitor does one of these: it takes an alarm down, tells one sampler of it, or
- *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before the first of
- *   them. After a turn that took d of CPU time the group pauses for (PSI_SHARE - 1) * d.
- *   Group A has thousands of windows, B has one:
+ *   A group with many triggers must not delay the triggers of another group. So
+ *   a monitor serves groups in turns. A turn ends after PSI_TURN_NS (500 us),
+ *   and consists of goes. In a go the monitor does one of these: it takes an
+ *   alarm down, tells one sampler of it, or has up to PSI_BATCH (64) triggers
+ *   look at a sample, which it takes before the first of them. After a turn
+ *   that took d of CPU time the group pauses for (PSI_SHARE - 1) * d. Group A
+ *   has thousands of windows, B has one:
  *
  *	A is due: turn	pause of A: 7 * 0.5 ms
  *	|- A -|.........................................|- A -|.......
  *	   B is due: |- B -|
  *	   |<------->| the delay of B: the rest of a turn of A
  *
- *   So one group gets an eighth of a monitor, and delays another by one turn and one go,
- *   whatever it has of triggers and windows. Where n groups are due at once, the last of
- *   them waits for n - 1 turns. A go looks at each CPU in use by the group a few times, and
- *   at PSI_BATCH triggers. To wake the pollers of triggers that fire comes on top. A group
- *   that needs more than its share gets late samples, and its own events come late.
+ *   So one group gets an eighth of a monitor, and delays another by one turn
+ *   and one go, however many triggers it has. Where n groups are due
+ *   at once, the last of them waits for n - 1 turns. A go looks at each CPU in
+ *   use by the group a few times, and at PSI_BATCH triggers. To wake the
+ *   pollers of triggers that fire comes on top. A group that needs more than
+ *   its share gets late samples, and its own events come late.
  *
  * Lifetime
  *
- *   An open file owns its trigger: the slot is filled once, under a cmpxchg, and the
- *   trigger goes with the file (or with the files of the cgroup, when kernfs drains them,
- *   and wakes their pollers). A sampler goes with its last trigger.
+ *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
+ *   and the trigger goes with the file (or with the files of the cgroup, when
+ *   kernfs drains them, and wakes their pollers). A sampler goes with its last
+ *   trigger.
  *
  * Locking
  *
- *   psi_watch.lock protects the samplers of a group and priority, and their triggers. It
- *   is a mutex, as a sample visits every CPU in use. The scheduler may stop an opener that
- *   holds it (cpu.max): so monitors only try, and come back after PSI_RETRY_NS. An opener
- *   that finds a monitor waiting lets it go first.
+ *   psi_watch.lock protects the samplers of a group and priority, and their
+ *   triggers. It is a mutex, as a sample visits every CPU in use. The scheduler
+ *   may stop an opener that holds it (cpu.max): so monitors only try, and come
+ *   back after PSI_RETRY_NS. An opener that finds a monitor waiting lets it go
+ *   first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
 #define PSI_WINDOW_MAX_US	10000000
-/* Whole periods of the fold, for an opener who may not ask for more. */
+/* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/* That many triggers of a sampler are looked at in one go. */
+/* One go looks at so many triggers of a sampler, at most. */
 #define PSI_BATCH		64
 
 /*
- * A turn of a group ends after that. Shorter, and a turn would be spent on going from one
- * group to the next; longer, and it would show in windows of others, whose step is 50 ms.
+ * A turn of a group ends after that. Shorter, and a turn would be spent on
+ * going from one group to the next; longer, and it would show in windows of
+ * others, whose step is 50 ms.
  */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
@@ -80,7 +87,8 @@
 /**
  * struct psi_monitor - serves the samplers of one priority
  * @worker: its thread; the inbox has alarms
- * @queue: groups with samplers at work, by the time they are due; the thread's alone
+ * @queue: groups with samplers at work, by the time they are due; the thread's
+ *	   alone
  */
 struct psi_monitor {
 	struct psi_worker	worker;
@@ -128,32 +136,14 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
-/* The kind whose name is at @p; go past it. PSI_PLAIN without one. */
-static enum psi_kind psi_parse_kind(const char **p)
-{
-	enum psi_kind kind;
-
-	for (kind = PSI_PLAIN + 1; kind < PSI_NR_KINDS; kind++) {
-		size_t len = strlen(psi_kinds[kind]) - 1;
-
-		if (!strncmp(*p, psi_kinds[kind], len)) {
-			*p += len;
-			return psi_skip_blanks(p) ? kind : PSI_PLAIN;
-		}
-	}
-	return PSI_PLAIN;
-}
-
 /**
  * struct psi_request - what a program writes to a pressure file
- * @kind: of which pressure
- * @full: the trigger waits for "full", else for "some"
+ * @line: the line that the trigger waits for
  * @stall: the threshold in us
  * @window: in us
  */
 struct psi_request {
-	enum psi_kind		kind;
-	bool			full;
+	struct psi_line		line;
 	u32			stall;
 	u32			window;
 };
@@ -161,23 +151,17 @@ struct psi_request {
 /**
  * psi_parse - understand what is written to a pressure file
  * @text: what is written, a string
- * @stat: the file is one whose lines begin with a kind
+ * @id: which file
  * @request: filled in
  *
  * Return: whether @text is a trigger that can be.
  */
-static bool psi_parse(const char *text, bool stat, struct psi_request *request)
+static bool psi_parse(const char *text, enum psi_file_id id, struct psi_request *request)
 {
 	const char *p = text;
 
-	request->kind = stat ? psi_parse_kind(&p) : PSI_PLAIN;
-	if (stat && request->kind == PSI_PLAIN)
-		return false;
-	request->full = !strncmp(p, "full", 4);
-	if (!request->full && strncmp(p, "some", 4))
-		return false;
-	p += 4;
-	if (!psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
+	if (!psi_parse_line(&p, id, &request->line) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
 	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
 		return false;
 
@@ -198,7 +182,9 @@ struct psi_notices {
 
 static void psi_notice(struct psi_notices *notices, struct psi_trigger *t)
 {
-	/* No barrier: a task that looks for the event is in the queue by then. */
+	/*
+	 * No barrier: a task that looks for the event is in the queue by then.
+	 */
 	if (!t->kn) {
 		wake_up_interruptible(t->wait);
 	} else if (!notices->kn[t->file]) {
@@ -221,8 +207,9 @@ static void psi_notify(struct psi_notices *notices)
 }
 
 /*
- * Take the sample that triggers are to look at, if there may be something to see. Then
- * they are all in ->todo; a trigger that is armed meanwhile joins ->triggers.
+ * Take the sample that triggers are to look at, if there may be something to
+ * see. Then they are all in ->todo; a trigger that is armed meanwhile joins
+ * ->triggers.
  */
 static void psi_sampler_look(struct psi_sampler *sampler)
 {
@@ -241,23 +228,24 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	sampler->looking = true;
 	/* Both are found anew. */
 	sampler->owing = false;
-	memset(sampler->least, 0xff, sizeof(sampler->least));
+	sampler->least = U64_MAX;
 	list_splice_init(&sampler->triggers, &sampler->todo);
 }
 
 /* poll() is about to report the event of a trigger. */
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
-	const struct psi_file *file = &psi_files[t->file];
 	const struct psi_sampler *sampler = t->sampler;
-	char resource[PSI_TRACE_NAME], line[PSI_TRACE_NAME];
+	char line[PSI_TRACE_NAME];
+	int id = 0;
 
 	if (!trace_psi_trigger_enabled())
 		return;
-	snprintf(resource, sizeof(resource), "%.*s", (int)strcspn(file->name, "."), file->name);
-	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind] ?: "",
-		 t->state == file->full ? "full" : "some");
-	trace_psi_trigger(sampler->watch->group->id, resource, line,
+	while (psi_files[id].some != sampler->state && psi_files[id].full != sampler->state)
+		id++;
+	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind],
+		 psi_files[id].full == sampler->state ? "full" : "some");
+	trace_psi_trigger(sampler->watch->group->id, psi_files[id].name, line,
 			  div_u64(t->threshold, NSEC_PER_USEC),
 			  div_u64(sampler->window, NSEC_PER_USEC),
 			  div_u64(t->stall, NSEC_PER_USEC));
@@ -268,7 +256,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 			       struct psi_notices *notices)
 {
 	list_move_tail(&t->node, &sampler->triggers);
-	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+	sampler->least = min(sampler->least, t->threshold);
 	if (sampler->step)
 		psi_trigger_look(t, sampler, &sampler->sample);
 	if (psi_trigger_report(t, sampler->window, &sampler->sample)) {
@@ -281,11 +269,16 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 	}
 }
 
-/* All triggers have looked: have the sampler be due again, unless it may rest. */
+/*
+ * All triggers have looked: have the sampler be due again, unless it may rest.
+ */
 static void psi_sampler_done(struct psi_sampler *sampler)
 {
 	sampler->looking = false;
-	/* By now: a sampler that takes longer than a step must not be due again at once. */
+	/*
+	 * By now: a sampler that takes longer than a step must not be due again
+	 * at once.
+	 */
 	if (sampler->step)
 		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 
@@ -298,7 +291,9 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	psi_watch_set_at_work(sampler->watch);
 }
 
-/* A sampler is due. With many triggers it stays so, and goes on in another go. */
+/*
+ * A sampler is due. With many triggers it stays so, and goes on in another go.
+ */
 static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *notices)
 {
 	unsigned int nr;
@@ -339,7 +334,10 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		/* Many CPUs may write that line at once: look before. */
 		if (states & ~atomic_read(&watch->alarm.begun))
 			atomic_or(states, &watch->alarm.begun);
-		/* Pairs with psi_watch_answer(), which has the two the other way round. */
+		/*
+		 * Pairs with psi_watch_answer(), which has the two the other
+		 * way round.
+		 */
 		smp_mb();
 		if (atomic_read(&watch->alarm.queued) || atomic_xchg(&watch->alarm.queued, 1))
 			continue;
@@ -351,7 +349,8 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 }
 
 /**
- * psi_sampling - whether samplers of a group need its CPUs on the list of the fold
+ * psi_sampling - whether samplers of a group need its CPUs on the list of the
+ * fold
  * @group: the group
  *
  * Context: Any.
@@ -364,7 +363,10 @@ bool psi_sampling(const struct psi_group *group)
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
 
-		/* In this order: psi_watch_answer() writes them the other way round. */
+		/*
+		 * In this order: psi_watch_answer() writes them the other way
+		 * round.
+		 */
 		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
@@ -372,7 +374,9 @@ bool psi_sampling(const struct psi_group *group)
 	return false;
 }
 
-/* Take an alarm down. All samplers have to be told of it, before the next one. */
+/*
+ * Take an alarm down. All samplers have to be told of it, before the next one.
+ */
 static void psi_watch_answer(struct psi_watch *watch)
 {
 	watch->alarmed = false;
@@ -386,13 +390,16 @@ static void psi_watch_answer(struct psi_watch *watch)
 	psi_watch_set_at_work(watch);
 }
 
-/* Tell a sampler of the alarm, and put it to work if it waits for one of its states. */
+/*
+ * Tell a sampler of the alarm, and put it to work if it waits for one of its
+ * states.
+ */
 static void psi_watch_tell(struct psi_watch *watch)
 {
 	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
 
 	list_move(&sampler->node, &watch->samplers);
-	if (sampler->states & watch->begun) {
+	if (BIT(sampler->state) & watch->begun) {
 		if (sampler->resting)
 			psi_sampler_resume(sampler, watch->since);
 		/* In the middle of a look: it may not rest after all. */
@@ -404,7 +411,10 @@ static void psi_watch_tell(struct psi_watch *watch)
 	}
 }
 
-/* When there is something to do for a group, PSI_NEVER when all its samplers rest. */
+/*
+ * When there is something to do for a group, PSI_NEVER when all its samplers
+ * rest.
+ */
 static u64 psi_watch_due(struct psi_watch *watch)
 {
 	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
@@ -427,8 +437,8 @@ static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
 }
 
 /*
- * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER when all its
- * samplers rest.
+ * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER
+ * when all its samplers rest.
  */
 static u64 psi_watch_check(struct psi_watch *watch)
 {
@@ -450,7 +460,10 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	return due;
 }
 
-/* The same. What is due after a turn has to wait, see "Turns". */
+/*
+ * Serve a group, and have it pause after its turn, see "Turns". Return when it
+ * is due again.
+ */
 static u64 psi_watch_turn(struct psi_watch *watch)
 {
 	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
@@ -562,30 +575,32 @@ static void psi_watch_lock(struct psi_watch *watch)
 }
 
 /*
- * Lock the samplers and return the one for a trigger, NULL and unlocked without memory.
- * What was allocated in vain is left in @spare, to be freed unlocked.
+ * Lock the samplers and return the one for a trigger, NULL and unlocked without
+ * memory. What was allocated in vain is left in @spare, to be freed unlocked.
  */
-static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, enum psi_kind kind,
+static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
 					   u64 window, struct psi_sampler **spare)
 {
 	struct psi_sampler *sampler;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, kind, window);
+	sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	if (sampler)
 		return sampler;
 	mutex_unlock(&watch->lock);
 
-	*spare = psi_sampler_alloc(watch, kind, window);
+	*spare = psi_sampler_alloc(watch, line->kind, line->state, window);
 	if (!*spare)
 		return NULL;
 
 	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, kind, window);
+	sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	if (!sampler) {
 		sampler = *spare;
 		*spare = NULL;
 		list_add(&sampler->node, &watch->samplers);
+		watch->waiting[line->state]++;
+		watch->asking[line->state]++;
 	}
 	return sampler;
 }
@@ -596,22 +611,15 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	struct psi_watch *watch = sampler->watch;
 	struct psi_sample now;
 	unsigned int hold;
-	bool first;
 
-	/* One that never fires is never looked at: it only keeps the sampler. */
-	if (t->state == PSI_NR_STATES)
-		return;
 	list_add_tail(&t->node, &sampler->triggers);
-	first = !sampler->waiting[t->state]++;
-	if (first)
-		psi_sampler_want(sampler, t->state, true);
 	/* Also when it is at work: it may be about to rest. */
-	hold = psi_watch_update(watch) & sampler->states;
-	if (first)
-		psi_sampler_begin(sampler, t->state);
+	hold = psi_watch_update(watch) & BIT(sampler->state);
+	if (sampler->users == 1)
+		psi_sampler_begin(sampler);
 	psi_sampler_bound(sampler, &now);
 	psi_trigger_restart(t, &now);
-	sampler->least[t->state] = min(sampler->least[t->state], t->threshold);
+	sampler->least = min(sampler->least, t->threshold);
 	if (hold) {
 		local_irq_disable();
 		psi_raise_alarms(watch->group, hold, now.at);
@@ -619,84 +627,33 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 }
 
-/*
- * Have a sampler know all CPUs of the group, and @states: what stalled there before is not to
- * count.
- */
-static bool psi_sampler_cover_all(struct psi_sampler *sampler, unsigned int states)
-{
-	cpumask_var_t cpus;
-	bool covered;
-
-	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
-		return false;
-	psi_group_cpus(sampler->watch->group, cpus);
-	covered = psi_sampler_cover(sampler, cpus, states);
-	free_cpumask_var(cpus);
-	return covered;
-}
-
-/* Fill the slot of an open file. The lock is held. */
-static int psi_trigger_install(struct psi_trigger **slot, struct psi_trigger *t,
-			       struct psi_sampler *sampler)
-{
-	unsigned int states = t->state == PSI_NR_STATES ? 0 : BIT(t->state);
-	int ret = 0;
-
-	sampler->users++;
-	t->sampler = sampler;
-	if (!psi_sampler_cover_all(sampler, states))
-		ret = -ENOMEM;
-	else if (cmpxchg_release(slot, NULL, t))
-		ret = -EBUSY;
-	else
-		/* poll() may look at it by now; it has no event yet. */
-		psi_trigger_start(t, sampler);
-	if (ret)
-		psi_sampler_put(sampler);
-	return ret;
-}
-
-/* The trigger that somebody asks for, NULL without memory. */
-static struct psi_trigger *psi_trigger_alloc(const struct psi_request *request,
-					     const struct psi_group *group,
-					     enum psi_file_id id)
-{
-	const struct psi_file *file = &psi_files[id];
-	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
-
-	if (!t)
-		return NULL;
-	t->state = request->full ? file->full : file->some;
-	if (group == &psi_system && t->state == PSI_CPU_FULL)
-		t->state = PSI_NR_STATES;
-	t->file = id;
-	t->threshold = (u64)request->stall * NSEC_PER_USEC;
-	INIT_LIST_HEAD(&t->node);
-	return t;
-}
-
-/* Put a trigger into the slot, and have it look at @group from now on. */
+/* Have a trigger look at @group from now on, and fill the slot of its file. */
 static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
 			   const struct psi_request *request, struct psi_group *group,
 			   enum psi_prio prio)
 {
-	struct psi_sampler *sampler = NULL, *spare = NULL;
-	struct psi_watch *watch;
-	int ret = -ENOMEM;
+	struct psi_sampler *sampler, *spare = NULL;
+	struct psi_watch *watch = psi_watch_get(group, prio);
+	int ret = 0;
 
-	if (request->kind == PSI_EXACT && psi_exact_enable(group))
+	if (!watch)
 		return -ENOMEM;
-	watch = psi_watch_get(group, prio);
-	if (watch)
-		sampler = psi_sampler_get(watch, request->kind,
-					  (u64)request->window * NSEC_PER_USEC, &spare);
-	if (sampler) {
-		ret = psi_trigger_install(slot, t, sampler);
-		mutex_unlock(&watch->lock);
+	sampler = psi_sampler_get(watch, &request->line, (u64)request->window * NSEC_PER_USEC,
+				  &spare);
+	if (!sampler)
+		return -ENOMEM;
+	sampler->users++;
+	t->sampler = sampler;
+	if (cmpxchg_release(slot, NULL, t)) {
+		ret = -EBUSY;
+		/* Of two that are new, at most one was allocated here. */
+		spare = psi_sampler_put(sampler) ?: spare;
+	} else {
+		/* poll() may look at it by now; it has no event yet. */
+		psi_trigger_start(t, sampler);
 	}
-	if (spare)
-		psi_sampler_free(spare);
+	mutex_unlock(&watch->lock);
+	psi_sampler_free(spare);
 	return ret;
 }
 
@@ -706,8 +663,8 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
  * @group: the group that the file belongs to
  * @id: which of its files
  * @text: what is written, a string
- * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that are
- *	  no multiple of two seconds
+ * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that
+ *	  are no multiple of two seconds
  * @kn: the file of a cgroup, %NULL for one of /proc
  * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
  *
@@ -723,26 +680,34 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	enum psi_prio prio;
 	int ret;
 
-	if (!psi_file_available(&psi_files[id]))
+	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
-	/* Whatever is written; of two writes at once psi_trigger_install() takes one. */
+	/*
+	 * Whatever is written; of two writes at once psi_trigger_arm() takes
+	 * one.
+	 */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
-	if (!psi_parse(text, psi_files[id].stat, &request))
-		return -EINVAL;
-	if (!request.full && psi_files[id].some == PSI_NR_STATES)
+	if (!psi_parse(text, id, &request))
 		return -EINVAL;
 	prio = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
 	       PSI_REALTIME : PSI_NORMAL;
 	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
-	t = psi_trigger_alloc(&request, group, id);
+	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 	if (!t)
 		return -ENOMEM;
+	INIT_LIST_HEAD(&t->node);
+	t->file = id;
+	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
-	ret = psi_trigger_arm(slot, t, &request, group, prio);
+	/* For the system, "full" of cpu never holds. */
+	if (group == &psi_system && request.line.state == PSI_CPU_FULL)
+		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
+	else
+		ret = psi_trigger_arm(slot, t, &request, group, prio);
 	if (ret)
 		kfree(t);
 	return ret;
@@ -752,21 +717,22 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  * psi_disarm - free the trigger of an open file
  * @t: the trigger
  *
- * Context: Process context, may sleep. Nobody polls for @t any more, or arms in its slot.
+ * Context: Process context, may sleep. Nobody polls for @t any more, or arms in
+ *	    its slot.
  */
 void psi_disarm(struct psi_trigger *t)
 {
 	struct psi_sampler *sampler = t->sampler;
-	struct psi_watch *watch = sampler->watch;
 
-	psi_watch_lock(watch);
-	list_del(&t->node);
-	if (t->state != PSI_NR_STATES && !--sampler->waiting[t->state]) {
-		psi_sampler_want(sampler, t->state, false);
-		psi_watch_states(watch);
+	if (sampler) {
+		struct psi_watch *watch = sampler->watch;
+
+		psi_watch_lock(watch);
+		list_del(&t->node);
+		sampler = psi_sampler_put(sampler);
+		mutex_unlock(&watch->lock);
+		psi_sampler_free(sampler);
 	}
-	psi_sampler_put(sampler);
-	mutex_unlock(&watch->lock);
 	kfree(t);
 }
 
@@ -774,7 +740,8 @@ void psi_disarm(struct psi_trigger *t)
  * psi_collect - take the event of a trigger
  * @t: the trigger
  *
- * Context: Any. The caller waits on its file already, so that no event is missed.
+ * Context: Any. The caller waits on its file already, so that no event is
+ *	    missed.
  * Return: whether there was one. There is none now.
  */
 bool psi_collect(struct psi_trigger *t)

@@ -2,45 +2,47 @@
 /*
  * Pressure stall information: the threads
  *
- *   Three threads for the machine, made at boot, do the periodic work of PSI: one folds
- *   times, two serve triggers. Where one is not enough to fold, it gets helpers
- *   (psi_fold.c). A worker has an inbox. The scheduler adds to it under a
- *   runqueue lock and kicks the worker by an irq_work, because no wake-up is possible
- *   there:
+ *   Three threads for the machine, made at boot, do the periodic work of PSI:
+ *   one folds times, two serve triggers. A worker has an inbox. The scheduler
+ *   adds to it under a runqueue lock and kicks the worker by an irq_work,
+ *   because no wake-up is possible there:
  *
  *	walk, runqueue locked		irq_work		worker
  *	llist_add(inbox)
- *	psi_kick() ------------------>	wake_up_process() --->	work(), returns when to go on
- *								sleeps until then, or a kick
+ *	psi_kick() ------------------>	wake_up_process() --->	work(), sleeps
+ *								until due, or a
+ *								kick
  *
- *   With an empty inbox and nothing due a worker sleeps without a timer, so an idle
- *   machine runs nothing.
+ *   With an empty inbox and nothing due a worker sleeps without a timer, so an
+ *   idle machine runs nothing.
  *
- *   Workers and helpers are not counted (see "Tasks" in psi.c). Otherwise they would be
- *   the activity that keeps them running. For the same reason their timers expire in
- *   hard interrupt context on PREEMPT_RT too: other timers expire in a thread that is
- *   counted. Workers, helpers and their timers stay on housekeeping CPUs.
+ *   Workers are not counted (see "Tasks" in psi.c). Otherwise they would be the
+ *   activity that keeps them running. For the same reason their timers expire
+ *   in hard interrupt context on PREEMPT_RT too: other timers expire in a
+ *   thread that is counted. Workers and their timers stay on housekeeping CPUs.
  */
 
 #define PSI_NEVER		U64_MAX
 
 /*
- * A task that a worker preempts for longer counts as waiting. Shorter, and the ordinary work
- * of a worker would show as pressure; longer, and a worker could hide real pressure.
+ * A task that a worker preempts for longer counts as waiting. Shorter, and the
+ * ordinary work of a worker would show as pressure; longer, and a worker could
+ * hide real pressure.
  */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
 
 /**
  * struct psi_worker - a thread and what it has to do
  * @name: name of the thread
- * @work: does what is due; returns when to call it again, in ns of local_clock(), or
- *	  %PSI_NEVER to wait for the inbox
+ * @work: does what is due; returns when to call it again, in ns of
+ *	  local_clock(), or %PSI_NEVER to wait for the inbox
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
  * @began: when it last woke up, ns of local_clock()
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
- * @idle: a kick has to wake the thread; 0 while it runs, and before it runs first
+ * @idle: a kick has to wake the thread; 0 while it runs, and before it runs
+ *	  first
  * @kick: wakes the thread
  */
 struct psi_worker {
@@ -65,12 +67,13 @@ static void psi_worker_wake(struct irq_work *work)
 
 /**
  * psi_kick_by - have an irq_work run soon
- * @kick: the irq_work, of those that run in hard interrupt context on PREEMPT_RT, too: in a
- *	  thread it would wait for a real-time task that never sleeps
+ * @kick: the irq_work, of those that run in hard interrupt context on
+ *	  PREEMPT_RT, too: in a thread it would wait for a real-time task that
+ *	  never sleeps
  *
- * With interrupts disabled here no other CPU can finish going offline, so the CPU that is
- * chosen still serves irq_works. This one may not: on its way down it still switches tasks
- * after it has served the last.
+ * With interrupts disabled here no other CPU can finish going offline, so the
+ * CPU that is chosen still serves irq_works. This one may not: on its way down
+ * it still switches tasks after it has served the last.
  *
  * Context: Interrupts disabled; a runqueue lock may be held.
  */
@@ -99,8 +102,8 @@ static void psi_kick(struct psi_worker *worker)
 }
 
 /*
- * Give way to other tasks. Work that goes on since @began calls this between two steps. The
- * clock said @now a moment ago.
+ * Give way to other tasks. Work that goes on since @began calls this between
+ * two steps. The clock said @now a moment ago.
  */
 static void psi_worker_relax(u64 began, u64 now)
 {
@@ -118,8 +121,9 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 	set_current_state(TASK_IDLE);
 	if (next == PSI_NEVER || worker->prompt) {
 		/*
-		 * Set ->idle, then look at the inbox. psi_kick() looks at ->idle after
-		 * llist_add() to the inbox. One of the two sees the other.
+		 * Set ->idle, then look at the inbox. psi_kick() looks at
+		 * ->idle after llist_add() to the inbox. One of the two sees
+		 * the other.
 		 */
 		atomic_xchg(&worker->idle, 1);
 		if (!llist_empty(&worker->inbox))

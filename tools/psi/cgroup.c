@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Cgroups by name, and cgroups of our own. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define REMOVE_TRIES	200	/* of 10 ms: killed processes leave soon */
 
@@ -49,6 +51,15 @@ int cgroup_find(char *path, size_t size, const char *name)
 			    snprintf(path, size, "%s%s%s", mount, *name ? "/" : "", name));
 }
 
+/* The same, or the end of the program; @path has room for PATH_MAX bytes. */
+void cgroup_find_or_die(char *path, const char *name)
+{
+	int error = cgroup_find(path, PATH_MAX, name);
+
+	if (error)
+		die("there is no cgroup '%s' (%s); systemd-cgls lists them", name, explain(error));
+}
+
 /**
  * cgroup_make() - make a cgroup below that of this process
  * @path: where its directory is written
@@ -83,11 +94,47 @@ int cgroup_enter(const char *path)
 	return cgroup_write(path, "cgroup.procs", "0");
 }
 
+/* Signal what runs in a cgroup, not below it; how many processes. */
+int cgroup_signal(const char *path, int signal)
+{
+	char *name = text_of("%s/cgroup.procs", path);
+	FILE *file = fopen(name, "re");
+	int pid, count = 0;
+
+	while (file && fscanf(file, "%d", &pid) == 1)
+		count += !kill(pid, signal);
+	if (file)
+		fclose(file);
+	free(name);
+	return count;
+}
+
+/* Also cgroups that the program made; 0 or -1 with errno. */
+static int remove_tree(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char *below;
+
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, ".."))
+			continue;
+		below = text_of("%s/%s", path, entry->d_name);
+		remove_tree(below);
+		free(below);
+	}
+	if (dir)
+		closedir(dir);
+	return rmdir(path);
+}
+
 /* Remove a cgroup of ours; with @kill, end what still runs there. */
 void cgroup_remove(const char *path, bool kill)
 {
 	for (int i = 0; i < (kill ? REMOVE_TRIES : 1); i++) {
-		if (!rmdir(path) || errno != EBUSY)
+		if (!remove_tree(path) || errno != EBUSY)
 			return;
 		if (kill)
 			cgroup_write(path, "cgroup.kill", "1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi doctor: is PSI here, on and visible; whose pressure is shown; what it costs. */
+/* pressure doctor: is PSI here, on and visible; whose pressure is shown; what it costs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define READS	200	/* for the time of one */
 
@@ -50,15 +50,19 @@ static void check_kernel(struct table *table)
 	}
 }
 
-/* True when the system's files can be read. */
-static bool check_system(struct table *table)
+static int read_file(enum psi_resource resource, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
 	char path[PATH_MAX];
-	int error;
+	int error = psi_path(path, sizeof(path), NULL, resource);
 
-	psi_path(path, sizeof(path), NULL, PSI_MEMORY, false);
-	error = psi_read(path, &pressure);
+	return error ? error : psi_read(path, resource, pressure);
+}
+
+/* True when the system's files can be read. */
+static bool check_system(struct table *table, struct psi_pressure *pressure)
+{
+	int error = read_file(PSI_MEMORY, pressure);
+
 	if (error == -ENOENT)
 		add(table, "/proc/pressure", "no",
 		    "not there: boot with psi=1; if that does not help, the "
@@ -70,37 +74,32 @@ static bool check_system(struct table *table)
 	return !error;
 }
 
-static void check_irq(struct table *table)
+static void check_irq(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
-	int error;
-
-	psi_path(path, sizeof(path), NULL, PSI_IRQ, false);
-	error = psi_read(path, &pressure);
-	if (error)
+	if (read_file(PSI_IRQ, pressure))
 		add(table, "irq", "-", "interrupt time is not accounted on this machine");
 	else
 		add(table, "irq", "ok", "interrupt time is accounted");
 }
 
-static void check_stat(struct table *table)
+static void check_stat(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
+	unsigned int causes = 0;
 
-	psi_path(path, sizeof(path), NULL, PSI_MEMORY, true);
-	if (psi_read(path, &pressure))
-		add(table, "classes", "-",
-		    "no .stat files: limit, shortage and exact pressure are not known");
-	else
+	psi_read_all(NULL, pressure);
+	if (psi_line(pressure, PSI_CPU, PSI_LIMIT, PSI_SOME))
 		add(table, "classes", "ok", "limit, shortage and exact pressure");
-	if (pressure.nr_causes)
-		add(table, "causes", "ok", "%u causes of memory stalls", pressure.nr_causes);
+	else
+		add(table, "classes", "-",
+		    "no /proc/pressure/stat: limit, shortage and exact pressure are not known");
+	while (psi_cause(pressure, causes))
+		causes++;
+	if (causes)
+		add(table, "causes", "ok", "%u causes of memory stalls", causes);
 	else
 		add(table, "causes", "-", "causes of memory stalls are not known");
 	if (exists("/sys/kernel/tracing/events/psi"))
-		add(table, "tracepoints", "ok", "psi why names programs that stall for memory");
+		add(table, "tracepoints", "ok", "why names programs that stall for memory");
 	else
 		add(table, "tracepoints", "-",
 		    "no psi events in /sys/kernel/tracing (or you are not root)");
@@ -130,47 +129,36 @@ static void check_cgroup(struct table *table)
 		    "was booted with cgroup_disable=pressure",
 		    own);
 	if (access(own, W_OK))
-		add(table, "psi run", "-",
-		    "%s is not delegated to you: psi run asks systemd for one", own);
+		add(table, "pressure run", "-",
+		    "%s is not delegated to you: pressure run asks systemd for one", own);
 	else
-		add(table, "psi run", "ok", "can make cgroups in %s", own);
+		add(table, "pressure run", "ok", "can make cgroups in %s", own);
 }
 
-/* A file of lxcfs hides that of the kernel; pressure=cgroup shows one's own. */
 static void check_whose(struct table *table)
 {
-	char *path = text_of("%s/proc/self/mountinfo", psi_root()), *line = NULL;
-	FILE *file = fopen(path, "re");
-	const char *whose = "the whole machine, also in a container";
-	size_t room = 0;
+	static const char * const whose[] = {
+		[WHOSE_MACHINE] = "the whole machine, also in a container",
+		[WHOSE_HOST] = "the host of this container; that of the container is in its cgroup",
+		[WHOSE_CONTAINER] = "the container (/proc is mounted with pressure=cgroup)",
+		[WHOSE_OTHER] = "what another file system (lxcfs?) puts over /proc/pressure",
+	};
 
-	while (file && getline(&line, &room, file) > 0) {
-		if (strstr(line, " /proc/pressure"))
-			whose = "what another file system (lxcfs?) puts over /proc/pressure";
-		else if (strstr(line, " /proc ") && strstr(line, "pressure=cgroup"))
-			whose = "the container (/proc is mounted with pressure=cgroup)";
-	}
-	add(table, "whose pressure", "ok", "%s", whose);
-	if (file)
-		fclose(file);
-	free(line);
-	free(path);
+	add(table, "whose pressure", "ok", "%s", whose[whose_pressure()]);
 }
 
 static void check_trigger(struct table *table)
 {
-	struct psi_trigger trigger = { PSI_MEMORY, PSI_PLAIN, PSI_SOME, 1000000, 1000000 };
 	const char *windows = "windows of 0.5 to 10 s";
-	int fd = psi_trigger_arm(&trigger, NULL);
+	struct psi_watch *watch;
+	int error = psi_watch_trigger(&watch, "memory some 1s/1s", NULL);
 
-	if (fd == -EINVAL) {
-		trigger.window_us = 2000000;
+	if (error == -EINVAL) {
 		windows = "windows of 2, 4, 6, 8 or 10 s (others need CAP_SYS_RESOURCE)";
-		fd = psi_trigger_arm(&trigger, NULL);
+		error = psi_watch_trigger(&watch, "memory some 1s/2s", NULL);
 	}
-	add(table, "triggers", fd < 0 ? "no" : "ok", "%s", fd < 0 ? explain(fd) : windows);
-	if (fd >= 0)
-		close(fd);
+	add(table, "triggers", error ? "no" : "ok", "%s", error ? explain(error) : windows);
+	psi_watch_close(watch);
 }
 
 static void check_switches(struct table *table)
@@ -185,21 +173,16 @@ static void check_switches(struct table *table)
 		    (int)strcspn(text, "\n"), text);
 }
 
-static void check_cost(struct table *table)
+static void check_cost(struct table *table, struct psi_pressure *pressure)
 {
-	struct psi_pressure pressure;
 	struct snapshot snapshot;
-	char path[PATH_MAX];
 	double begin = now(), reads;
 
-	psi_path(path, sizeof(path), NULL, PSI_CPU, false);
-	for (int i = 0; i < READS; i++) {
-		pressure = (struct psi_pressure){ 0 };
-		psi_read(path, &pressure);
-	}
+	for (int i = 0; i < READS; i++)
+		read_file(PSI_CPU, pressure);
 	reads = (now() - begin) / READS;
 	begin = now();
-	snapshot_take(&snapshot, NULL, true);
+	snapshot_take(&snapshot, NULL, true, false);
 	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6,
 	    snapshot.count - 1, (now() - begin) * 1e3);
 	snapshot_free(&snapshot);
@@ -208,22 +191,27 @@ static void check_cost(struct table *table)
 int verb_doctor(int argc, char **argv)
 {
 	const struct opt opts[] = { { 0 } };
+	struct psi_pressure *pressure = psi_new();
 	struct report report = { 0 };
 	struct table *table;
 	bool works;
 
-	parse_options(argc, argv, opts, "doctor");
+	if (*parse_options(argc, argv, opts, "doctor"))
+		die("doctor takes no arguments; 'pressure doctor --help' shows how to use it");
+	if (!pressure)
+		die("out of memory");
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
 	check_kernel(table);
-	works = check_system(table);
+	works = check_system(table, pressure);
 	check_whose(table);
-	check_irq(table);
+	check_irq(table, pressure);
 	check_trigger(table);
-	check_stat(table);
+	check_stat(table, pressure);
 	check_switches(table);
 	check_cgroup(table);
 	if (works)
-		check_cost(table);
+		check_cost(table, pressure);
+	psi_free(pressure);
 	report_say(&report, works ? "PSI works here." : "PSI does not work here.");
 	report_fact_text(&report, "psi", works ? "works" : "does not work");
 	report_print(stdout, &report);

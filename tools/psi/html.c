@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A report as one page: charts and tables, no script, nothing from elsewhere. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define CHART_WIDTH	720
 #define CHART_HEIGHT	160
@@ -29,6 +30,8 @@ static const char head[] =
 	"th, td { padding: .25rem .5rem; text-align: right;\n"
 	"  border-bottom: 1px solid var(--line); }\n"
 	"th:first-child, td:first-child { text-align: left; }\n"
+	".wide { overflow-x: auto; }\n"
+	"@media print { body { margin: 0; max-width: none; } svg, table { break-inside: avoid; } }\n"
 	"</style>\n";
 
 /* Text of others: valid UTF-8 without markup or control characters. */
@@ -64,9 +67,12 @@ static void print_element(FILE *out, const char *element, const char *class, con
 	fprintf(out, "</%s>\n", element);
 }
 
+/* Of the beginning of a step; the last one ends where the program did. */
 static double x_of(const struct series *series, int i)
 {
-	return MARGIN + (double)(CHART_WIDTH - MARGIN) * i / series->count;
+	double time = i * series->step < series->seconds ? i * series->step : series->seconds;
+
+	return MARGIN + (CHART_WIDTH - MARGIN) * time / series->seconds;
 }
 
 /* What is not known is drawn as nothing. */
@@ -89,32 +95,46 @@ static void print_axes(FILE *out, const struct series *series)
 	for (int i = 0; i <= 4; i++)
 		fprintf(out, "<text x=\"%.0f\" y=\"%d\" text-anchor=\"%s\">%.1f s</text>\n",
 			MARGIN + (CHART_WIDTH - MARGIN) * i / 4.0, CHART_HEIGHT + 28, anchors[i],
-			series->count * series->step * i / 4);
+			series->seconds * i / 4);
 }
 
-/* An area of steps: each point is the mean of its step. */
-static void print_area(FILE *out, const struct series *series, int resource)
+/* An area of steps: each point is the mean of its step.  The limit's lies in that of all. */
+static void print_area(FILE *out, const struct series *series, int resource, bool limit)
 {
-	const char *name = psi_resource_names[resource];
+	const char *name = psi_resource_name(resource);
 
-	fprintf(out,
-		"<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\".35\""
-		" d=\"M%d %.1f",
-		name, name, MARGIN, y_of(0));
+	fprintf(out, "<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\"%s\""
+		" d=\"M%d %.1f", name, name, limit ? ".6" : ".3", MARGIN, y_of(0));
 	for (int i = 0; i < series->count; i++)
-		fprintf(out, "V%.1fH%.1f", y_of(series->percent[i][resource]), x_of(series, i + 1));
-	fprintf(out, "V%.1fZ\"><title>%s</title></path>\n", y_of(0), name);
+		fprintf(out, "V%.1fH%.1f", y_of(limit ? series->point[i].limit[resource] :
+						series->point[i].some[resource]),
+			i + 1 == series->count ? CHART_WIDTH : x_of(series, i + 1));
+	fprintf(out, "V%.1fZ\"><title>%s%s</title></path>\n", y_of(0), name,
+		limit ? ": a limit" : "");
+}
+
+static bool knows_limits(const struct series *series)
+{
+	for (int i = 0; i < series->count; i++)
+		if (!isnan(series->point[i].limit[PSI_CPU]))
+			return true;
+	return false;
 }
 
 static void print_chart(FILE *out, const struct series *series, int resource)
 {
-	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time</span></h2>\n",
-		psi_resource_names[resource]);
+	bool limits = knows_limits(series);
+
+	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time%s</span></h2>\n",
+		psi_resource_name(resource),
+		limits ? "; dark: held by a limit, light: for want of it" : "");
 	fprintf(out,
 		"<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
-		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_names[resource]);
+		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_name(resource));
 	print_axes(out, series);
-	print_area(out, series, resource);
+	print_area(out, series, resource, false);
+	if (limits)
+		print_area(out, series, resource, true);
 	fputs("</svg>\n", out);
 }
 
@@ -134,7 +154,7 @@ static void print_table(FILE *out, const struct table *table)
 		return;
 	if (table->title)
 		print_element(out, "h2", NULL, table->title);
-	fputs("<table><thead><tr>", out);
+	fputs("<div class=\"wide\"><table><thead><tr>", out);
 	for (int i = 0; i < table->nr_columns; i++)
 		print_element(out, "th", NULL, table->columns[i].title);
 	fputs("</tr></thead><tbody>\n", out);
@@ -148,18 +168,43 @@ static void print_table(FILE *out, const struct table *table)
 		}
 		fputs("</tr>\n", out);
 	}
-	fputs("</tbody></table>\n", out);
+	fputs("</tbody></table></div>\n", out);
 }
 
-static void print_page(FILE *out, const struct report *report, const char *title,
-		       const struct series *series)
+/* Where and when it ran. */
+static void print_origin(FILE *out)
 {
+	struct utsname name;
+	char date[64];
+	time_t now = time(NULL);
+	char *text;
+
+	uname(&name);
+	strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %Z", localtime(&now));
+	text = text_of("On %s, %s, Linux %s", name.nodename, date, name.release);
+	print_element(out, "p", "note", text);
+	free(text);
+}
+
+/**
+ * report_html() - write a report as a page
+ * @out: the file, which the caller checks
+ * @report: the report
+ * @title: the command
+ * @series: what is drawn
+ */
+void report_html(FILE *out, const struct report *report, const char *title,
+		 const struct series *series)
+{
+	char *heading = text_of("pressure run: %s", title);
+
 	fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n",
 	      out);
 	fputs(head, out);
-	print_element(out, "title", NULL, title);
+	print_element(out, "title", NULL, heading);
 	fputs("</head><body>\n", out);
-	print_element(out, "h1", NULL, title);
+	print_element(out, "h1", NULL, heading);
+	print_origin(out);
 	for (int i = 0; i < report->nr_says; i++)
 		print_element(out, "p", i ? NULL : "verdict", report->says[i]);
 	for (int resource = 0; resource < PSI_IRQ && series->count; resource++)
@@ -169,28 +214,5 @@ static void print_page(FILE *out, const struct report *report, const char *title
 	for (int i = 0; i < report->nr_notes; i++)
 		print_element(out, "p", "note", report->notes[i]);
 	fputs("</body></html>\n", out);
-}
-
-/**
- * report_html() - write a report as a page
- * @path: the file
- * @report: the report
- * @title: its title
- * @series: what is drawn
- *
- * Return: 0, or -1 with errno
- */
-int report_html(const char *path, const struct report *report, const char *title,
-		const struct series *series)
-{
-	char *heading = text_of("psi run: %s", title);
-	FILE *out = fopen(path, "we");
-	int error;
-
-	if (!out)
-		return -1;
-	print_page(out, report, heading, series);
 	free(heading);
-	error = ferror(out);
-	return fclose(out) || error ? -1 : 0;
 }

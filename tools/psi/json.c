@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Reports as JSON, one object a line. */
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* Bytes of the UTF-8 sequence that begins here; 0 when there is none. */
-static int utf8_length(const unsigned char *p)
+int utf8_length(const char *text)
 {
+	const unsigned char *p = (const unsigned char *)text;
 	int length = 1;
 
 	if (*p >= 0x80) {
@@ -27,25 +30,50 @@ static int utf8_length(const unsigned char *p)
 /* U+FFFD, for what is no UTF-8. */
 static const char replacement[] = "\xef\xbf\xbd";
 
+/**
+ * valid_name() - a name as UTF-8, so that two that differ stay different
+ * @name: any bytes
+ *
+ * What is no UTF-8 becomes U+FFFD and its hexadecimal number; and so does each
+ * byte of a U+FFFD that was there.
+ *
+ * Return: the name, allocated
+ */
+char *valid_name(const char *name)
+{
+	char *text = checked(malloc(5 * strlen(name) + 1)), *end = text;
+
+	while (*name) {
+		int length = utf8_length(name);
+
+		if (length && strncmp(name, replacement, strlen(replacement))) {
+			end = mempcpy(end, name, length);
+			name += length;
+			continue;
+		}
+		do
+			end += sprintf(end, "%s%02X", replacement, (unsigned char)*name++);
+		while (--length > 0);
+	}
+	*end = 0;
+	return text;
+}
+
 void json_string(FILE *out, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	char *valid = valid_name(text);
 
 	putc('"', out);
-	while (*p) {
-		int length = utf8_length(p);
-
-		if (!length)
-			fputs(replacement, out);
-		else if (*p == '"' || *p == '\\')
+	for (const char *p = valid; *p; p++) {
+		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
-		else if (*p < ' ' || *p == 0x7f)
+		else if ((unsigned char)*p < ' ' || *p == 0x7f)
 			fprintf(out, "\\u%04x", *p);
 		else
-			fwrite(p, 1, length, out);
-		p += length ? length : 1;
+			putc(*p, out);
 	}
 	putc('"', out);
+	free(valid);
 }
 
 static void print_key(FILE *out, const char *key, bool *first)

@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,11 +25,30 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-const char * const psi_resource_names[PSI_RESOURCES] = { "cpu", "memory", "io", "irq" };
-const char * const psi_class_names[PSI_CLASSES] = { "", "exact", "limit", "shortage" };
-const char * const psi_kind_names[PSI_KINDS] = { "some", "full" };
+#define PSI_FILE_MAX	65536	/* bytes; a larger file is no pressure file */
+#define PSI_CAUSES_MAX	32
+#define PSI_TEXT_MAX	256	/* bytes of a trigger's text, with its NUL */
+
+static const char * const resource_names[PSI_RESOURCES] = { "cpu", "memory", "io", "irq" };
+static const char * const class_names[PSI_CLASSES] = { "", "exact", "limit", "shortage" };
+static const char * const kind_names[PSI_KINDS] = { "some", "full" };
 
 static const char *root = "";
+
+const char *psi_resource_name(enum psi_resource resource)
+{
+	return resource_names[resource];
+}
+
+const char *psi_class_name(enum psi_class klass)
+{
+	return class_names[klass];
+}
+
+const char *psi_kind_name(enum psi_kind kind)
+{
+	return kind_names[kind];
+}
 
 void psi_set_root(const char *path)
 {
@@ -100,6 +120,51 @@ static int parse_number(struct span word, int places, unsigned long long *value)
 }
 
 /* Pressure files */
+
+/**
+ * struct psi_pressure - what files said
+ * @known: which lines, a bit for each
+ * @line: by resource, class and kind
+ * @nr_causes: entries of @cause in use
+ * @cause: causes of memory stalls
+ */
+struct psi_pressure {
+	unsigned int known;
+	struct psi_line line[PSI_RESOURCES][PSI_CLASSES][PSI_KINDS];
+	unsigned int nr_causes;
+	struct psi_cause cause[PSI_CAUSES_MAX];
+};
+
+struct psi_pressure *psi_new(void)
+{
+	return calloc(1, sizeof(struct psi_pressure));
+}
+
+void psi_free(struct psi_pressure *pressure)
+{
+	free(pressure);
+}
+
+/* Averages may be missing in the next file: they are zero then. */
+void psi_clear(struct psi_pressure *pressure)
+{
+	pressure->known = 0;
+	pressure->nr_causes = 0;
+	memset(pressure->line, 0, sizeof(pressure->line));
+}
+
+const struct psi_line *psi_line(const struct psi_pressure *pressure, enum psi_resource resource,
+				enum psi_class klass, enum psi_kind kind)
+{
+	unsigned int bit = 1U << ((resource * PSI_CLASSES + klass) * PSI_KINDS + kind);
+
+	return pressure->known & bit ? &pressure->line[resource][klass][kind] : NULL;
+}
+
+const struct psi_cause *psi_cause(const struct psi_pressure *pressure, unsigned int index)
+{
+	return index < pressure->nr_causes ? &pressure->cause[index] : NULL;
+}
 
 struct field {
 	const char *name;
@@ -175,10 +240,7 @@ static int parse_cause(struct span name, struct span rest, struct psi_pressure *
 	size_t length = name.end - name.p;
 	struct psi_cause *cause;
 
-	/* Not the line of a cause: one that this library does not know. */
-	if (!memmem(rest.p, rest.end > rest.p ? rest.end - rest.p : 0, "count=", 6))
-		return 0;
-	if (pressure->nr_causes == PSI_CAUSES_MAX || length >= sizeof(cause->name))
+	if (pressure->nr_causes == PSI_CAUSES_MAX || length >= sizeof(cause->name) || !length)
 		return -EBADMSG;
 	cause = &pressure->cause[pressure->nr_causes++];
 	memset(cause, 0, sizeof(*cause));
@@ -186,26 +248,42 @@ static int parse_cause(struct span name, struct span rest, struct psi_pressure *
 	return parse_fields(rest, cause_fields, ARRAY_SIZE(cause_fields), cause, cause);
 }
 
-/* 1 for a line with pressure, 0 for another one. */
-static int parse_line(struct span rest, struct psi_pressure *pressure)
+/*
+ * One of "some", "cpu.some" and "cpu.exact.some"; or "memory.cause.NAME".
+ * 1 for a line with pressure, 0 for another one.
+ */
+static int parse_line(struct span rest, int resource, struct psi_pressure *pressure,
+		      unsigned int *seen)
 {
-	struct psi_line *line;
-	int class, kind, error;
-	struct span word;
+	static const char * const cause_word[] = { "cause" };
+	struct span key, word;
+	int class = PSI_PLAIN, kind, error;
+	unsigned int bit;
 
-	if (!next_part(&rest, ' ', &word))
+	if (!next_part(&rest, ' ', &key) || !next_part(&key, '.', &word))
 		return -EBADMSG;
-	class = find_name(word, psi_class_names, PSI_CLASSES);
-	if (class > PSI_PLAIN && !next_part(&rest, ' ', &word))
+	kind = find_name(word, kind_names, PSI_KINDS);
+	if (kind < 0) {
+		resource = find_name(word, resource_names, PSI_RESOURCES);
+		if (resource < 0 || !next_part(&key, '.', &word))
+			return 0;
+		if (resource == PSI_MEMORY && !find_name(word, cause_word, 1))
+			return parse_cause(key, rest, pressure);
+		class = find_name(word, class_names, PSI_CLASSES);
+		if (class > PSI_PLAIN && !next_part(&key, '.', &word))
+			return 0;
+		class = class < 0 ? PSI_PLAIN : class;
+		kind = find_name(word, kind_names, PSI_KINDS);
+	}
+	if (kind < 0 || key.p < key.end)
+		return 0;
+	bit = 1U << ((resource * PSI_CLASSES + class) * PSI_KINDS + kind);
+	if (*seen & bit)
 		return -EBADMSG;
-	kind = find_name(word, psi_kind_names, PSI_KINDS);
-	if (kind < 0)
-		return class > PSI_PLAIN ? 0 : parse_cause(word, rest, pressure);
-	line = &pressure->line[class < 0 ? PSI_PLAIN : class][kind];
-	if (line->known)
-		return -EBADMSG;
-	error = parse_fields(rest, line_fields, ARRAY_SIZE(line_fields), line, NULL);
-	line->known = !error;
+	*seen |= bit;
+	error = parse_fields(rest, line_fields, ARRAY_SIZE(line_fields),
+			     &pressure->line[resource][class][kind], NULL);
+	pressure->known = error ? pressure->known & ~bit : pressure->known | bit;
 	return error ? error : 1;
 }
 
@@ -220,15 +298,17 @@ static bool is_text(const char *text, size_t length)
 	return true;
 }
 
-int psi_parse(const char *text, size_t length, struct psi_pressure *pressure)
+int psi_parse(const char *text, size_t length, enum psi_resource resource,
+	      struct psi_pressure *pressure)
 {
 	struct span rest = { text, text + length }, line;
+	unsigned int seen = 0;
 	int found = 0, result;
 
 	if (!is_text(text, length))
 		return -EBADMSG;
 	while (next_part(&rest, '\n', &line)) {
-		result = parse_line(line, pressure);
+		result = parse_line(line, resource, pressure, &seen);
 		if (result < 0)
 			return result;
 		found += result;
@@ -236,7 +316,7 @@ int psi_parse(const char *text, size_t length, struct psi_pressure *pressure)
 	return found ? 0 : -EBADMSG;
 }
 
-int psi_read_fd(int fd, struct psi_pressure *pressure)
+int psi_read_fd(int fd, enum psi_resource resource, struct psi_pressure *pressure)
 {
 	char text[PSI_FILE_MAX + 1];
 	size_t length = 0;
@@ -248,31 +328,62 @@ int psi_read_fd(int fd, struct psi_pressure *pressure)
 			return -errno;
 		length += got > 0 ? got : 0;
 	} while (got && length < sizeof(text));
-	return length > PSI_FILE_MAX ? -EFBIG : psi_parse(text, length, pressure);
+	return length > PSI_FILE_MAX ? -EFBIG : psi_parse(text, length, resource, pressure);
 }
 
-int psi_read(const char *path, struct psi_pressure *pressure)
+int psi_read(const char *path, enum psi_resource resource, struct psi_pressure *pressure)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	error = psi_read_fd(fd, pressure);
+	error = psi_read_fd(fd, resource, pressure);
 	close(fd);
 	return error;
 }
 
-int psi_path(char *path, size_t size, const char *cgroup, enum psi_resource resource, bool stat)
+int psi_path(char *path, size_t size, const char *cgroup, enum psi_resource resource)
 {
-	const char *name = psi_resource_names[resource], *end = stat ? ".stat" : "";
+	const char *name = resource_names[resource];
 	int length;
 
 	if (cgroup)
-		length = snprintf(path, size, "%s/%s.pressure%s", cgroup, name, end);
+		length = snprintf(path, size, "%s/%s.pressure", cgroup, name);
 	else
-		length = snprintf(path, size, "%s/proc/pressure/%s%s", root, name, end);
+		length = snprintf(path, size, "%s/proc/pressure/%s", root, name);
 	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+int psi_stat_path(char *path, size_t size, const char *cgroup)
+{
+	int length;
+
+	if (cgroup)
+		length = snprintf(path, size, "%s/cgroup.pressure.stat", cgroup);
+	else
+		length = snprintf(path, size, "%s/proc/pressure/stat", root);
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+int psi_read_all(const char *cgroup, struct psi_pressure *pressure)
+{
+	char path[PATH_MAX];
+	int first, error;
+
+	psi_clear(pressure);
+	error = psi_stat_path(path, sizeof(path), cgroup);
+	if (error || !psi_read(path, PSI_CPU, pressure))
+		return error;
+	psi_clear(pressure);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+		error = psi_path(path, sizeof(path), cgroup, resource);
+		if (!error)
+			error = psi_read(path, resource, pressure);
+		if (!resource)
+			first = error;
+	}
+	return pressure->known ? 0 : first;
 }
 
 /* Triggers */
@@ -290,20 +401,20 @@ static int parse_time(struct span word, unsigned long long *us)
 	return i < 0 || parse_number((struct span){ word.p, unit }, 3 * i, us) ? -EINVAL : 0;
 }
 
-int psi_trigger_parse(const char *text, struct psi_trigger *trigger)
+static int parse_trigger(const char *text, struct psi_trigger *trigger)
 {
 	struct span rest = { text, text + strlen(text) }, word, stall, window;
 	int resource, class, kind;
 
 	if (!next_part(&rest, ' ', &word))
 		return -EINVAL;
-	resource = find_name(word, psi_resource_names, PSI_RESOURCES);
+	resource = find_name(word, resource_names, PSI_RESOURCES);
 	if (resource < 0 || !next_part(&rest, ' ', &word))
 		return -EINVAL;
-	class = find_name(word, psi_class_names, PSI_CLASSES);
+	class = find_name(word, class_names, PSI_CLASSES);
 	if (class >= 0 && !next_part(&rest, ' ', &word))
 		return -EINVAL;
-	kind = find_name(word, psi_kind_names, PSI_KINDS);
+	kind = find_name(word, kind_names, PSI_KINDS);
 	if (kind < 0 || !next_part(&rest, '/', &stall) || !next_part(&rest, ' ', &window) ||
 	    next_part(&rest, ' ', &word))
 		return -EINVAL;
@@ -313,6 +424,19 @@ int psi_trigger_parse(const char *text, struct psi_trigger *trigger)
 	if (parse_time(stall, &trigger->stall_us) || parse_time(window, &trigger->window_us))
 		return -EINVAL;
 	return trigger->stall_us && trigger->stall_us <= trigger->window_us ? 0 : -EINVAL;
+}
+
+int psi_trigger_parse(const char *text, struct psi_trigger *trigger, size_t size)
+{
+	struct psi_trigger all;
+	int error = parse_trigger(text, &all);
+
+	if (!error && size < sizeof(all))
+		return -EINVAL;
+	memset(trigger, 0, size);
+	if (!error)
+		memcpy(trigger, &all, sizeof(all));
+	return error;
 }
 
 static int write_text(int fd, const char *text, size_t length)
@@ -347,19 +471,6 @@ static int open_and_write(const char *path, const char *text, size_t length)
 int psi_arm(const char *path, const char *text)
 {
 	return open_and_write(path, text, strlen(text) + 1);
-}
-
-int psi_trigger_arm(const struct psi_trigger *trigger, const char *cgroup)
-{
-	const char *class = psi_class_names[trigger->klass];
-	char path[PATH_MAX], text[PSI_TEXT_MAX];
-	int error = psi_path(path, sizeof(path), cgroup, trigger->resource, *class);
-
-	if (error)
-		return error;
-	snprintf(text, sizeof(text), "%s%s%s %llu %llu", class, *class ? " " : "",
-		 psi_kind_names[trigger->kind], trigger->stall_us, trigger->window_us);
-	return psi_arm(path, text);
 }
 
 static int wait_for(int fd, short events, int timeout_ms)
@@ -472,6 +583,8 @@ int psi_cgroup_own(char *path, size_t size)
 		error = own_path(own, sizeof(own));
 	if (error)
 		return error;
+	if (!strncmp(below, "/..", 3))
+		return -EXDEV;
 	skip = strcmp(below, "/") ? strlen(below) : 0;
 	if (strncmp(own, below, skip) || (skip && own[skip] && own[skip] != '/'))
 		return -ENOENT;
@@ -547,13 +660,61 @@ static int connect_to(const char *path, const char *text, size_t length)
 	return error;
 }
 
+/* Watches */
+
+enum watch_type { WATCH_FILE, WATCH_FIFO, WATCH_SOCKET };
+
+#define STEPS		10		/* looks at a level in a window */
+#define LEVEL_WINDOW	2000000ULL	/* us; kernels may add totals up no more often */
+
+/**
+ * struct psi_watch - what is watched
+ * @fd: its descriptor
+ * @type: what it is of
+ * @path: what the variable named, or the file of the trigger
+ * @length: bytes of @text
+ * @text: what was written
+ * @trigger: the trigger; its window is 0 if a service manager chose it
+ * @leave_us: of a level
+ * @level: there is a level
+ * @entered: it is entered
+ * @next: when to look next, in us
+ * @head: the next entry of @seen
+ * @seen: times and totals, the last ones
+ */
+struct psi_watch {
+	int fd;
+	enum watch_type type;
+	char path[PATH_MAX];
+	size_t length;
+	char text[PSI_TEXT_MAX];
+	struct psi_trigger trigger;
+	unsigned long long leave_us;
+	bool level;
+	bool entered;
+	unsigned long long next;
+	unsigned int head;
+	struct {
+		unsigned long long time;
+		unsigned long long total;
+	} seen[STEPS + 1];
+};
+
+static unsigned long long now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
 static int open_watch(unsigned int flags, mode_t mode, struct psi_watch *watch)
 {
 	if (S_ISSOCK(mode)) {
-		watch->type = PSI_WATCH_SOCKET;
+		watch->type = WATCH_SOCKET;
 		return connect_to(watch->path, watch->text, watch->length);
 	}
-	watch->type = S_ISFIFO(mode) ? PSI_WATCH_FIFO : PSI_WATCH_FILE;
+	watch->type = S_ISFIFO(mode) ? WATCH_FIFO : WATCH_FILE;
 	if (!S_ISFIFO(mode) && !S_ISREG(mode))
 		return -ENOTSOCK;
 	if (S_ISREG(mode) && !(flags & PSI_WATCH_ANYWHERE) && !in_own_cgroup(watch->path))
@@ -561,12 +722,11 @@ static int open_watch(unsigned int flags, mode_t mode, struct psi_watch *watch)
 	return open_and_write(watch->path, watch->text, watch->length);
 }
 
-int psi_watch_open(enum psi_resource resource, unsigned int flags, struct psi_watch *watch)
+static int open_service(struct psi_watch *watch, enum psi_resource resource, unsigned int flags)
 {
 	const char *path = variable(resource, "WATCH"), *text = variable(resource, "WRITE");
 	struct stat stat_buf;
 
-	*watch = (struct psi_watch){ .fd = -1 };
 	if (!path || !*path)
 		return -ENOENT;
 	if (!strcmp(path, "/dev/null"))
@@ -578,8 +738,80 @@ int psi_watch_open(enum psi_resource resource, unsigned int flags, struct psi_wa
 	if (stat(path, &stat_buf))
 		return -errno;
 	watch->fd = open_watch(flags, stat_buf.st_mode, watch);
-	watch->events = watch->type == PSI_WATCH_FILE ? POLLPRI : POLLIN;
 	return watch->fd < 0 ? watch->fd : 0;
+}
+
+static int open_trigger(struct psi_watch *watch, const char *text, const char *cgroup)
+{
+	struct psi_trigger *trigger = &watch->trigger;
+	const char *resource, *class;
+	int error = parse_trigger(text, trigger);
+
+	if (error)
+		return error;
+	resource = resource_names[trigger->resource];
+	class = class_names[trigger->klass];
+	if (*class)
+		error = psi_stat_path(watch->path, sizeof(watch->path), cgroup);
+	else
+		error = psi_path(watch->path, sizeof(watch->path), cgroup, trigger->resource);
+	if (error)
+		return error;
+	snprintf(watch->text, sizeof(watch->text), "%s%s%s%s%s %llu %llu", *class ? resource : "",
+		 *class ? "." : "", class, *class ? "." : "", kind_names[trigger->kind],
+		 trigger->stall_us, trigger->window_us);
+	watch->type = WATCH_FILE;
+	watch->fd = psi_arm(watch->path, watch->text);
+	return watch->fd < 0 ? watch->fd : 0;
+}
+
+static int new_watch(struct psi_watch **watch)
+{
+	*watch = calloc(1, sizeof(**watch));
+	if (!*watch)
+		return -ENOMEM;
+	(*watch)->fd = -1;
+	return 0;
+}
+
+static int keep_watch(struct psi_watch **watch, int error)
+{
+	if (error) {
+		free(*watch);
+		*watch = NULL;
+	}
+	return error;
+}
+
+int psi_watch_trigger(struct psi_watch **watch, const char *text, const char *cgroup)
+{
+	int error = new_watch(watch);
+
+	return error ? error : keep_watch(watch, open_trigger(*watch, text, cgroup));
+}
+
+int psi_watch_service(struct psi_watch **watch, enum psi_resource resource, unsigned int flags)
+{
+	int error = new_watch(watch);
+
+	return error ? error : keep_watch(watch, open_service(*watch, resource, flags));
+}
+
+void psi_watch_close(struct psi_watch *watch)
+{
+	if (watch)
+		close(watch->fd);
+	free(watch);
+}
+
+int psi_watch_fd(const struct psi_watch *watch)
+{
+	return watch->fd;
+}
+
+short psi_watch_events(const struct psi_watch *watch)
+{
+	return watch->type == WATCH_FILE ? POLLPRI : POLLIN;
 }
 
 /*
@@ -588,7 +820,7 @@ int psi_watch_open(enum psi_resource resource, unsigned int flags, struct psi_wa
  */
 static bool is_event(const struct psi_watch *watch, const char *data, size_t length)
 {
-	return watch->type == PSI_WATCH_SOCKET || length != watch->length ||
+	return watch->type == WATCH_SOCKET || length != watch->length ||
 	       memcmp(data, watch->text, length);
 }
 
@@ -608,35 +840,126 @@ static int drain(struct psi_watch *watch)
 	return errno == EAGAIN || errno == EINTR ? 0 : -ENODEV;
 }
 
-static long long now_ms(void)
+/*
+ * Some loops report POLLERR | POLLPRI as an event only (libuv).  A file that is
+ * dead stays so: another poll tells.
+ */
+static int take_event(struct psi_watch *watch, short revents)
 {
-	struct timespec now;
+	int again;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+	if (watch->type != WATCH_FILE)
+		return revents ? drain(watch) : 0;
+	again = wait_for(watch->fd, POLLPRI, 0);
+	if (again == -ENODEV || again == 1)
+		return again;
+	return revents & POLLPRI ? 1 : 0;
+}
+
+/* Levels */
+
+int psi_watch_level(struct psi_watch *watch, unsigned long long leave_us)
+{
+	if (!watch->trigger.window_us || leave_us >= watch->trigger.stall_us)
+		return -EINVAL;
+	watch->leave_us = leave_us;
+	watch->level = true;
+	return 0;
+}
+
+static unsigned long long level_window(const struct psi_watch *watch)
+{
+	return watch->trigger.window_us > LEVEL_WINDOW ? watch->trigger.window_us : LEVEL_WINDOW;
+}
+
+static int read_total(const struct psi_watch *watch, unsigned long long *total)
+{
+	struct psi_pressure pressure;
+	const struct psi_line *line;
+	int error;
+
+	psi_clear(&pressure);
+	error = psi_read_fd(watch->fd, watch->trigger.resource, &pressure);
+	if (error == -EBADF)
+		error = psi_read(watch->path, watch->trigger.resource, &pressure);
+	if (error)
+		return error;
+	line = psi_line(&pressure, watch->trigger.resource, watch->trigger.klass,
+			watch->trigger.kind);
+	*total = line ? line->total : 0;
+	return line ? 0 : -EBADMSG;
+}
+
+/* Take a sample; whether the stall of the last window lets the level be left. */
+static int look(struct psi_watch *watch)
+{
+	unsigned long long total, time = now_us(), window = level_window(watch);
+	int error = read_total(watch, &total);
+
+	if (error)
+		return error;
+	watch->next = time + window / STEPS;
+	watch->seen[watch->head].time = time;
+	watch->seen[watch->head].total = total;
+	watch->head = (watch->head + 1) % (STEPS + 1);
+	/* The oldest one, which the next sample replaces. */
+	return watch->seen[watch->head].time && time - watch->seen[watch->head].time >= window &&
+	       total - watch->seen[watch->head].total <= watch->leave_us;
+}
+
+static int follow_level(struct psi_watch *watch, int event)
+{
+	int left;
+
+	if (event < 0 || (!watch->entered && !event))
+		return event;
+	if (!watch->entered) {
+		memset(watch->seen, 0, sizeof(watch->seen));
+		watch->entered = true;
+		left = look(watch);
+		return left < 0 ? left : PSI_EVENT;
+	}
+	if (now_us() < watch->next)
+		return PSI_NOTHING;
+	left = look(watch);
+	if (left <= 0)
+		return left;
+	watch->entered = false;
+	return PSI_LEFT;
+}
+
+int psi_watch_timeout(const struct psi_watch *watch)
+{
+	unsigned long long now = now_us();
+
+	if (!watch->entered)
+		return -1;
+	return watch->next > now ? (watch->next - now + 999) / 1000 : 0;
+}
+
+int psi_watch_collect(struct psi_watch *watch, short revents)
+{
+	int event = take_event(watch, revents);
+
+	return watch->level ? follow_level(watch, event) : event;
 }
 
 int psi_watch_wait(struct psi_watch *watch, int timeout_ms)
 {
-	long long end = now_ms() + timeout_ms, left = timeout_ms;
+	long long end = now_us() / 1000 + timeout_ms;
 	int result;
 
-	if (watch->fd < 0)
-		return -ENODEV;
 	do {
-		result = wait_for(watch->fd, watch->events, timeout_ms < 0 ? -1 : left);
-		if (result == 1 && watch->type != PSI_WATCH_FILE)
-			result = drain(watch);
-		else if (result <= 0)
-			return result;
-		left = end - now_ms();
-	} while (!result && (timeout_ms < 0 || left > 0));
-	return result;
-}
+		int left = timeout_ms < 0 ? -1 : end - (long long)(now_us() / 1000);
+		int due = psi_watch_timeout(watch);
+		struct pollfd poll_fd = { .fd = watch->fd, .events = psi_watch_events(watch) };
 
-void psi_watch_close(struct psi_watch *watch)
-{
-	if (watch->fd >= 0)
-		close(watch->fd);
-	watch->fd = -1;
+		left = timeout_ms >= 0 && left < 0 ? 0 : left;
+		if (due >= 0 && (left < 0 || due < left))
+			left = due;
+		if (poll(&poll_fd, 1, left) < 0)
+			return -errno;
+		result = psi_watch_collect(watch, poll_fd.revents);
+	} while (!result && (timeout_ms < 0 || (long long)(now_us() / 1000) < end));
+	return result;
 }

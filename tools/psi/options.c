@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define OPTIONS_MAX	16
 
@@ -70,7 +70,7 @@ static void help_option(const struct opt *opt)
 
 static void help(const struct opt *opts, const char *synopsis)
 {
-	printf("usage: psi %s\n\n", synopsis);
+	printf("usage: pressure %s\n\n", synopsis);
 	for (; opts->name; opts++)
 		help_option(opts);
 	for (opts = common; opts->name; opts++)
@@ -103,9 +103,13 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 						NULL, 1 };
 	optind = 0;
 	opterr = 0;
-	while ((result = getopt_long(argc, argv, "+", longs, &index)) != -1) {
+	while ((result = getopt_long(argc, argv, "+h", longs, &index)) != -1) {
+		if (result == 'h') {
+			help(opts, synopsis);
+			exit(STATUS_OK);
+		}
 		if (result == '?')
-			die("%s: unknown, or lacks its argument; 'psi %s --help' lists all",
+			die("%s: unknown, or lacks its argument; 'pressure %s --help' lists all",
 			    argv[optind - 1], argv[0]);
 		if (!all[index]->value) {
 			help(opts, synopsis);

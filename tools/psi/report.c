@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 void report_say(struct report *report, const char *format, ...)
 {
@@ -96,12 +96,17 @@ void report_free(struct report *report)
 	*report = (struct report){ 0 };
 }
 
-void report_print(FILE *out, const struct report *report)
+void report_write(FILE *out, const struct report *report)
 {
 	if (opt_json)
 		report_json(out, report);
 	else
 		report_text(out, report, screen_width());
+}
+
+void report_print(FILE *out, const struct report *report)
+{
+	report_write(out, report);
 	if (fflush(out) || ferror(out))
 		die("cannot write the result: is the disk full?");
 }

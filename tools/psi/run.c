@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi run: time(1) for stalls. */
+/* pressure run: time(1) for stalls. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define POINTS		512	/* of the chart: more than it has pixels for */
 #define STEP		0.1	/* s; between points, until they are too many */
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
-#define IN_SCOPE	"PSI_RUN_IN_SCOPE"
+#define ASK	60	/* s; a kernel computes limit and shortage while somebody asks */
+#define IN_SCOPE	"PRESSURE_IN_SCOPE"
 
 static const struct column lost_columns[] = {
 	{ "resource", "", FMT_TEXT, 0 },
@@ -58,7 +60,7 @@ static void say_lost(struct report *report, const struct group *from, const stru
 			continue;
 		longer = text_of("%s%s%.2f s (%.0f %%) waiting for %s", text,
 				 named++ ? ", " : "", some, 100 * some / seconds,
-				 psi_resource_names[resource]);
+				 psi_resource_name(resource));
 		free(text);
 		text = longer;
 	}
@@ -76,7 +78,7 @@ static void say_lost(struct report *report, const struct group *from, const stru
  * @report: where it is added
  * @from: totals at the beginning
  * @to: totals at the end
- * @seconds: between them, without what psi itself waited
+ * @seconds: between them, without what pressure itself waited
  */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
 		 double seconds)
@@ -89,7 +91,7 @@ void lost_report(struct report *report, const struct group *from, const struct g
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		struct cell *cell = table_row(table);
 
-		cell[0].text = text_of("%s", psi_resource_names[resource]);
+		cell[0].text = text_of("%s", psi_resource_name(resource));
 		cell[1].number = lost(from, to, resource, PSI_PLAIN, PSI_SOME);
 		cell[2].number = lost(from, to, resource, PSI_PLAIN, PSI_FULL);
 		cell[3].number = 100 * lost_most(from, to, resource) / seconds;
@@ -102,49 +104,95 @@ void lost_report(struct report *report, const struct group *from, const struct g
 /* Twice the step: two points become one. */
 static void halve(struct series *series)
 {
-	for (int i = 0; i < POINTS / 2; i++)
-		for (int resource = 0; resource < PSI_RESOURCES; resource++)
-			series->percent[i][resource] = (series->percent[2 * i][resource] +
-							series->percent[2 * i + 1][resource]) / 2;
+	for (int i = 0; i < POINTS / 2; i++) {
+		const struct point *a = &series->point[2 * i], *b = a + 1;
+		struct point *to = &series->point[i];
+
+		for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+			to->some[resource] = (a->some[resource] + b->some[resource]) / 2;
+			to->limit[resource] = (a->limit[resource] + b->limit[resource]) / 2;
+		}
+	}
 	series->count = POINTS / 2;
 	series->step *= 2;
 }
 
-static void add_point(struct series *series, struct group *last, const char *cgroup)
+static void draw(struct series *series, const struct group *from, const struct group *to)
+{
+	struct point *point = &series->point[series->count++];
+	struct load load;
+
+	load_make(&load, from, to);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+		point->some[resource] = main_percent(&load, resource);
+		point->limit[resource] = load.percent[resource][PSI_LIMIT][PSI_SOME];
+	}
+}
+
+/* The last step is not a whole one; older kernels add up what belongs to it afterwards. */
+static void draw_end(struct series *series, struct group last, double end)
+{
+	series->seconds = end - series->begin;
+	last.time = end;
+	if (last.time > series->last.time)
+		draw(series, &series->last, &last);
+}
+
+static void add_point(struct series *series, const char *cgroup)
 {
 	struct group group = { 0 };
-	struct load load;
 
 	if (!read_group(&group, cgroup))
 		return;
-	load_make(&load, last, &group);
-	*last = group;
-	if (series->count == POINTS)
+	/* One stays free for the end. */
+	if (series->count >= POINTS - 1)
 		halve(series);
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		series->percent[series->count][resource] = main_percent(&load, resource);
-	series->count++;
+	draw(series, &series->last, &group);
+	series->last = group;
 }
 
-/* Follow a process to its end; its wait status. Without a chart nothing is read meanwhile. */
-static int follow(pid_t pid, const char *cgroup, struct group first, struct series *series)
+/* What ends this program shall end the command: hand it on to all of it. */
+static void pass_signal(int signals, pid_t pid, const char *cgroup)
 {
-	struct pollfd end = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (!cgroup_signal(cgroup, info.ssi_signo))
+		kill(pid, info.ssi_signo);
+}
+
+/*
+ * Follow a process to its end; its wait status.  Without a chart nothing is read
+ * meanwhile, except what keeps limit and shortage computed.
+ */
+static int follow(pid_t pid, int signals, const char *cgroup, struct series *series, bool chart)
+{
+	struct pollfd fds[2] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+				 { .fd = signals, .events = POLLIN } };
+	double next = series->begin + series->step;
+	struct group unused;
 	int status;
 
-	while (series && end.fd >= 0) {
-		double left = first.time + series->step - now();
+	while (fds[0].fd >= 0) {
+		double left = chart ? next - now() : ASK;
 
-		if (poll(&end, 1, left > 0 ? left * 1000 + 1 : 0) > 0)
+		if (poll(fds, 2, left > 0 ? left * 1000 + 1 : 0) < 0 && errno != EINTR)
 			break;
-		if (now() >= first.time + series->step)
-			add_point(series, &first, cgroup);
+		if (fds[0].revents)
+			break;
+		if (fds[1].revents)
+			pass_signal(signals, pid, cgroup);
+		else if (!chart)
+			read_group(&unused, cgroup);
+		else if (now() >= next)
+			add_point(series, cgroup);
+		next = series->last.time + series->step;
 	}
-	if (end.fd >= 0)
-		close(end.fd);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			die("cannot wait for the program: %s", strerror(errno));
+	if (fds[0].fd >= 0)
+		close(fds[0].fd);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	return status;
 }
 
@@ -181,42 +229,36 @@ static void run_in_scope(char **argv)
 
 static void make_cgroup(char *cgroup, char **argv)
 {
-	int error = cgroup_make(cgroup, PATH_MAX, "psi-run");
+	int error = cgroup_make(cgroup, PATH_MAX, "pressure-run");
 
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		run_in_scope(argv);
 	if (error)
-		die("cannot make a cgroup (%s): run as root, or log in by systemd",
+		die(error == -EXDEV ? "cannot make a cgroup: %s" :
+		    "cannot make a cgroup (%s): run as root, or log in by systemd",
 		    explain(error));
 }
 
-static void write_report(const struct report *report, const char *path)
+static FILE *open_or_die(const char *path)
 {
-	FILE *out = path ? fopen(path, "we") : stderr;
+	FILE *file = path ? fopen(path, "we") : NULL;
 
-	if (!out)
+	if (path && !file)
 		die("%s: %s", path, strerror(errno));
-	report_print(out, report);
-	if (path && fclose(out))
-		die("%s: %s", path, strerror(errno));
+	return file;
 }
 
-/* What a run was too short for: one point, its mean. */
-static void draw_mean(struct series *series, const struct group *first, struct group last,
-		      double seconds)
+/* The command has ended, and its status is the answer: a full disk is no reason to lose it. */
+static void close_file(FILE *file, const char *path)
 {
-	struct load load;
+	bool bad = ferror(file);
 
-	last.time = first->time + seconds;
-	load_make(&load, first, &last);
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		series->percent[0][resource] = main_percent(&load, resource);
-	series->count = 1;
-	series->step = seconds;
+	if (fclose(file) || bad)
+		complain("%s: %s", path, strerror(errno));
 }
 
 static void finish(struct report *report, const char *cgroup, const struct group *first,
-		   double begin, struct series *series)
+		   struct series *series)
 {
 	double end = now();
 	struct group last = { 0 };
@@ -224,13 +266,44 @@ static void finish(struct report *report, const char *cgroup, const struct group
 
 	if (!stat)
 		sleep_with_progress(PERIOD, "waiting for the kernel's totals");
-	if (!read_group(&last, cgroup))
-		die("%s has no pressure files; 'psi doctor' tells why", cgroup);
-	lost_report(report, first, &last, end - begin);
-	if (!series->count)
-		draw_mean(series, first, last, end - begin);
+	if (!read_group(&last, cgroup)) {
+		complain("what the command lost is not known: %s has no pressure files any more",
+			 cgroup);
+		return;
+	}
+	lost_report(report, first, &last, end - series->begin);
+	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
+}
+
+/* Signals that end the command and not this program, as a descriptor. */
+static int take_signals(void)
+{
+	static const int ending[] = { SIGTERM, SIGHUP };
+	struct sigaction action;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+		/* nohup(1) had it ignored. */
+		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&set, ending[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static char *join(char **words)
+{
+	char *text = text_of("%s", *words);
+
+	while (*++words) {
+		char *longer = text_of("%s %s", text, *words);
+
+		free(text);
+		text = longer;
+	}
+	return text;
 }
 
 int verb_run(int argc, char **argv)
@@ -243,37 +316,47 @@ int verb_run(int argc, char **argv)
 	};
 	char **command =
 		parse_options(argc, argv, opts, "run [--html FILE] [--output FILE] -- COMMAND");
-	struct series series = { .percent = calloc(POINTS, sizeof(*series.percent)) };
+	struct series series = { .step = STEP };
 	struct report report = { 0 };
 	struct group first = { 0 };
-	char cgroup[PATH_MAX];
-	double begin;
-	int status;
+	FILE *page, *out;
+	char cgroup[PATH_MAX], *title;
+	int status, signals;
 	pid_t pid;
 
 	if (!*command)
-		die("run what? For instance: psi run -- make");
-	if (!series.percent)
-		die("out of memory");
+		die("run what? For instance: pressure run -- make");
+	page = open_or_die(html);
+	out = open_or_die(output);
+	series.point = checked(calloc(POINTS, sizeof(*series.point)));
 	make_cgroup(cgroup, argv);
 	if (!read_group(&first, cgroup)) {
 		cgroup_remove(cgroup, false);
-		die("cgroups have no pressure files; 'psi doctor' tells why");
+		die("cgroups have no pressure files; 'pressure doctor' tells why");
 	}
-	series.step = first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : PERIOD;
-	begin = now();
+	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
+		series.step = PERIOD;
+	signals = take_signals();
+	series.last = first;
+	series.begin = now();
 	pid = run_program(command, cgroup);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
-	status = status_of(follow(pid, cgroup, first, html ? &series : NULL));
-	report_fact_text(&report, "command", *command);
+	status = status_of(follow(pid, signals, cgroup, &series, html));
+	title = join(command);
+	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
-	finish(&report, cgroup, &first, begin, &series);
+	finish(&report, cgroup, &first, &series);
 	cgroup_remove(cgroup, false);
-	write_report(&report, output);
-	if (html && report_html(html, &report, *command, &series))
-		die("%s: %s", html, strerror(errno));
+	report_write(out ? out : stderr, &report);
+	if (out)
+		close_file(out, output);
+	if (page) {
+		report_html(page, &report, title, &series);
+		close_file(page, html);
+	}
+	free(title);
 	report_free(&report);
-	free(series.percent);
+	free(series.point);
 	return status;
 }

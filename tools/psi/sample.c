@@ -11,41 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* Cgroups nest no deeper than the kernel allows by far. */
 #define DEPTH_MAX	256
 
-static void take_totals(struct totals *totals, const struct psi_pressure *pressure)
+static void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
 {
 	for (int class = 0; class < PSI_CLASSES; class++) {
 		for (int kind = 0; kind < PSI_KINDS; kind++) {
-			const struct psi_line *line = &pressure->line[class][kind];
+			const struct psi_line *line = psi_line(pressure, resource, class, kind);
 
-			totals->known[class][kind] = line->known;
-			totals->us[class][kind] = line->total;
+			totals->known[class][kind] = line;
+			totals->us[class][kind] = line ? line->total : 0;
 		}
 	}
-}
-
-/* 0 when the plain file could be read. */
-static int read_resource(struct totals *totals, const char *directory, int resource)
-{
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
-	int error;
-
-	error = psi_path(path, sizeof(path), directory, resource, false);
-	if (!error)
-		error = psi_read(path, &pressure);
-	if (!error && !psi_path(path, sizeof(path), directory, resource, true)) {
-		struct psi_pressure both = pressure;
-
-		if (!psi_read(path, &both))
-			pressure = both;
-	}
-	take_totals(totals, &pressure);
-	return error;
 }
 
 /**
@@ -57,12 +37,18 @@ static int read_resource(struct totals *totals, const char *directory, int resou
  */
 bool read_group(struct group *group, const char *directory)
 {
-	bool found = false;
+	static struct psi_pressure *pressure;
 
+	if (!pressure)
+		pressure = psi_new();
+	if (!pressure)
+		die("out of memory");
 	group->time = now();
+	if (psi_read_all(directory, pressure))
+		return false;
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		found |= !read_resource(&group->totals[resource], directory, resource);
-	return found;
+		take_totals(&group->totals[resource], pressure, resource);
+	return true;
 }
 
 static bool has_classes(const struct group *group)
@@ -78,6 +64,8 @@ static void add_group(struct snapshot *snapshot, const char *directory, const ch
 	if (!read_group(&group, directory))
 		return;
 	group.name = text_of("%s", name);
+	if (snapshot->evidence)
+		evidence_read(&group.evidence, directory);
 	snapshot->stat |= has_classes(&group);
 	snapshot->groups = grow(snapshot->groups, snapshot->count, sizeof(group));
 	snapshot->groups[snapshot->count++] = group;
@@ -95,8 +83,8 @@ static void walk(struct snapshot *snapshot, char *path, size_t top, int depth)
 		add_group(snapshot, path, end > top ? path + top : "/");
 	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
 	while (dir && (entry = readdir(dir))) {
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
-		    end + 1 + strlen(entry->d_name) >= PATH_MAX)
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, "..") || end + 1 + strlen(entry->d_name) >= PATH_MAX)
 			continue;
 		sprintf(path + end, "/%s", entry->d_name);
 		walk(snapshot, path, top, depth + 1);
@@ -111,21 +99,33 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct group *)a)->name, ((const struct group *)b)->name);
 }
 
+/* Why the pressure of the system cannot be read, or 0. */
+static int system_error(void)
+{
+	struct psi_pressure *pressure = psi_new();
+	char path[PATH_MAX];
+	int error = psi_path(path, sizeof(path), NULL, PSI_CPU);
+
+	if (pressure && !error)
+		error = psi_read(path, PSI_CPU, pressure);
+	psi_free(pressure);
+	return error;
+}
+
 /**
  * snapshot_take() - read all totals
  * @snapshot: the result
  * @top: directory of the cgroup to begin with, or NULL for all
  * @system: read those of the system, too
+ * @evidence: read what other files count, too
  */
-void snapshot_take(struct snapshot *snapshot, const char *top, bool system)
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence)
 {
 	char path[PATH_MAX], mount[PATH_MAX];
-	struct psi_pressure pressure = { 0 };
 
-	*snapshot = (struct snapshot){ 0 };
+	*snapshot = (struct snapshot){ .evidence = evidence };
 	if (system) {
-		psi_path(path, sizeof(path), NULL, PSI_CPU, false);
-		snapshot->error = psi_read(path, &pressure);
+		snapshot->error = system_error();
 		add_group(snapshot, NULL, "");
 	}
 	if (!psi_cgroup_mount(mount, sizeof(mount)) &&
@@ -158,6 +158,8 @@ static double share(const struct totals *from, const struct totals *to, int clas
 void load_make(struct load *load, const struct group *from, const struct group *to)
 {
 	load->name = to->name;
+	load->from = from;
+	load->to = to;
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		for (int class = 0; class < PSI_CLASSES; class++)
 			for (int kind = 0; kind < PSI_KINDS; kind++)
@@ -186,13 +188,35 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 	}
 }
 
+/* By exact pressure where there is some: the plain mean divides a stall that moves. */
+double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind)
+{
+	double exact = load->percent[resource][PSI_EXACT][kind];
+
+	return isnan(exact) ? load->percent[resource][PSI_PLAIN][kind] : exact;
+}
+
 /* The figure that ranks a resource: some, or full where that is all there is; 0 if unknown. */
 double main_percent(const struct load *load, enum psi_resource resource)
 {
-	double percent =
-		load->percent[resource][PSI_PLAIN][resource == PSI_IRQ ? PSI_FULL : PSI_SOME];
+	double percent = percent_of(load, resource, resource == PSI_IRQ ? PSI_FULL : PSI_SOME);
 
 	return isnan(percent) ? 0 : percent;
+}
+
+/**
+ * measurable() - how long to measure
+ * @seconds: what was asked for
+ * @stat: the kernel has the statistics file, whose totals are those of now
+ *
+ * Other kernels add totals up every two seconds: another time would count a
+ * part of it twice, or not at all.
+ *
+ * Return: the time in s
+ */
+double measurable(double seconds, bool stat)
+{
+	return stat ? seconds : 2 * ceil(seconds / 2);
 }
 
 enum psi_resource worst_resource(const struct load *load)
@@ -222,29 +246,48 @@ static int by_percent(const void *a, const void *b)
 /**
  * loads_rank() - cgroups, worst first
  * @loads: the loads
- * @rank: the result
- * @most: how many it may have
+ * @rank: the result, which the caller frees
  *
  * Return: how many it has; the system is none of them
  */
-int loads_rank(const struct loads *loads, const struct load **rank, int most)
+int loads_rank(const struct loads *loads, const struct load ***rank)
 {
-	const struct load **all = NULL;
 	int count = 0;
 
+	*rank = NULL;
 	for (int i = 0; i < loads->count; i++) {
 		if (!*loads->load[i].name)
 			continue;
-		all = grow(all, count, sizeof(*all));
-		all[count++] = &loads->load[i];
+		*rank = grow(*rank, count, sizeof(**rank));
+		(*rank)[count++] = &loads->load[i];
 	}
 	if (count)
-		qsort(all, count, sizeof(*all), by_percent);
-	count = count < most ? count : most;
-	if (count)
-		memcpy(rank, all, count * sizeof(*all));
-	free(all);
+		qsort(*rank, count, sizeof(**rank), by_percent);
 	return count;
+}
+
+/* A file of lxcfs hides that of the kernel; pressure=cgroup shows one's own. */
+enum whose whose_pressure(void)
+{
+	char *path = text_of("%s/proc/self/mountinfo", psi_root()), *line = NULL, mount[PATH_MAX];
+	FILE *file = fopen(path, "re");
+	enum whose whose = WHOSE_MACHINE;
+	size_t room = 0;
+
+	/* The real root has no type. */
+	if (!psi_cgroup_mount(mount, sizeof(mount)) && exists("%s/cgroup.type", mount))
+		whose = WHOSE_HOST;
+	while (file && getline(&line, &room, file) > 0) {
+		if (strstr(line, " /proc/pressure"))
+			whose = WHOSE_OTHER;
+		else if (strstr(line, " /proc ") && strstr(line, "pressure=cgroup"))
+			whose = WHOSE_CONTAINER;
+	}
+	if (file)
+		fclose(file);
+	free(line);
+	free(path);
+	return whose;
 }
 
 /* What this kernel does not tell. */
@@ -254,7 +297,7 @@ void note_missing(struct report *report, bool stat)
 
 	if (!stat)
 		report_note(report,
-			    "this kernel has no .pressure.stat files: limit or shortage, exact "
+			    "this kernel has no cgroup.pressure.stat: limit or shortage, exact "
 			    "pressure and causes are not known, and totals are up to 2 s old");
 	if (psi_cgroup_mount(mount, sizeof(mount)))
 		report_note(report,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * psi simulate: events for a service under test.
+ * pressure simulate: events for a service under test.
  *
  * The other side of systemd's protocol, through a FIFO or a socket; or real
  * stalls in a cgroup of our own.
@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,14 +18,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 /* "some 200000 2000000" with its NUL, in Base64. */
 #define TRIGGER_BASE64	"c29tZSAyMDAwMDAgMjAwMDAwMAA="
+#define TEXT_MAX	256	/* bytes of what a service may write */
 #define MEMORY_HIGH	"8M"
 #define MEMORY_USED	33554432UL
 #define BLOCK		1048576UL
@@ -59,7 +62,7 @@ static int listen_at(const char *path)
 
 static void open_server(struct server *server, bool use_socket)
 {
-	*server = (struct server){ .directory = "/tmp/psi-simulate.XXXXXX",
+	*server = (struct server){ .directory = "/tmp/pressure-simulate.XXXXXX",
 				   .fd = -1,
 				   .listening = -1 };
 	if (!mkdtemp(server->directory))
@@ -104,7 +107,7 @@ static void set_variables(const char *resource, const char *path, const char *tr
 
 static void hear(struct server *server)
 {
-	char text[PSI_TEXT_MAX + 1];
+	char text[TEXT_MAX + 1];
 	ssize_t got;
 
 	if (server->fd < 0) {
@@ -196,16 +199,33 @@ static void touch(double end)
 			memory[i]++;
 }
 
+/* A file without a name, on a file system that has storage; memory has no io. */
+static int open_storage(void)
+{
+	const char * const places[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", "." };
+	struct statfs status;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int fd = places[i] ? open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+
+		if (fd < 0)
+			continue;
+		if (!fstatfs(fd, &status) && status.f_type != TMPFS_MAGIC &&
+		    status.f_type != RAMFS_MAGIC)
+			return fd;
+		close(fd);
+	}
+	die("no directory is on a disk: set TMPDIR to one that is");
+}
+
 static void sync_writes(double end)
 {
 	char *block = grow(NULL, 0, BLOCK);
-	FILE *file = tmpfile();
+	int fd = open_storage();
 
-	if (!file)
-		die("cannot make a file in /tmp: %s", strerror(errno));
 	while (now() < end)
-		if (pwrite(fileno(file), block, BLOCK, 0) < 0 || fsync(fileno(file)))
-			die("cannot write to /tmp: %s", strerror(errno));
+		if (pwrite(fd, block, BLOCK, 0) < 0 || fsync(fd))
+			die("cannot write to a disk: %s", strerror(errno));
 }
 
 static const struct stall {
@@ -234,7 +254,7 @@ static void limit_memory(const char *cgroup)
 	free(parent);
 	if (cgroup_write(cgroup, "memory.high", MEMORY_HIGH)) {
 		cgroup_remove(cgroup, false);
-		die("the memory controller is not enabled for cgroups here: start psi from a "
+		die("the memory controller is not enabled for cgroups here: start it from a "
 		    "cgroup that has it, for instance with systemd-run --scope -p Delegate=yes");
 	}
 }
@@ -244,7 +264,12 @@ static int make_stalls(const struct stall *stall, double seconds)
 	struct group first = { 0 }, last = { 0 };
 	struct report report = { 0 };
 	char cgroup[PATH_MAX];
-	int error = cgroup_make(cgroup, sizeof(cgroup), "psi-simulate");
+	int error;
+
+	/* Before the cgroup is made. */
+	if (stall->work == sync_writes)
+		close(open_storage());
+	error = cgroup_make(cgroup, sizeof(cgroup), "pressure-simulate");
 
 	if (error)
 		die("cannot make a cgroup: %s", explain(error));
@@ -294,10 +319,12 @@ int verb_simulate(int argc, char **argv)
 	struct server server;
 	int status;
 
+	if (stall && *command)
+		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
 		return make_stalls(find_stall(stall), seconds);
 	if (!*command)
-		die("simulate for what? For instance: psi simulate -- ./my-service");
+		die("simulate for what? For instance: pressure simulate -- ./my-service");
 	find_stall(resource);
 	open_server(&server, use_socket);
 	/* A service would read back from a FIFO what it wrote, and take it for an event. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Reports as text: wrapped sentences, and tables that fit the width. */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define WIDTH_DEFAULT	80
 #define WIDTH_MIN	30
@@ -31,9 +33,10 @@ int screen_width(void)
 	struct winsize size;
 	int width = 0;
 
+	/* A serial console has 0 by 0. */
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		width = size.ws_col;
-	else if (columns)
+	if (!width && columns)
 		width = atoi(columns);
 	if (width <= 0)
 		return WIDTH_DEFAULT;
@@ -52,24 +55,55 @@ static bool use_colour(FILE *out)
 	return isatty(fileno(out)) && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
 }
 
-/* Columns on the screen: one for each character that is not a continuation. */
+/* Bytes of the next character, which is valid or a byte, and the columns that it takes. */
+static int next_character(const char *text, int *width)
+{
+	int length = use_utf8() ? utf8_length(text) : 0;
+	wchar_t character;
+
+	*width = 1;
+	if (length && mbtowc(&character, text, length) == length)
+		*width = wcwidth(character);
+	if (*width < 0)
+		*width = 1;
+	return length ? length : 1;
+}
+
+/* Columns on the screen: two for wide characters, none for those that combine. */
 int text_width(const char *text)
 {
-	int width = 0;
+	int all = 0, width;
 
-	for (; *text; text++)
-		width += (*text & 0xc0) != 0x80 || !use_utf8();
-	return width;
+	while (*text) {
+		text += next_character(text, &width);
+		all += width;
+	}
+	return all;
+}
+
+/* What a terminal obeys: C0, DEL and, as one character of UTF-8, C1. */
+static bool is_control(const char *text, int length)
+{
+	unsigned char first = text[0], second = text[1];
+
+	return iscntrl(first) || (length == 2 && first == 0xc2 && second < 0xa0);
 }
 
 /* Text of others, without what a terminal would obey. */
 char *sane(const char *text)
 {
-	char *copy = text_of("%s", text);
+	char *copy = text_of("%s", text), *end = copy;
 
-	for (char *p = copy; *p; p++)
-		if (iscntrl((unsigned char)*p) || (*p & 0x80 && !use_utf8()))
-			*p = '?';
+	while (*text) {
+		int length = utf8_length(text);
+
+		if (!length || is_control(text, length) || (length > 1 && !use_utf8()))
+			*end++ = '?';
+		else
+			end = mempcpy(end, text, length);
+		text += length ? length : 1;
+	}
+	*end = 0;
 	return copy;
 }
 
@@ -95,12 +129,15 @@ char *spark(const double *percent, int count)
 /* Bytes of the next word, or of as much of it as fits @room columns. */
 static int next_word(const char *text, int room)
 {
-	int length = 0, width = 0;
+	int length = 0, all = 0, width;
 
 	while (text[length] && text[length] != ' ') {
-		if ((text[length] & 0xc0) != 0x80 && ++width > room)
+		int more = next_character(text + length, &width);
+
+		all += width;
+		if (all > room && length)
 			break;
-		length++;
+		length += more;
 	}
 	return length;
 }
@@ -155,20 +192,24 @@ static bool is_left(const struct column *column)
 static char *cut(char *text, int width, bool keep_end)
 {
 	const char *dots = use_utf8() ? "…" : ".", *from = text;
+	int end = 0, all = 0, one;
 	char *result;
-	int end = 0;
 
 	if (text_width(text) <= width)
 		return text;
 	if (keep_end) {
 		while (text_width(from) > width - 1)
-			from++;
-		while (use_utf8() && (*from & 0xc0) == 0x80)
-			from++;
+			from += next_character(from, &one);
 		result = text_of("%s%s", dots, from);
 	} else {
-		while (text[end] && text_width(text) - text_width(text + end) < width - 1)
-			end++;
+		for (;;) {
+			int more = next_character(text + end, &one);
+
+			if (all + one > width - 1)
+				break;
+			all += one;
+			end += more;
+		}
 		result = text_of("%.*s%s", end, text, dots);
 	}
 	free(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* psi top: cgroups live, worst first. */
+/* pressure top: cgroups live, worst first. */
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,11 +8,10 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define HISTORY		10	/* points of the sparkline */
-#define ROWS_MAX	512
-#define ROWS_PLAIN	20	/* without a terminal */
+#define ROWS_PLAIN	16	/* without a terminal, or where its size is not known */
 #define AROUND		8	/* lines of the screen that are no rows */
 
 static const struct column columns[] = {
@@ -38,12 +37,11 @@ struct histories {
 };
 
 static struct termios saved;
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t over, stopped;
 
-static void end(int signal)
+static void note_signal(int signal)
 {
-	(void)signal;
-	over = 1;
+	*(signal == SIGTSTP ? &stopped : &over) = 1;
 }
 
 static int by_name(const void *a, const void *b)
@@ -95,7 +93,8 @@ static void split(struct cell *own, const struct load *load)
 {
 	int resource = worst_resource(load);
 	const double (*percent)[PSI_KINDS] = load->percent[resource];
-	double some = percent[PSI_PLAIN][PSI_SOME], full = percent[PSI_PLAIN][PSI_FULL];
+	double some = percent_of(load, resource, PSI_SOME);
+	double full = percent_of(load, resource, PSI_FULL);
 	double limit = percent[PSI_LIMIT][PSI_SOME];
 
 	if (resource == PSI_CPU) {
@@ -110,20 +109,21 @@ static void split(struct cell *own, const struct load *load)
 static void fill(struct table *table, const struct loads *loads,
 		 const struct histories *histories, int rows)
 {
-	const struct load *rank[ROWS_MAX];
-	int count = loads_rank(loads, rank, rows < ROWS_MAX ? rows : ROWS_MAX);
+	const struct load **rank;
+	int count = loads_rank(loads, &rank);
 
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && (!rows || i < rows); i++) {
 		struct cell *cell = table_row(table);
 
 		cell[0].text = text_of("%s", rank[i]->name);
 		for (int resource = 0; resource < PSI_IRQ; resource++)
-			cell[1 + resource].number = rank[i]->percent[resource][PSI_PLAIN][PSI_SOME];
+			cell[1 + resource].number = percent_of(rank[i], resource, PSI_SOME);
 		cell[4].text = text_of("%s", worst_percent(rank[i]) < 0.05 ? "" :
-				       psi_resource_names[worst_resource(rank[i])]);
+				       psi_resource_name(worst_resource(rank[i])));
 		split(&cell[5], rank[i]);
 		cell[8].text = spark(find(histories, rank[i]->name)->percent, HISTORY);
 	}
+	free(rank);
 }
 
 static void show(const struct loads *loads, const struct histories *histories, bool stat,
@@ -134,7 +134,8 @@ static void show(const struct loads *loads, const struct histories *histories, b
 	struct table *table;
 	int rows = ROWS_PLAIN;
 
-	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+	/* A serial console has 0 by 0. */
+	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row)
 		rows = size.ws_row > AROUND + 1 ? size.ws_row - AROUND : 1;
 	if (loads->count && !*loads->load[0].name)
 		report_say(&report,
@@ -145,7 +146,7 @@ static void show(const struct loads *loads, const struct histories *histories, b
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
-	fill(table, loads, histories, opt_json ? ROWS_MAX : rows);
+	fill(table, loads, histories, opt_json ? 0 : rows);
 	if (!screen || opt_json)
 		note_missing(&report, stat);
 	else if (!stat)
@@ -163,33 +164,54 @@ static void leave_screen(void)
 	fflush(stdout);
 }
 
+static void draw_screen(void)
+{
+	struct termios raw = saved;
+
+	raw.c_lflag &= ~(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	printf("\033[?1049h\033[?25l\033[H\033[Jmeasuring...");
+	fflush(stdout);
+}
+
 static void enter_screen(void)
 {
-	struct termios raw;
+	static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP };
 
 	if (tcgetattr(STDIN_FILENO, &saved))
 		return;
-	raw = saved;
-	raw.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	atexit(leave_screen);
-	signal(SIGINT, end);
-	signal(SIGTERM, end);
-	printf("\033[?1049h\033[?25l\033[H\033[Jmeasuring...");
-	fflush(stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &(struct sigaction){ .sa_handler = note_signal }, NULL);
+	draw_screen();
+}
+
+/* ^Z: the shell gets its screen, and fg brings ours back. */
+static void stop(void)
+{
+	leave_screen();
+	raise(SIGSTOP);
+	stopped = 0;
+	draw_screen();
 }
 
 /* Wait; true when somebody wants to quit. */
 static bool pause_for(double seconds, bool screen)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	double end = now() + seconds, left;
 	char key = 0;
 
 	if (!screen)
 		return sleep_with_progress(seconds, "measuring");
-	if (poll(&input, 1, seconds * 1000) > 0 && read(STDIN_FILENO, &key, 1) <= 0)
-		return true;
-	return over || key == 'q';
+	while (!over && (left = end - now()) > 0) {
+		if (poll(&input, 1, left * 1000 + 1) > 0 &&
+		    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q'))
+			return true;
+		if (stopped)
+			stop();
+	}
+	return over;
 }
 
 int verb_top(int argc, char **argv)
@@ -206,9 +228,11 @@ int verb_top(int argc, char **argv)
 	struct snapshot from, to;
 
 	if (*parse_options(argc, argv, opts, "top [--interval TIME] [--count N]"))
-		die("top takes no arguments; 'psi top --help' shows how to use it");
+		die("top takes no arguments; 'pressure top --help' shows how to use it");
+	if (interval <= 0)
+		die("--interval: in no time nothing can be measured");
 	screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-	snapshot_take(&from, NULL, true);
+	snapshot_take(&from, NULL, true, false);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));
 	if (screen)
@@ -216,9 +240,9 @@ int verb_top(int argc, char **argv)
 	for (long i = 0; (!count && (screen || opt_json || !i)) || i < count; i++) {
 		struct loads loads;
 
-		if (pause_for(interval, screen))
+		if (pause_for(measurable(interval, from.stat), screen))
 			break;
-		snapshot_take(&to, NULL, true);
+		snapshot_take(&to, NULL, true, false);
 		loads_make(&loads, &from, &to);
 		remember(&histories, &loads);
 		show(&loads, &histories, to.stat, screen);

@@ -11,14 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 static bool progress_shown;
 
 static void say(const char *format, va_list arguments)
 {
 	progress_end();
-	fputs("psi: ", stderr);
+	fputs("pressure: ", stderr);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
 }
@@ -54,12 +54,14 @@ const char *explain(int error)
 		int error;
 		const char *text;
 	} known[] = {
-		{ ENOENT, "there is no such file; 'psi doctor' tells why" },
+		{ ENOENT, "there is no such file; 'pressure doctor' tells why" },
 		{ EOPNOTSUPP, "this machine cannot tell interrupt time (irq), or PSI is switched "
 			      "off: boot with psi=1" },
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },
+		{ EXDEV, "cgroup v2 is mounted from outside this cgroup namespace: in it, "
+			 "mount -t cgroup2 none /sys/fs/cgroup" },
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
@@ -71,7 +73,7 @@ const char *explain(int error)
 	return strerror(-error);
 }
 
-static void *checked(void *memory)
+void *checked(void *memory)
 {
 	if (!memory)
 		die("out of memory");
@@ -227,12 +229,16 @@ bool exists(const char *format, ...)
 pid_t run_program(char **argv, const char *cgroup)
 {
 	pid_t pid = fork();
+	sigset_t none;
 	int error;
 
 	if (pid < 0)
 		die("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
+	/* What this program handles, the other one need not. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	error = cgroup ? cgroup_enter(cgroup) : 0;
 	if (error) {
 		complain("cannot enter %s: %s", cgroup, explain(error));

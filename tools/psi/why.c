@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * psi why: causes of memory stalls, and the programs that stall.
+ * pressure why: causes of memory stalls, and the programs that stall.
  *
- * Causes are from memory.pressure.stat.  Of each thread, waiting for a CPU is
+ * Causes are from cgroup.pressure.stat.  Of each thread, waiting for a CPU is
  * from schedstat, waiting for storage from delay accounting, and memory stalls
  * from the tracepoint psi:psi_stall, which a histogram of tracefs adds up by
  * thread.
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "psi.h"
+#include "pressure.h"
 
 #define ROWS		10
 #define TRACING		"/sys/kernel/tracing"
@@ -38,7 +38,7 @@ static const struct column program_columns[] = {
 	{ "memory_s", "memory s", FMT_SECONDS, 0 },
 };
 
-enum { WAIT_CPU, WAIT_IO, WAIT_MEMORY, WAITS };
+enum wait { WAIT_CPU, WAIT_IO, WAIT_MEMORY, WAITS };
 
 struct task {
 	int tid;
@@ -70,11 +70,28 @@ static double quantile(const struct psi_cause *cause, const struct psi_cause *ol
 static const struct psi_cause *find_cause(const struct psi_pressure *pressure, const char *name)
 {
 	static const struct psi_cause none;
+	const struct psi_cause *cause;
 
-	for (unsigned int i = 0; pressure && i < pressure->nr_causes; i++)
-		if (!strcmp(pressure->cause[i].name, name))
-			return &pressure->cause[i];
+	for (unsigned int i = 0; pressure && (cause = psi_cause(pressure, i)); i++)
+		if (!strcmp(cause->name, name))
+			return cause;
 	return &none;
+}
+
+/**
+ * read_causes() - read the causes of memory stalls
+ * @cgroup: directory, or NULL for the system
+ *
+ * Return: for psi_free(); NULL when the kernel does not tell them
+ */
+struct psi_pressure *read_causes(const char *cgroup)
+{
+	struct psi_pressure *pressure = psi_new();
+
+	if (pressure && !psi_read_all(cgroup, pressure) && psi_cause(pressure, 0))
+		return pressure;
+	psi_free(pressure);
+	return NULL;
 }
 
 /**
@@ -85,17 +102,16 @@ static const struct psi_cause *find_cause(const struct psi_pressure *pressure, c
  */
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from)
 {
-	struct psi_pressure pressure = { 0 };
-	char path[PATH_MAX];
+	struct psi_pressure *pressure = read_causes(cgroup);
+	const struct psi_cause *cause;
 	struct table *table;
 
-	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || psi_read(path, &pressure))
+	if (!pressure)
 		return;
 	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
 			     ARRAY_SIZE(cause_columns));
-	for (unsigned int i = 0; i < pressure.nr_causes; i++) {
-		const struct psi_cause *cause = &pressure.cause[i],
-				       *old = find_cause(from, cause->name);
+	for (unsigned int i = 0; (cause = psi_cause(pressure, i)); i++) {
+		const struct psi_cause *old = find_cause(from, cause->name);
 		double count = (double)cause->count - (double)old->count;
 		double us = (double)cause->total - (double)old->total;
 		struct cell *cell;
@@ -109,6 +125,7 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 		cell[3].number = us / 1e3 / count;
 		cell[4].number = quantile(cause, old);
 	}
+	psi_free(pressure);
 }
 
 /* The name may hold anything, also ") ". */
@@ -220,20 +237,12 @@ static struct task *find_task(const struct tasks *tasks, int tid)
 }
 
 /* A histogram in a tracing instance of our own; false when it cannot be had. */
-static bool trace_begin(struct report *report, char *instance, size_t size)
+static bool trace_begin(char *instance, size_t size)
 {
-	snprintf(instance, size, TRACING "/instances/psi-why-%d", getpid());
-	if (!exists(TRACING "/instances"))
-		report_note(report, "memory stalls of programs need tracefs and root: as root, "
-			    "mount -t tracefs none " TRACING);
-	else if (!exists(TRACING "/events/psi/psi_stall"))
-		report_note(report, "memory stalls of programs are not known: this kernel has no "
-			    "tracepoint psi:psi_stall, or you are not root");
-	else if (mkdir(instance, 0700))
-		report_note(report, "cannot make %s: %s", instance, strerror(errno));
-	else if (cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
-		report_note(report, "this kernel has no histograms (CONFIG_HIST_TRIGGERS)");
-	else
+	snprintf(instance, size, TRACING "/instances/pressure-why-%d", getpid());
+	if (!exists(TRACING "/events/psi/psi_stall") || mkdir(instance, 0700))
+		return false;
+	if (!cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
 		return true;
 	rmdir(instance);
 	return false;
@@ -274,10 +283,16 @@ static double all_waits(const struct task *task)
 	return task->wait[WAIT_CPU] + task->wait[WAIT_IO] + task->wait[WAIT_MEMORY];
 }
 
+/* What programs are sorted by: that for which the cgroup waited most. */
+static enum wait sort_by;
+
 static int by_wait(const void *a, const void *b)
 {
-	double difference = all_waits(b) - all_waits(a);
+	const struct task *x = a, *y = b;
+	double difference = y->wait[sort_by] - x->wait[sort_by];
 
+	if (!difference)
+		difference = all_waits(y) - all_waits(x);
 	return difference > 0 ? 1 : difference < 0 ? -1 : by_pid(a, b);
 }
 
@@ -325,35 +340,77 @@ static void fill_programs(struct report *report, struct tasks *tasks, bool trace
 	}
 }
 
-static void say_programs(struct report *report, const struct tasks *tasks, double seconds)
+/*
+ * Why waits for one resource cannot be seen, and what to do; NULL when they
+ * can.  Only programs that were started since are accounted.
+ */
+static const char *blind(enum wait wait, bool traced)
 {
-	static const char * const names[WAITS] = { "a CPU", "storage", "memory" };
-	const struct task *task = tasks->task;
-	int most = WAIT_CPU;
+	char text[16];
 
-	if (!tasks->count || all_waits(task) < 0.005) {
-		report_say(report, "No program waited in the last %.1f s.", seconds);
-		return;
-	}
-	for (int wait = 0; wait < WAITS; wait++)
-		if (task->wait[wait] > task->wait[most])
-			most = wait;
-	report_say(report, "%s (pid %d) waited most: %.2f s of the last %.1f s, for %s.",
-		   task->name, task->pid, task->wait[most], seconds, names[most]);
+	if (wait == WAIT_CPU && !exists("/proc/self/schedstat"))
+		return "this kernel does not tell which programs wait for a CPU "
+		       "(CONFIG_SCHED_INFO)";
+	if (wait == WAIT_IO &&
+	    (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) <= 0 || *text == '0'))
+		return "which programs wait for storage is not known before, as root, "
+		       "sysctl kernel.task_delayacct=1";
+	if (wait == WAIT_MEMORY && !traced)
+		return "which programs wait for memory is not known: that takes root, tracefs, and "
+		       "a kernel with the tracepoint psi:psi_stall";
+	return NULL;
 }
 
-static void note_sources(struct report *report, const char *cgroup)
+/* The resource first, as PSI tells it; a program only where its waits are seen. */
+static void say_programs(struct report *report, const struct tasks *tasks, const struct load *load,
+			 double seconds, bool traced)
 {
-	char text[16], path[PATH_MAX];
+	static const char * const names[WAITS] = { "a CPU", "storage", "memory" };
+	static const enum wait waits[] = { [PSI_CPU] = WAIT_CPU, [PSI_MEMORY] = WAIT_MEMORY,
+					   [PSI_IO] = WAIT_IO };
+	const char *missing = blind(sort_by, traced);
+	const struct task *task = tasks->task;
+	int worst = PSI_CPU;
 
-	if (!exists("/proc/self/schedstat"))
-		report_note(report, "waiting for a CPU is not known (CONFIG_SCHED_INFO)");
-	if (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) > 0 && *text == '0')
-		report_note(report, "waiting for storage is not known: as root, "
-			    "sysctl kernel.task_delayacct=1 (for programs started after that)");
-	if (psi_path(path, sizeof(path), cgroup, PSI_MEMORY, true) || !exists("%s", path))
+	for (int resource = 0; resource < PSI_IRQ; resource++)
+		if (main_percent(load, resource) > main_percent(load, worst))
+			worst = resource;
+	if (main_percent(load, worst) < 1) {
+		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited for %s most, "
+			   "%.1f %% of the time.", seconds, names[waits[worst]],
+			   main_percent(load, worst));
+		return;
+	}
+	report_say(report, "%s: tasks waited for %s %.0f %% of the last %.1f s.",
+		   psi_resource_name(worst), names[waits[worst]], main_percent(load, worst),
+		   seconds);
+	if (missing)
+		report_say(report, "But %s.", missing);
+	else if (tasks->count && task->wait[sort_by] >= 0.005)
+		report_say(report, "%s (pid %d) waited most for it: %.2f s.", task->name, task->pid,
+			   task->wait[sort_by]);
+}
+
+static void note_sources(struct report *report, const char *cgroup, bool traced)
+{
+	char path[PATH_MAX];
+
+	for (enum wait wait = 0; wait < WAITS; wait++)
+		if (wait != sort_by && blind(wait, traced))
+			report_note(report, "%s", blind(wait, traced));
+	if (psi_stat_path(path, sizeof(path), cgroup) || !exists("%s", path))
 		report_note(report,
-			    "this kernel has no memory.pressure.stat: causes are not known");
+			    "this kernel has no cgroup.pressure.stat: causes are not known");
+}
+
+static enum wait worst_wait(const struct load *load)
+{
+	double memory = main_percent(load, PSI_MEMORY), io = main_percent(load, PSI_IO),
+	       cpu = main_percent(load, PSI_CPU);
+
+	if (memory > cpu && memory >= io)
+		return WAIT_MEMORY;
+	return io > cpu ? WAIT_IO : WAIT_CPU;
 }
 
 int verb_why(int argc, char **argv)
@@ -364,33 +421,45 @@ int verb_why(int argc, char **argv)
 		{ 0 }
 	};
 	char **rest = parse_options(argc, argv, opts, "why [--time TIME] [CGROUP]");
-	char directory[PATH_MAX], mount[PATH_MAX] = "", path[PATH_MAX], instance[64];
-	struct psi_pressure causes = { 0 };
+	char directory[PATH_MAX], mount[PATH_MAX] = "", instance[64];
+	struct psi_pressure *causes;
 	struct report report = { 0 };
+	struct group from = { 0 }, to = { 0 };
 	struct tasks old, new;
-	const char *below = "";
+	const char *below = "", *cgroup = *rest ? directory : NULL;
+	struct load load;
 	bool traced;
-	int error = *rest ? cgroup_find(directory, sizeof(directory), *rest) : 0;
 
-	if (error)
-		die("there is no cgroup '%s' (%s); systemd-cgls lists them", *rest, explain(error));
+	if (seconds <= 0)
+		die("--time: in no time nothing can be measured");
+	if (*rest && rest[1])
+		die("why takes one cgroup, not '%s' too", rest[1]);
+	if (*rest)
+		cgroup_find_or_die(directory, *rest);
 	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
 		below = directory + strlen(mount);
-	traced = trace_begin(&report, instance, sizeof(instance));
-	if (!psi_path(path, sizeof(path), *rest ? directory : NULL, PSI_MEMORY, true))
-		psi_read(path, &causes);
+	if (!read_group(&from, cgroup))
+		die("no pressure can be read here; 'pressure doctor' tells why");
+	traced = trace_begin(instance, sizeof(instance));
+	causes = read_causes(cgroup);
 	old = scan_tasks(below);
 	begin = now();
-	sleep_with_progress(seconds, "measuring");
+	sleep_with_progress(measurable(seconds, from.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]),
+			    "measuring");
 	new = scan_tasks(below);
 	if (traced)
 		trace_end(instance, &new);
 	seconds = now() - begin;
+	if (!read_group(&to, cgroup))
+		die("the pressure files vanished while they were measured");
+	load_make(&load, &from, &to);
+	sort_by = worst_wait(&load);
 	add_up(&old, &new);
-	causes_report(&report, *rest ? directory : NULL, &causes);
+	causes_report(&report, cgroup, causes);
+	psi_free(causes);
 	fill_programs(&report, &new, traced);
-	say_programs(&report, &new, seconds);
-	note_sources(&report, *rest ? directory : NULL);
+	say_programs(&report, &new, &load, seconds, traced);
+	note_sources(&report, cgroup, traced);
 	report_print(stdout, &report);
 	report_free(&report);
 	free(old.task);

@@ -7,5 +7,5 @@ if [ -p "$MEMORY_PRESSURE_WATCH" ]; then
 	done <"$MEMORY_PRESSURE_WATCH"
 else
 	# A shell cannot poll a pressure file or connect to a socket.
-	exec psi on -- echo "memory is short: drop caches"
+	exec pressure on -- echo "memory is short: drop caches"
 fi

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define MUTATIONS	200000
+#define CAUSES_MAX	32
 
 static int number, failed;
 static const char *scratch;
@@ -62,7 +64,7 @@ static void make_file(const char *name, const char *text)
 
 #define SOME	"some avg10=1.23 avg60=45.60 avg300=100.00 total=123456789\n"
 #define FULL	"full avg10=0.00 avg60=0.00 avg300=0.01 total=7\n"
-#define CAUSE	"reclaim count=3 total=1500 max=900 hist=0,1,2\n"
+#define CAUSE	"memory.cause.reclaim count=3 total=1500 max=900 hist=0,1,2\n"
 
 static const struct {
 	const char *sentence;
@@ -72,17 +74,19 @@ static const struct {
 	{ "a plain file", SOME FULL, 0 },
 	{ "irq has only full", FULL, 0 },
 	{ "full before some", FULL SOME, 0 },
-	{ "a .stat file",
-	  "exact " SOME "exact " FULL "limit " SOME "limit " FULL "shortage " SOME
-	  "shortage " FULL,
+	{ "a statistics file",
+	  "cpu." SOME "cpu." FULL "cpu.exact." SOME "memory.limit." SOME "io.shortage." FULL CAUSE,
 	  0 },
-	{ "causes after lines", "limit " SOME CAUSE, 0 },
-	{ "an unknown class is skipped", SOME "cosmic some avg10=0.00 total=1\n", 0 },
-	{ "an unknown kind of a known class is skipped", SOME "limit most avg10=0.00 total=1\n",
-	  0 },
+	{ "causes after lines", "memory.limit." SOME CAUSE, 0 },
+	{ "an unknown class is skipped", SOME "cpu.cosmic.some avg10=0.00 total=1\n", 0 },
+	{ "an unknown kind of a known class is skipped",
+	  SOME "cpu.limit.most avg10=0.00 total=1\n", 0 },
+	{ "a longer key is skipped", SOME "cpu.limit.some.more avg10=0.00 total=1\n", 0 },
+	{ "an unknown resource is skipped", SOME "net.some avg10=0.00 total=1\n", 0 },
 	{ "an unknown line is skipped", SOME "version 2\n", 0 },
 	{ "an unknown field is skipped", "some avg10=0.00 avg1=0.50 total=1 peak=x\n", 0 },
-	{ "a cause with an unknown field", SOME "reclaim count=1 total=2 min=1 max=2 hist=1\n",
+	{ "a cause with an unknown field",
+	  SOME "memory.cause.reclaim count=1 total=2 min=1 max=2 hist=1\n",
 	  0 },
 	{ "averages may be missing", "some total=1\n", 0 },
 	{ "the largest total", "some total=18446744073709551615\n", 0 },
@@ -108,32 +112,35 @@ static const struct {
 	{ "a field without a value", "some avg10 total=1\n", -EBADMSG },
 	{ "a field twice", "some total=1 total=2\n", -EBADMSG },
 	{ "a line twice", SOME SOME, -EBADMSG },
-	{ "a class without a kind", SOME "limit\n", -EBADMSG },
+	{ "a class without a kind is skipped", SOME "cpu.limit\n", 0 },
+	{ "a key twice", "cpu.limit." SOME "cpu.limit." FULL "cpu.limit." SOME, -EBADMSG },
 	{ "a kind without fields", "some\n", -EBADMSG },
 	{ "an empty line in between", SOME "\n" FULL, -EBADMSG },
 	{ "not UTF-8", SOME "f\xff\xfell total=1\n", -EBADMSG },
 	{ "UTF-8, but not ASCII", SOME "v\xc3\xb6llig total=1\n", -EBADMSG },
 	{ "a control character", SOME "\x1b[31mfull total=1\n", -EBADMSG },
 	{ "a carriage return", "some total=1\r\n", -EBADMSG },
-	{ "a cause without a total", SOME "reclaim count=1 max=1\n", -EBADMSG },
-	{ "a cause with a bad histogram", SOME "reclaim count=1 total=1 hist=1,,x\n",
+	{ "a cause without a total", SOME "memory.cause.reclaim count=1 max=1\n", -EBADMSG },
+	{ "a cause with a bad histogram", SOME "memory.cause.reclaim count=1 total=1 hist=1,,x\n",
 	  -EBADMSG },
 	{ "a cause with a very long name",
-	  SOME "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", -EBADMSG },
+	  SOME "memory.cause.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n",
+	  -EBADMSG },
 };
 
 static void test_texts(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct psi_pressure pressure = { 0 };
+		struct psi_pressure *pressure = psi_new();
 		size_t length = strlen(texts[i].text);
 		/* Of exactly this size, for the address sanitizer. */
 		char *copy = malloc(length ? length : 1);
 		int error;
 
 		memcpy(copy, texts[i].text, length);
-		error = psi_parse(copy, length, &pressure);
+		error = psi_parse(copy, length, PSI_CPU, pressure);
 		free(copy);
+		psi_free(pressure);
 		result(error == texts[i].error, "%s: %s", texts[i].error ? "refused" : "parsed",
 		       texts[i].sentence);
 	}
@@ -141,56 +148,68 @@ static void test_texts(void)
 
 static void test_values(void)
 {
-	struct psi_pressure pressure = { 0 };
-	const struct psi_line *line = &pressure.line[PSI_PLAIN][PSI_SOME];
-	const struct psi_cause *cause = &pressure.cause[0];
+	struct psi_pressure *pressure = psi_new();
 	static const char text[] = SOME FULL,
-			  stat_text[] = "shortage full avg10=0.50 total=9\n" CAUSE;
-	int error = psi_parse(text, strlen(text), &pressure);
+			  stat_text[] = "io.shortage.full avg10=0.50 total=9\n" CAUSE;
+	int error = psi_parse(text, strlen(text), PSI_MEMORY, pressure);
+	const struct psi_line *line = psi_line(pressure, PSI_MEMORY, PSI_PLAIN, PSI_SOME);
+	const struct psi_cause *cause;
 
-	result(!error && line->known && line->avg10 == 123 && line->avg60 == 4560 &&
+	result(!error && line && line->avg10 == 123 && line->avg60 == 4560 &&
 	       line->avg300 == 10000 && line->total == 123456789,
 	       "averages are hundredths of a percent, totals microseconds");
-	result(!pressure.line[PSI_LIMIT][PSI_SOME].known, "a line that is not there is not known");
-	error = psi_parse(stat_text, strlen(stat_text), &pressure);
-	result(!error && line->total == 123456789 &&
-	       pressure.line[PSI_SHORTAGE][PSI_FULL].avg10 == 50,
-	       "a .stat file adds to what the plain file said");
-	result(pressure.nr_causes == 1 && !strcmp(cause->name, "reclaim") &&
+	result(!psi_line(pressure, PSI_MEMORY, PSI_LIMIT, PSI_SOME) &&
+	       !psi_line(pressure, PSI_CPU, PSI_PLAIN, PSI_SOME),
+	       "a line that is not there is not known");
+	error = psi_parse(stat_text, strlen(stat_text), PSI_CPU, pressure);
+	result(!error && psi_line(pressure, PSI_MEMORY, PSI_PLAIN, PSI_SOME) == line &&
+	       psi_line(pressure, PSI_IO, PSI_SHORTAGE, PSI_FULL)->avg10 == 50,
+	       "a statistics file adds to what a plain file said");
+	cause = psi_cause(pressure, 0);
+	result(cause && !psi_cause(pressure, 1) && !strcmp(cause->name, "reclaim") &&
 	       cause->count == 3 && cause->total == 1500 && cause->max == 900 &&
 	       cause->nr_hist == 3 && cause->hist[2] == 2,
 	       "a cause has count, total, max and histogram");
+	error = psi_parse(text, strlen(text), PSI_MEMORY, pressure);
+	result(!error && psi_line(pressure, PSI_MEMORY, PSI_PLAIN, PSI_SOME)->total == 123456789,
+	       "a file can be read again");
+	psi_clear(pressure);
+	result(!psi_line(pressure, PSI_MEMORY, PSI_PLAIN, PSI_SOME) && !psi_cause(pressure, 0),
+	       "what was read is forgotten");
+	psi_free(pressure);
 }
 
 static void test_many_causes(void)
 {
-	struct psi_pressure pressure = { 0 };
+	struct psi_pressure *pressure = psi_new();
 	char text[8192];
 	int end = sprintf(text, SOME), error;
 
-	for (int i = 0; i < PSI_CAUSES_MAX; i++)
-		end += sprintf(text + end, "cause%d count=1 total=1\n", i);
-	error = psi_parse(text, end, &pressure);
-	result(!error && pressure.nr_causes == PSI_CAUSES_MAX,
+	for (int i = 0; i < CAUSES_MAX; i++)
+		end += sprintf(text + end, "memory.cause.c%d count=1 total=1\n", i);
+	error = psi_parse(text, end, PSI_CPU, pressure);
+	result(!error && psi_cause(pressure, CAUSES_MAX - 1),
 	       "as many causes as there is room for");
-	end += sprintf(text + end, "another count=1 total=1\n");
-	pressure = (struct psi_pressure){ 0 };
-	result(psi_parse(text, end, &pressure) == -EBADMSG,
+	end += sprintf(text + end, "memory.cause.another count=1 total=1\n");
+	psi_clear(pressure);
+	result(psi_parse(text, end, PSI_CPU, pressure) == -EBADMSG,
 	       "one cause more than there is room for is refused");
+	psi_free(pressure);
 }
 
 /* Changed, cut and doubled bytes: no result is wrong, but none may crash. */
 static void test_mutations(void)
 {
-	static const char start[] = SOME FULL "limit " SOME CAUSE;
+	static const char start[] = SOME FULL "cpu.limit." SOME CAUSE;
 	static const char bytes[] = " =\n.,0129aslt\0\xff-";
+	struct psi_pressure *pressure = psi_new();
 	unsigned int random = 1;
 
 	for (int i = 0; i < MUTATIONS; i++) {
 		size_t length = sizeof(start) - 1;
 		char *text = malloc(length);
-		struct psi_pressure pressure = { 0 };
 
+		psi_clear(pressure);
 		memcpy(text, start, length);
 		for (int change = 0; change < 3; change++) {
 			random = random * 1103515245 + 12345;
@@ -200,17 +219,20 @@ static void test_mutations(void)
 			length = (random >> 10) % length + 1;
 			text = realloc(text, length);
 		}
-		psi_parse(text, length, &pressure);
+		psi_parse(text, length, PSI_CPU, pressure);
 		free(text);
 	}
+	psi_free(pressure);
 	result(true, "%d texts with changed bytes do no harm", MUTATIONS);
 }
 
 static int read_it(const char *path)
 {
-	struct psi_pressure pressure = { 0 };
+	struct psi_pressure *pressure = psi_new();
+	int error = psi_read(path, PSI_MEMORY, pressure);
 
-	return psi_read(path, &pressure);
+	psi_free(pressure);
+	return error;
 }
 
 static void test_files(void)
@@ -238,14 +260,14 @@ static void test_files(void)
 
 static const struct {
 	const char *text;
-	const char *written;	/* what psi_trigger_arm() writes, or NULL for EINVAL */
+	const char *written;	/* what psi_watch_trigger() writes, or NULL for EINVAL */
 	const char *file;
 } triggers[] = {
 	{ "memory some 150ms/2s", "some 150000 2000000", "memory" },
 	{ "io full 1s/10s", "full 1000000 10000000", "io" },
 	{ "cpu some 1.5s/2s", "some 1500000 2000000", "cpu" },
 	{ "cpu some 50us/500ms", "some 50 500000", "cpu" },
-	{ "memory shortage some 0.15s/2s", "shortage some 150000 2000000", "memory.stat" },
+	{ "memory shortage some 0.15s/2s", "memory.shortage.some 150000 2000000", "stat" },
 	{ "irq full 1ms / 2s", NULL, NULL },
 	{ "irq full 1ms/2s", "full 1000 2000000", "irq" },
 	{ "", NULL, NULL },
@@ -280,8 +302,9 @@ static void test_triggers(void)
 	psi_set_root(scratch);
 	for (size_t i = 0; i < ARRAY_SIZE(triggers); i++) {
 		struct psi_trigger trigger;
+		struct psi_watch *watch;
 		char name[64], sentence[128];
-		int error = psi_trigger_parse(triggers[i].text, &trigger);
+		int error = psi_trigger_parse(triggers[i].text, &trigger, sizeof(trigger));
 
 		snprintf(sentence, sizeof(sentence), "trigger '%s'%s", triggers[i].text,
 			 triggers[i].written ? "" : " is refused");
@@ -291,7 +314,8 @@ static void test_triggers(void)
 		}
 		snprintf(name, sizeof(name), "proc/pressure/%s", triggers[i].file);
 		make_file(name, "");
-		close(psi_trigger_arm(&trigger, NULL));
+		if (!psi_watch_trigger(&watch, triggers[i].text, NULL))
+			psi_watch_close(watch);
 		expect_text(name, triggers[i].written, strlen(triggers[i].written) + 1, sentence);
 	}
 	psi_set_root(NULL);
@@ -308,21 +332,23 @@ static const struct {
 	const char *from;	/* root of the mount */
 	const char *at;		/* as in mountinfo */
 	const char *cgroup;	/* /proc/self/cgroup */
-	const char *own;	/* NULL for ENOENT */
+	const char *own;	/* NULL for an error */
+	int error;
 } cgroups[] = {
 	{ "a service", "/", "/sys/fs/cgroup", "0::/system.slice/a.service\n",
-	  "/sys/fs/cgroup/system.slice/a.service" },
-	{ "the root", "/", "/sys/fs/cgroup", "0::/\n", "/sys/fs/cgroup" },
+	  "/sys/fs/cgroup/system.slice/a.service", 0 },
+	{ "the root", "/", "/sys/fs/cgroup", "0::/\n", "/sys/fs/cgroup", 0 },
 	{ "beside cgroup v1", "/", "/sys/fs/cgroup/unified", "4:memory:/x\n0::/a\n",
-	  "/sys/fs/cgroup/unified/a" },
-	{ "a mount point with a blank", "/", "/my\\040cgroups", "0::/a\n", "/my cgroups/a" },
+	  "/sys/fs/cgroup/unified/a", 0 },
+	{ "a mount point with a blank", "/", "/my\\040cgroups", "0::/a\n", "/my cgroups/a", 0 },
 	{ "a container without a cgroup namespace", "/c/1", "/sys/fs/cgroup", "0::/c/1/a\n",
-	  "/sys/fs/cgroup/a" },
+	  "/sys/fs/cgroup/a", 0 },
 	{ "a cgroup with a similar name outside the mount", "/c/1", "/sys/fs/cgroup",
-	  "0::/c/12\n", NULL },
-	{ "a cgroup outside the namespace", "/", "/sys/fs/cgroup", "0::/../b\n", NULL },
-	{ "cgroup v1 only", "/", "/sys/fs/cgroup", "4:memory:/x\n", NULL },
-	{ "an empty file", "/", "/sys/fs/cgroup", "", NULL },
+	  "0::/c/12\n", NULL, -ENOENT },
+	{ "a cgroup outside the namespace", "/", "/sys/fs/cgroup", "0::/../b\n", NULL, -ENOENT },
+	{ "a mount of another namespace", "/../..", "/sys/fs/cgroup", "0::/\n", NULL, -EXDEV },
+	{ "cgroup v1 only", "/", "/sys/fs/cgroup", "4:memory:/x\n", NULL, -ENOENT },
+	{ "an empty file", "/", "/sys/fs/cgroup", "", NULL, -ENOENT },
 };
 
 static void describe(const char *from, const char *at, const char *cgroup)
@@ -347,7 +373,7 @@ static void test_cgroups(void)
 		describe(cgroups[i].from, cgroups[i].at, cgroups[i].cgroup);
 		error = psi_cgroup_own(path, sizeof(path));
 		result(cgroups[i].own ? !error && !strcmp(path + strlen(scratch), cgroups[i].own) :
-		       error == -ENOENT, "own cgroup: %s", cgroups[i].sentence);
+		       error == cgroups[i].error, "own cgroup: %s", cgroups[i].sentence);
 	}
 	describe("/", "/sys/fs/cgroup", "0::/a\n");
 	result(psi_cgroup_own(small, sizeof(small)) == -ENAMETOOLONG,
@@ -372,12 +398,12 @@ static void set_watch(const char *path, const char *text)
 
 static int open_error(const char *path, const char *text, unsigned int flags)
 {
-	struct psi_watch watch;
+	struct psi_watch *watch;
 	int error;
 
 	set_watch(path, text);
-	error = psi_watch_open(PSI_MEMORY, flags, &watch);
-	psi_watch_close(&watch);
+	error = psi_watch_service(&watch, PSI_MEMORY, flags);
+	psi_watch_close(watch);
 	return error;
 }
 
@@ -408,7 +434,7 @@ static void test_watch_errors(void)
 
 static void test_watch_file(void)
 {
-	struct psi_watch watch;
+	struct psi_watch *watch;
 	int error;
 
 	describe("/", "/cg", "0::/mine\n");
@@ -422,10 +448,10 @@ static void test_watch_file(void)
 	if (symlink("../mine2/memory.pressure", path_of("cg/mine/link")))
 		puts("Bail out! symlink");
 	set_watch(path_of("cg/mine/memory.pressure"), BASE64);
-	error = psi_watch_open(PSI_MEMORY, 0, &watch);
-	result(!error && watch.type == PSI_WATCH_FILE && watch.events == POLLPRI,
+	error = psi_watch_service(&watch, PSI_MEMORY, 0);
+	result(!error && psi_watch_events(watch) == POLLPRI,
 	       "a file of the own cgroup");
-	psi_watch_close(&watch);
+	psi_watch_close(watch);
 	expect_text("cg/mine/memory.pressure", TEXT, sizeof(TEXT),
 		    "what the variable decodes to is written");
 	result(!open_error(path_of("cg/mine/below/memory.pressure"), NULL, 0),
@@ -445,25 +471,62 @@ static void test_watch_file(void)
 
 static void test_watch_fifo(void)
 {
-	struct psi_watch watch;
+	struct psi_watch *watch;
 	int fd, error;
 
 	if (mkfifo(path_of("fifo"), 0600))
 		puts("Bail out! mkfifo");
 	set_watch(path_of("fifo"), BASE64);
-	error = psi_watch_open(PSI_MEMORY, 0, &watch);
-	result(!error && watch.type == PSI_WATCH_FIFO && watch.events == POLLIN, "a FIFO");
-	result(psi_watch_wait(&watch, 0) == 0, "FIFO: what this side wrote is no event");
+	error = psi_watch_service(&watch, PSI_MEMORY, 0);
+	result(!error && psi_watch_events(watch) == POLLIN, "a FIFO");
+	result(psi_watch_wait(watch, 0) == 0, "FIFO: what this side wrote is no event");
 	fd = open(path_of("fifo"), O_WRONLY);
-	result(write(fd, "x", 1) == 1 && psi_watch_wait(&watch, 1000) == 1,
+	result(write(fd, "x", 1) == 1 && psi_watch_wait(watch, 1000) == 1,
 	       "FIFO: a byte is an event");
-	result(psi_watch_wait(&watch, 0) == 0, "FIFO: it is read and discarded");
-	result(write(fd, "some 200000 2000001", 20) == 20 && psi_watch_wait(&watch, -1) == 1,
+	result(psi_watch_wait(watch, 0) == 0, "FIFO: it is read and discarded");
+	result(write(fd, "some 200000 2000001", 20) == 20 && psi_watch_wait(watch, -1) == 1,
 	       "FIFO: so is any other text");
+	result(write(fd, "x", 1) == 1 && psi_watch_collect(watch, POLLIN) == PSI_EVENT &&
+	       psi_watch_collect(watch, POLLIN) == PSI_NOTHING,
+	       "FIFO: an event loop hands on what its poll found");
+	result(psi_watch_timeout(watch) == -1 && psi_watch_level(watch, 1) == -EINVAL,
+	       "FIFO: there is no level, and nothing to do without an event");
 	close(fd);
-	result(psi_watch_wait(&watch, 20) == 0, "FIFO: a writer that left is no event");
-	psi_watch_close(&watch);
-	result(psi_watch_wait(&watch, 0) == -ENODEV, "a closed watch has no events: ENODEV");
+	result(psi_watch_wait(watch, 20) == 0, "FIFO: a writer that left is no event");
+	psi_watch_close(watch);
+	psi_watch_close(NULL);
+}
+
+/* A regular file has no events: the loop says that there was one. */
+static void test_level(void)
+{
+	struct psi_watch *watch;
+	int result_of = 0, looks = 0;
+
+	psi_set_root(scratch);
+	make_file("proc/pressure/memory", "");
+	if (psi_watch_trigger(&watch, "memory some 1s/2s", NULL))
+		puts("Bail out! psi_watch_trigger");
+	result(psi_watch_level(watch, 1000000) == -EINVAL,
+	       "level: it is not left at its threshold");
+	result(!psi_watch_level(watch, 500000) && psi_watch_timeout(watch) == -1 &&
+	       psi_watch_collect(watch, 0) == PSI_NOTHING, "level: nothing to do before an event");
+	make_file("proc/pressure/memory", "some total=7000000\n");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT, "level: an event enters it");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_NOTHING && psi_watch_timeout(watch) > 0,
+	       "level: another event changes nothing");
+	/* More than 0.5 s for one second, and then no more. */
+	for (; looks < 5; looks++)
+		result_of |= psi_watch_wait(watch, psi_watch_timeout(watch));
+	make_file("proc/pressure/memory", "some total=7500001\n");
+	for (; looks < 14; looks++)
+		result_of |= psi_watch_wait(watch, psi_watch_timeout(watch));
+	result(!result_of, "level: it stays while a window has more stall than it is left at");
+	result(psi_watch_wait(watch, 10000) == PSI_LEFT && psi_watch_timeout(watch) == -1,
+	       "level: it is left when a window has less");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT, "level: it is entered again");
+	psi_watch_close(watch);
+	psi_set_root(NULL);
 }
 
 static int listen_at(const char *path)
@@ -480,23 +543,23 @@ static int listen_at(const char *path)
 static void test_watch_socket(void)
 {
 	int listening = listen_at(path_of("socket")), fd, error;
-	struct psi_watch watch;
+	struct psi_watch *watch;
 	char text[64] = "";
 
 	set_watch(path_of("socket"), BASE64);
-	error = psi_watch_open(PSI_MEMORY, 0, &watch);
-	result(!error && watch.type == PSI_WATCH_SOCKET && watch.events == POLLIN, "a socket");
+	error = psi_watch_service(&watch, PSI_MEMORY, 0);
+	result(!error && psi_watch_events(watch) == POLLIN, "a socket");
 	fd = accept(listening, NULL, NULL);
 	result(read(fd, text, sizeof(text)) == sizeof(TEXT) && !strcmp(text, TEXT),
 	       "socket: the text is sent");
-	result(psi_watch_wait(&watch, 0) == 0, "socket: no event yet");
-	result(write(fd, TEXT, sizeof(TEXT)) && psi_watch_wait(&watch, 1000) == 1,
+	result(psi_watch_wait(watch, 0) == 0, "socket: no event yet");
+	result(write(fd, TEXT, sizeof(TEXT)) && psi_watch_wait(watch, 1000) == 1,
 	       "socket: bytes are an event");
-	result(psi_watch_wait(&watch, 0) == 0, "socket: they are read and discarded");
-	result(write(fd, "x", 1) == 1 && !close(fd) && psi_watch_wait(&watch, 1000) == 1,
+	result(psi_watch_wait(watch, 0) == 0, "socket: they are read and discarded");
+	result(write(fd, "x", 1) == 1 && !close(fd) && psi_watch_wait(watch, 1000) == 1,
 	       "socket: the last event before its end is not lost");
-	result(psi_watch_wait(&watch, -1) == -ENODEV, "socket: its end: ENODEV");
-	psi_watch_close(&watch);
+	result(psi_watch_wait(watch, -1) == -ENODEV, "socket: its end: ENODEV");
+	psi_watch_close(watch);
 	close(listening);
 	result(open_error(path_of("socket"), BASE64, 0) == -ECONNREFUSED,
 	       "a socket that nobody serves: ECONNREFUSED");
@@ -518,6 +581,7 @@ int main(int argc, char **argv)
 	test_watch_errors();
 	test_watch_file();
 	test_watch_fifo();
+	test_level();
 	test_watch_socket();
 	printf("1..%d\n", number);
 	return !!failed;

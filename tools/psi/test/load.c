@@ -5,10 +5,12 @@
  *	load spin SECONDS		keep a CPU busy until so much time has passed
  *	load read DEVICE COUNT		read blocks, one after the other; print how long that took
  *	load touch MB SECONDS		write to all pages of so much memory, again and again
+ *	load namespace COMMAND...	run it in a cgroup namespace of its own
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +67,10 @@ int main(int argc, char **argv)
 		read_blocks(argv[2], atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "touch"))
 		touch(strtoul(argv[2], NULL, 10) << 20, now() + atof(argv[3]));
+	else if (argc > 2 && !strcmp(argv[1], "namespace"))
+		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
-		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS");
+		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS | "
+			"namespace COMMAND...");
 	return 0;
 }

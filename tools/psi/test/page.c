@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Write a page as psi run --html does, of names that are markup. */
-#include "../psi.h"
+/* Write a page as pressure run --html does, of names that are markup. */
+#include "../pressure.h"
 
 int main(int argc, char **argv)
 {
@@ -8,16 +8,19 @@ int main(int argc, char **argv)
 		{ "program", "program", FMT_NAME, 0 },
 		{ "percent", "% of time", FMT_PERCENT, 0 },
 	};
-	double percent[][PSI_RESOURCES] = { { 0, 50, 100, 0 }, { 100, NAN, 0, 0 } };
-	const struct series series = { 2, 0.1, percent };
+	struct point points[] = { { { 0, 50, 100, 0 }, { 0, 10, 100, 0 } },
+				  { { 100, NAN, 0, 0 }, { 30, NAN, 0, 0 } } };
+	const struct series series = { .count = 2, .step = 0.1, .seconds = 0.15, .point = points };
+	FILE *out = argc == 2 ? fopen(argv[1], "w") : NULL;
 	struct report report = { 0 };
 	struct table *table;
 
-	if (argc != 2)
+	if (!out)
 		return 2;
 	report_say(&report, "Of 1.00 s, it lost nothing </p><img src=x>");
 	report_note(&report, "a note with & and \033[31m");
 	table = report_table(&report, "programs", "A <title>", columns, ARRAY_SIZE(columns));
 	table_row(table)[0].text = text_of("<b onclick='x'>\xff");
-	return !!report_html(argv[1], &report, "<script>&\"x", &series);
+	report_html(out, &report, "<script>&\"x", &series);
+	return !!fclose(out);
 }

@@ -307,8 +307,8 @@ static void member_stat(const struct member *m, __u64 *exact)
 {
 	char path[80];
 
-	snprintf(path, sizeof(path), "%s/cpu.pressure.stat", m->path);
-	*exact = psi_stat_total(path, "exact some");
+	snprintf(path, sizeof(path), "%s/cgroup.pressure.stat", m->path);
+	*exact = psi_stat_total(path, "cpu.exact.some");
 }
 
 static void read_before(void)
@@ -488,7 +488,7 @@ struct system {
 static void read_system(struct system *s)
 {
 	read_group(NULL, &s->p);
-	s->exact = psi_stat_total(PSI_CPU ".stat", "exact some");
+	s->exact = psi_stat_total(PSI_STAT, "cpu.exact.some");
 }
 
 /* @percent of the time since @before, in a phase. */

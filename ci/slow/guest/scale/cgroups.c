@@ -79,8 +79,10 @@ static void hold_in(int nr)
 
 	snprintf(path, sizeof(path), "%s", path_of(nr, ""));
 	cgroup_write(path, "cpu.max", "1000 10000");
+	/* Ask while it has no task: all that comes is measured. */
+	psi_stat_total(path_of(nr, "cgroup.pressure.stat"), "cpu.limit.some");
 	run_in(nr, 5 * NSEC_PER_MSEC);
-	held += psi_stat_total(path_of(nr, "cpu.pressure.stat"), "limit some") > 5000;
+	held += psi_stat_total(path_of(nr, "cgroup.pressure.stat"), "cpu.limit.some") > 5000;
 }
 
 /* What happens in a cgroup; returns a file of it that stays open, or -1. */
@@ -95,7 +97,7 @@ static int use(int nr, bool controllers)
 	case 2:
 		return trigger_arm(path_of(nr, "memory.pressure"), "some 50000 1000000");
 	case 3:
-		psi_stat_total(path_of(nr, "io.pressure.stat"), "exact some");
+		psi_stat_total(path_of(nr, "cgroup.pressure.stat"), "io.exact.some");
 		run_in(nr, 20 * NSEC_PER_USEC);
 		read_exact++;
 		break;

@@ -42,7 +42,6 @@
 #define GROUP		"/sys/fs/cgroup/psi_causes"
 #define CHILD		GROUP "/child"
 #define OTHER		GROUP "/other"
-#define STAT		"/memory.pressure.stat"
 #define LATENCY		(20 * NSEC_PER_MSEC)
 #define INTERRUPTS	(200 * NSEC_PER_USEC)
 #define DISK_MB		64
@@ -74,8 +73,8 @@ struct measured {
 static void measure_begin(struct measured *m, pid_t pid)
 {
 	task_clock_read(pid, &m->clock);
-	causes_read(GROUP STAT, &m->causes);
-	causes_read(PSI_MEMORY_STAT, &m->system);
+	causes_read(GROUP CGROUP_STAT, &m->causes);
+	causes_read(PSI_STAT, &m->system);
 	m->some = psi_some_ns(GROUP "/memory.pressure");
 }
 
@@ -84,11 +83,11 @@ static void measure_end(struct measured *m, pid_t pid)
 	struct causes all;
 
 	m->clock = task_clock_since(pid, &m->clock);
-	causes_read(GROUP STAT, &all);
+	causes_read(GROUP CGROUP_STAT, &all);
 	if (causes_contradiction(&all))
 		psi_die("the line of %s contradicts itself", causes_contradiction(&all));
-	m->causes = causes_since(GROUP STAT, &m->causes);
-	m->system = causes_since(PSI_MEMORY_STAT, &m->system);
+	m->causes = causes_since(GROUP CGROUP_STAT, &m->causes);
+	m->system = causes_since(PSI_STAT, &m->system);
 	m->some = psi_some_ns(GROUP "/memory.pressure") - m->some;
 	causes_print(&m->causes);
 	ksft_print_msg("some %.6f s, the task reclaimed %.6f s, thrashed %.6f s, ran %.6f s\n",
@@ -320,13 +319,13 @@ TEST_F_TIMEOUT(causes, lines_have_descendants_also_removed_ones, 300)
 	cgroup_create(OTHER, "");
 	pid = start_in(CHILD, thrash, &self->thrasher);
 	sleep_until(self->span.end + PAUSE);
-	causes_read(CHILD STAT, &child);
-	causes_read(OTHER STAT, &other);
+	causes_read(CHILD CGROUP_STAT, &child);
+	causes_read(OTHER CGROUP_STAT, &other);
 	load_stop(pid);
-	causes_read(GROUP STAT, &before);
+	causes_read(GROUP CGROUP_STAT, &before);
 	cgroup_remove(CHILD);
 	sleep_for(NSEC_PER_SEC);
-	causes_read(GROUP STAT, &after);
+	causes_read(GROUP CGROUP_STAT, &after);
 	causes_print(&child);
 	ASSERT_LT(NSEC_PER_SEC, child.line[REFAULT].total);
 	EXPECT_EQ(0, memcmp(&child, &before, sizeof(child)));
@@ -355,8 +354,8 @@ TEST_F_TIMEOUT(causes, stall_of_a_task_that_moves_belongs_to_where_it_ends, 300)
 	do {
 		sleep_for(10 * NSEC_PER_MSEC);
 	} while (!task->stall_end);
-	causes_read(CHILD STAT, &from);
-	causes_read(OTHER STAT, &to);
+	causes_read(CHILD CGROUP_STAT, &from);
+	causes_read(OTHER CGROUP_STAT, &to);
 	load_stop(pid);
 	causes_print(&from);
 	causes_print(&to);
@@ -389,7 +388,7 @@ TEST_F_TIMEOUT(causes, moves_lose_no_stall, 300)
 	sleep_until(self->span.end + PAUSE + 20 * LATENCY);
 	measure_end(&m, pid);
 	for (int i = 0; i < 2; i++)
-		causes_read(i ? OTHER STAT : CHILD STAT, &sum[i]);
+		causes_read(i ? OTHER CGROUP_STAT : CHILD CGROUP_STAT, &sum[i]);
 	load_stop(pid);
 	ksft_print_msg("%d moves\n", moves);
 	for (int c = 0; c < NR_CAUSES; c++) {

@@ -33,11 +33,11 @@
 #define CHILD		TOP "/child"
 #define GRANDCHILD	CHILD "/grandchild"
 #define SIBLING		TOP "/sibling"
-#define TEXT		4096
+#define TEXT		PSI_STAT_MAX
 
 static const char * const all_files[] = {
 	"cpu.pressure", "memory.pressure", "io.pressure", "irq.pressure",
-	"cpu.pressure.stat", "memory.pressure.stat", "io.pressure.stat", NULL
+	"cgroup.pressure.stat", NULL
 };
 
 static const char * const every_directory[] = {
@@ -66,7 +66,7 @@ static int files_in(const char *path)
  */
 static int nr_files(void)
 {
-	return access(PSI_IRQ, F_OK) ? 6 : 7;
+	return access(PSI_IRQ, F_OK) ? 4 : 5;
 }
 
 static int open_in(const char *path, const char *file, int flags)
@@ -95,9 +95,7 @@ FIXTURE_VARIANT_ADD(file, cpu) { .name = "cpu.pressure" };
 FIXTURE_VARIANT_ADD(file, memory) { .name = "memory.pressure" };
 FIXTURE_VARIANT_ADD(file, io) { .name = "io.pressure" };
 FIXTURE_VARIANT_ADD(file, irq) { .name = "irq.pressure" };
-FIXTURE_VARIANT_ADD(file, cpu_stat) { .name = "cpu.pressure.stat" };
-FIXTURE_VARIANT_ADD(file, memory_stat) { .name = "memory.pressure.stat" };
-FIXTURE_VARIANT_ADD(file, io_stat) { .name = "io.pressure.stat" };
+FIXTURE_VARIANT_ADD(file, stat) { .name = "cgroup.pressure.stat" };
 
 FIXTURE_SETUP(file)
 {
@@ -113,13 +111,14 @@ FIXTURE_TEARDOWN(file)
 
 static void expect_format(struct __test_metadata *_metadata, const char *path, const char *file)
 {
-	char name[256], buf[TEXT];
+	struct psi_stat stat;
 	struct psi psi;
+	char name[256];
 
 	if (strstr(file, ".stat")) {
 		snprintf(name, sizeof(name), "%s/%s", path, file);
-		EXPECT_EQ(NULL, psi_stat_parse(buf, read_text(name, buf, sizeof(buf)),
-					       !!strstr(file, "memory")));
+		psi_stat_read(name, &stat);
+		EXPECT_EQ(psi_irq_accounted(), stat.irq.present);
 		return;
 	}
 	cgroup_psi_read(path, file, &psi);

@@ -24,8 +24,7 @@
  * request of io_uring, that forgets the limit; a class that is left over when the
  * limit is gone; a task that stays without class after it moved.
  *
- * Tolerance: CLASS percent of the time. A cgroup that was never limited needs memory
- * first; the loads run for a while before they are measured. What a limit lets through at
+ * Tolerance: CLASS percent of the time. What a limit lets through at
  * once waits for the disk: reads at a limit of RATE a second do so for DISK percent.
  */
 #include <errno.h>
@@ -101,6 +100,7 @@ FIXTURE_SETUP(memory)
 	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
 	cgroup_create(GROUP, "+memory");
 	cgroup_create(LEAF, "");
+	classes_ask(groups, ARRAY_SIZE(groups));
 	self->thrasher = (struct thrasher){ self->disk.node, { 0, ~0ULL } };
 	self->throttled = shared_memory(sizeof(*self->throttled));
 	self->throttled->size = 64 << 20;
@@ -174,15 +174,15 @@ TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 	__u64 begin;
 
 	cgroup_create(OTHER, "");
+	/* A cgroup without tasks is measured from that moment on. */
+	classes_read(OTHER, "memory", &c);
 	cgroup_write(GROUP, "memory.high", LIMIT);
 	self->pid[0] = load_start(&load);
 	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC / 3)
 		sleep_for(10 * NSEC_PER_MSEC);
 	cgroup_move(OTHER, self->pid[0]);
-	/* It takes a moment until a cgroup is ready for limits. */
-	sleep_for(50 * NSEC_PER_MSEC);
-	begin = now_ns();
 	classes_read(OTHER, "memory", &c);
+	begin = now_ns();
 	sleep_for(200 * NSEC_PER_MSEC);
 	classes_since(OTHER, "memory", now_ns() - begin, &c);
 	ASSERT_LE(99, c.plain[0]);
@@ -298,6 +298,7 @@ FIXTURE_SETUP(io)
 		 RATE * BLOCK, RATE * BLOCK);
 	cgroup_create(GROUP, "+io +memory");
 	cgroup_create(LEAF, "");
+	classes_ask(groups, ARRAY_SIZE(groups));
 }
 
 FIXTURE_TEARDOWN(io)
@@ -334,6 +335,68 @@ TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
 	slow_disk_budget(&self->disk, RATE);
 	self->pid = start(variant->load, self->disk.node);
 	expect_class(_metadata, "io", BY_LIMIT, 80);
+}
+
+/* ---- Io of a disk that goes ---- */
+
+#define NR_HELD		3
+
+/* Reads until the disk is gone. */
+static void read_to_the_end(void *arg)
+{
+	void *buf;
+	int fd = open_blocks(arg, O_DIRECT, &buf);
+
+	while (pread(fd, buf, BLOCK, 0) == BLOCK)
+		;
+	sleep_forever();
+}
+
+FIXTURE(dying_disk) {
+	struct slow_disk disk[2];
+	pid_t pid[NR_HELD];
+};
+
+FIXTURE_SETUP(dying_disk)
+{
+	char dev[32], limit[64];
+
+	cpus_use(1);
+	slow_disk_create(&self->disk[0], "psi_class", LATENCY, DISK_MB);
+	slow_disk_create(&self->disk[1], "psi_dying", LATENCY, DISK_MB);
+	cgroup_create(GROUP, "+io");
+	cgroup_create(LEAF, "");
+	slow_disk_number(&self->disk[1], dev, sizeof(dev));
+	snprintf(limit, sizeof(limit), "%s rbps=%d", dev, BLOCK);
+	cgroup_write(GROUP, "io.max", limit);
+}
+
+FIXTURE_TEARDOWN(dying_disk)
+{
+	for (int i = 0; i < NR_HELD; i++)
+		load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk[0]);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * When a disk goes, what io.max held of it is sent or fails. Either way the limit holds nothing
+ * of the cgroup any more.
+ */
+TEST_F_TIMEOUT(dying_disk, leaves_no_limit_behind, 100)
+{
+	struct classes c[3];
+
+	for (int i = 0; i < NR_HELD; i++)
+		self->pid[i] = start(read_to_the_end, self->disk[1].node);
+	classes_measure(groups, "io", TIME, c);
+	EXPECT_LE(90, c[1].limit[0])
+		TH_LOG("limit %.3f %%", c[1].limit[0]);
+	slow_disk_remove(&self->disk[1]);
+	load_stop(self->pid[0]);
+	self->pid[0] = start(read_direct, self->disk[0].node);
+	expect_class(_metadata, "io", BY_SHORTAGE, 80);
 }
 
 /* ---- Io behind a cgroup with io.latency ---- */
@@ -405,6 +468,7 @@ FIXTURE_SETUP(io_latency)
 	}
 	first.arg = &self->counted[NR_BEHIND];
 	self->first = load_start(&first);
+	classes_ask(behind, 1);
 }
 
 FIXTURE_TEARDOWN(io_latency)

@@ -20,11 +20,7 @@
  * time. After each BURST of them it lets the kernel threads run: RCU complains
  * if its own gets no CPU for 21 s.
  *
- * A work gives groups memory for limits. Faults reach it by its code: they are
- * for each allocation that has psi_limits_work() on its stack.
- *
- * It needs CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and kmemleak, and for the
- * work CONFIG_FAULT_INJECTION_STACKTRACE_FILTER.
+ * It needs CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and kmemleak.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -145,10 +141,10 @@ static bool end_open(const char *path, int fd, bool done)
 	return true;
 }
 
-/* A trigger for a plain file, and one for a .stat file. */
+/* A trigger for a plain file, and one for the statistics file. */
 static const char *text_for(const char *path)
 {
-	return strstr(path, ".stat") ? "exact " TEXT : TEXT;
+	return strstr(path, ".stat") ? "io.exact." TEXT : TEXT;
 }
 
 static int run_arm(const char *path, int fd)
@@ -209,18 +205,28 @@ static int run_read(const char *path, int fd)
 
 static int run_read_stat(const char *path, int fd)
 {
-	char buf[2048];
+	char buf[PSI_STAT_MAX];
+	struct psi_stat stat;
 	ssize_t len = pread(fd, buf, sizeof(buf), 0);
 
 	if (len < 0)
 		return errno;
-	return psi_stat_parse(buf, len, strstr(path, "memory")) ? EINVAL : 0;
+	return psi_stat_parse(buf, len, &stat) ? EINVAL : 0;
 }
 
 /* Exact pressure of the cgroup begins with the first reader: each attempt has a new cgroup. */
 static int begin_stat(const char *path)
 {
 	cgroup_create(GROUP, "+io");
+	return open_file(path, O_RDWR);
+}
+
+/* A cgroup that has been in use on a CPU needs memory for what it has there, too. */
+static int begin_stat_used(const char *path)
+{
+	group_enter(GROUP);
+	sleep_for(NSEC_PER_MSEC);
+	group_leave();
 	return open_file(path, O_RDWR);
 }
 
@@ -278,13 +284,6 @@ static int begin_switched_off(const char *path)
 	if (write_switch('0'))
 		psi_die("cannot switch it off");
 	return -1;
-}
-
-/* The system has been limited, and this cgroup has not: it needs memory for that now. */
-static int begin_never_limited(const char *path)
-{
-	cgroup_create(GROUP, "+io");
-	return begin_switched_off(path);
 }
 
 static int run_switch_on(const char *path, int fd)
@@ -356,11 +355,13 @@ OPERATION(of_arming_io_of_the_root, CGROUP_ROOT "/io.pressure", begin_open, run_
 OPERATION(of_arming_beside_another, PSI_IO, begin_open_beside, run_arm, end_arm_beside, 1);
 OPERATION(of_arming_beside_another_of_a_cgroup, GROUP "/io.pressure", begin_open_beside,
 	  run_arm, end_arm_beside, 1);
-OPERATION(of_reading_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_read_stat,
-	  end_close, 1);
-OPERATION(of_reading_causes, GROUP "/memory.pressure.stat", begin_stat, run_read_stat,
-	  end_close, 1);
-OPERATION(of_arming_exact_pressure, GROUP "/io.pressure.stat", begin_stat, run_arm, end_arm, 3);
+/* The accounts, the pointers to what CPUs have, and what is read. */
+OPERATION(of_reading_statistics, GROUP CGROUP_STAT, begin_stat, run_read_stat, end_close, 3);
+OPERATION(of_reading_statistics_where_it_was_in_use, GROUP CGROUP_STAT, begin_stat_used,
+	  run_read_stat, end_close, 4);
+OPERATION(of_arming_exact_pressure, GROUP CGROUP_STAT, begin_stat, run_arm, end_arm, 4);
+OPERATION(of_arming_exact_pressure_where_it_was_in_use, GROUP CGROUP_STAT, begin_stat_used,
+	  run_arm, end_arm, 5);
 OPERATION(of_arming_twice, PSI_IO, begin_armed, run_arm_again, end_arm_again, 0);
 OPERATION(of_arming_twice_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_arm_again,
 	  end_arm_again, 0);
@@ -368,28 +369,9 @@ OPERATION(of_epoll, PSI_IO, begin_armed, run_epoll, end_close, 1);
 OPERATION(of_epoll_of_a_cgroup, GROUP "/io.pressure", begin_armed, run_epoll, end_close, 1);
 OPERATION(of_switching_off, GROUP "/io.pressure", begin_armed, run_switch_off, end_switch_off, 0);
 OPERATION(of_switching_on, GROUP, begin_switched_off, run_switch_on, end_switch_on, 0);
-OPERATION(of_switching_on_below_a_limit, GROUP, begin_never_limited, run_switch_on,
-	  end_switch_on, 1);
-
-/* A limit holds a task of the system. */
-static void limit_somebody(void)
-{
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
-	pid_t pid;
-
-	cgroup_create(GROUP, "+cpu");
-	cgroup_write(GROUP, "cpu.max", "1000 100000");
-	pid = load_start(&load);
-	do {
-		sleep_for(10 * NSEC_PER_MSEC);
-	} while (!psi_stat_total(PSI_CPU ".stat", "limit some"));
-	load_stop(pid);
-}
-
 FIXTURE_SETUP(fault)
 {
 	self->op = variant->op;
-	limit_somebody();
 	cgroup_create(GROUP, "+io");
 	faults_begin(true);
 }
@@ -426,131 +408,6 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 	ksft_print_msg("%u faults, %u refused\n", n - 2, refused);
 	EXPECT_NE(0, left);
 	EXPECT_LE(variant->least, refused);
-}
-
-/* ---- Memory for limits ---- */
-
-/* Where the code of a function of the kernel begins, and where that of the next one does. */
-static void function_range(const char *name, __u64 *begin, __u64 *end)
-{
-	FILE *file = fopen("/proc/kallsyms", "re");
-	char line[256], found[128];
-	__u64 at;
-
-	if (!file)
-		psi_die("/proc/kallsyms: %s", strerror(errno));
-	*begin = *end = 0;
-	while (*end <= *begin && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%llx %*c %127s", &at, found) != 2)
-			continue;
-		if (*begin)
-			*end = at;
-		else if (!strcmp(found, name))
-			*begin = at;
-	}
-	fclose(file);
-	if (*end <= *begin)
-		psi_die("/proc/kallsyms has no %s", name);
-}
-
-static void failslab_set(const char *file, unsigned long long value)
-{
-	char path[64], text[32];
-
-	snprintf(path, sizeof(path), DEBUG "failslab/%s", file);
-	snprintf(text, sizeof(text), "%#llx", value);
-	write_file(path, text);
-}
-
-#define LIMIT_FAULTS	1000
-
-/* From here on, each allocation that a function makes fails, or what it calls, in any task. */
-static void faults_of(const char *function)
-{
-	__u64 begin, end;
-
-	function_range(function, &begin, &end);
-	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
-	write_file(DEBUG "failslab/task-filter", "N");
-	write_file(DEBUG "failslab/verbose", "0");
-	write_file(DEBUG "failslab/times", "1000");
-	failslab_set("require-start", begin);
-	failslab_set("require-end", end);
-	write_file(DEBUG "failslab/probability", "100");
-}
-
-/* Returns the number of faults. */
-static int faults_of_end(void)
-{
-	char text[32] = "";
-
-	write_file(DEBUG "failslab/probability", "0");
-	failslab_set("require-start", 0);
-	failslab_set("require-end", ~0ULL);
-	if (read_file(DEBUG "failslab/times", text, sizeof(text)) <= 0)
-		psi_die(DEBUG "failslab/times: %s", strerror(errno));
-	return LIMIT_FAULTS - atoi(text);
-}
-
-FIXTURE(limits) {
-	pid_t pid;
-};
-
-FIXTURE_SETUP(limits)
-{
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
-
-	cpus_use(1);
-	set_policy(0, SCHED_FIFO, 50);
-	cgroup_create(GROUP, "+cpu");
-	faults_of("psi_limits_work");
-	self->pid = load_start(&load);
-	cgroup_write(GROUP, "cpu.max", "10000 100000");
-	sleep_for(NSEC_PER_SEC / 5);
-}
-
-FIXTURE_TEARDOWN(limits)
-{
-	load_stop(self->pid);
-	set_policy(0, SCHED_OTHER, 0);
-	cgroup_remove(GROUP);
-	cpus_use(cpus_possible());
-}
-
-/* Classes of the cgroup in the next second. */
-static void limits_measure(struct classes *c)
-{
-	__u64 begin = now_ns();
-
-	classes_read(GROUP, "cpu", c);
-	sleep_for(NSEC_PER_SEC);
-	classes_since(GROUP, "cpu", now_ns() - begin, c);
-	ksft_print_msg("some %.2f, limit %.2f, shortage %.2f\n", c->plain[0], c->limit[0],
-		       c->shortage[0]);
-}
-
-/* Without memory the task counts as shortage. It asks again each time that it is held. */
-TEST_F(limits, are_asked_for_again_until_there_is_memory)
-{
-	struct classes c;
-	int faults;
-
-	limits_measure(&c);
-	faults = faults_of_end();
-	EXPECT_LE(85, c.plain[0]);
-	EXPECT_EQ(0, c.limit[0]);
-	/* The two files are read one after the other, and the first reading takes long. */
-	EXPECT_LE(c.plain[0] - 1, c.shortage[0]);
-	/* It is held once in each of 12 periods. */
-	EXPECT_LE(8, faults);
-	EXPECT_GE(14, faults);
-	/* The next time that the task is held. */
-	sleep_for(NSEC_PER_SEC / 5);
-	limits_measure(&c);
-	EXPECT_LE(85, c.plain[0]);
-	EXPECT_LE(85, c.limit[0]);
-	EXPECT_GE(1, c.shortage[0]);
-	ksft_print_msg("%d faults\n", faults);
 }
 
 /* ---- Memory of each CPU ---- */

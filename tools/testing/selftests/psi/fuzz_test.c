@@ -59,13 +59,11 @@ static const struct {
 	{ FUZZ_TOP "/io.pressure", true, FUZZ_IO },
 	{ FUZZ_TOP "/irq.pressure", true, FUZZ_IRQ },
 	{ CGROUP_ROOT "/io.pressure", true, FUZZ_IO },
-	{ PSI_CPU ".stat", false, FUZZ_CPU, true },
-	{ PSI_MEMORY ".stat", false, FUZZ_MEMORY, true },
-	{ PSI_IO ".stat", false, FUZZ_IO, true },
-	{ FUZZ_TOP "/cpu.pressure.stat", true, FUZZ_CPU, true },
-	{ FUZZ_TOP "/memory.pressure.stat", true, FUZZ_MEMORY, true },
-	{ FUZZ_TOP "/io.pressure.stat", true, FUZZ_IO, true },
-	{ CGROUP_ROOT "/io.pressure.stat", true, FUZZ_IO, true },
+	{ PSI_STAT, .stat = true },
+	{ PSI_STAT, .stat = true },
+	{ FUZZ_TOP CGROUP_STAT, true, .stat = true },
+	{ FUZZ_TOP CGROUP_STAT, true, .stat = true },
+	{ CGROUP_ROOT CGROUP_STAT, true, .stat = true },
 };
 
 static int open_as(const char *path, int flags, bool privileged)
@@ -140,7 +138,8 @@ static void expect_armed(const struct target *target, int fd, const char *path)
 static void try_text(char *mem, const struct fuzz_text *text)
 {
 	size_t nr = fuzz_below(ARRAY_SIZE(files));
-	const char *good = files[nr].stat ? "limit full 100000 2000000\n" : "full 100000 2000000\n";
+	const char *good = files[nr].stat ? "io.limit.full 100000 2000000\n" :
+					    "full 100000 2000000\n";
 	const char *path = files[nr].path, *bytes;
 	struct target target = {
 		.cgroup = files[nr].cgroup,
@@ -149,7 +148,7 @@ static void try_text(char *mem, const struct fuzz_text *text)
 		.writable = true,
 		.privileged = fuzz_below(3),
 	};
-	bool armable = target.resource != FUZZ_IRQ || psi_irq_accounted();
+	bool armable = target.stat || target.resource != FUZZ_IRQ || psi_irq_accounted();
 	int fd = open_as(path, fuzz_below(8) ? O_RDWR : O_WRONLY, target.privileged);
 	size_t len = text->len, mapped;
 
@@ -220,7 +219,8 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	bool due;
 
 	if (text->len > PAGE ||
-	    (!stat && !text_means(text->bytes, text->len, false, &meaning)))
+	    (!stat && !text_means(text->bytes, text->len, false, &meaning)) ||
+	    (stat && meaning.resource != FUZZ_IO))
 		return false;
 	/*
 	 * Thresholds near a multiple of the step depend on rounding, and on the
@@ -232,7 +232,7 @@ static bool try_meaning(const struct stalls *stalls, const struct fuzz_text *tex
 	    (steps + 1) * LATENCY_US > meaning.window * 7 / 10)
 		return false;
 	oplog_add("watch \"%s\"", text_quote(text->bytes, text->len));
-	fd = open_as(stat ? FUZZ_TOP "/io.pressure.stat" : FUZZ_TOP "/io.pressure",
+	fd = open_as(stat ? FUZZ_TOP CGROUP_STAT : FUZZ_TOP "/io.pressure",
 		     O_RDWR, true);
 	if (write(fd, text->bytes, text->len) != (ssize_t)text->len)
 		fuzz_fail("the text is refused: %s", strerror(errno));

@@ -71,13 +71,18 @@ struct owner {
 };
 
 static const char * const system_files[] = {
-	PSI_IO, PSI_MEMORY, PSI_CPU, PSI_IO ".stat", PSI_MEMORY ".stat", PSI_CPU ".stat"
+	PSI_IO, PSI_MEMORY, PSI_CPU, PSI_STAT, PSI_STAT, PSI_STAT
 };
 
 #define NR_FILES	((int)ARRAY_SIZE(system_files))
 
-/* What a text for a .stat file begins with. */
-static const char * const kinds[] = { "exact ", "limit ", "shortage " };
+/* What a text for the statistics file begins with. */
+static const char * const keys[] = {
+	"cpu.", "io.exact.", "memory.exact.", "cpu.limit.", "io.limit.", "memory.shortage.",
+	"io.shortage.",
+};
+
+#define NR_KEYS		((int)ARRAY_SIZE(keys))
 
 static void owner_open(const struct owner *owner, int *fds)
 {
@@ -97,7 +102,7 @@ static int owner_arm(const struct owner *owner, const int *fds)
 		__u64 window = (1 + random_below(5)) * 2000000;
 		bool stat = i % NR_FILES >= NR_FILES / 2;
 
-		snprintf(text, sizeof(text), "%s%s %llu %llu", stat ? kinds[random_below(3)] : "",
+		snprintf(text, sizeof(text), "%s%s %llu %llu", stat ? keys[random_below(NR_KEYS)] : "",
 			 random_below(2) ? "some" : "full", 1 + random_below(window), window);
 		nr += !trigger_write(fds[i], owner->text ?: text,
 				     strlen(owner->text ?: text) + 1);
@@ -649,7 +654,7 @@ static size_t random_text(char *text, size_t size, bool stat)
 		return len;
 	}
 	/* A good text, with some bytes changed, inserted or removed. */
-	len = snprintf(text, size, "%s%s %llu %llu", stat ? kinds[random_below(3)] : "",
+	len = snprintf(text, size, "%s%s %llu %llu", stat ? keys[random_below(NR_KEYS)] : "",
 		       random_below(2) ? "some" : "full", random_below(600000),
 		       400000 + random_below(10000000));
 	len += random_below(2);
@@ -689,7 +694,7 @@ FIXTURE_TEARDOWN(bytes)
 TEST_F_TIMEOUT(bytes, at_random_arm_only_when_well_formed, 600)
 {
 	static const char * const paths[] = {
-		PSI_IO, HOSTILE "/io.pressure", PSI_IO ".stat", HOSTILE "/io.pressure.stat"
+		PSI_IO, HOSTILE "/io.pressure", PSI_STAT, HOSTILE CGROUP_STAT
 	};
 	int armed[2] = {}, refused = 0, wrong = 0;
 	char text[200];

@@ -5,7 +5,7 @@
  * Invariant: a task that waits for the cpu is held by a limit, or there is a
  * shortage of CPUs; which of the two is the same for each cgroup that contains
  * the task, and for the system. At any moment "some" holds if and only if one of
- * the two does, so max(limit, shortage) <= pressure <= limit + shortage.
+ * the two does, so max(limit, shortage) <= exact pressure <= limit + shortage.
  *
  * Oracle: cpu.stat.local of the cgroup has throttled_usec, the time in which its
  * bandwidth kept runnable tasks of it from the cpu. For deadline tasks it is
@@ -25,10 +25,9 @@
  * Tolerance: a throttle that is under way is missing in throttled_usec, at the
  * begin and at the end: one of the 100 periods, TOLERANCE. Kernel threads that
  * run make a spinner wait, SHORTAGE percent at most; what they wait themselves is
- * pressure of the system, and the run queues' own clocks tell how much it is. A
- * cgroup that was never limited needs memory first: what it takes to allocate it is
- * in there, too.
+ * pressure of the system, and the run queues' own clocks tell how much it is.
  */
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +45,7 @@
 #define CHILD		GROUP "/child"
 #define LEAF		CHILD "/leaf"
 #define OTHER		GROUP "/other"
-#define STAT		GROUP "/cpu.pressure.stat"
+#define STAT		(GROUP CGROUP_STAT)
 #define TIME		(10 * NSEC_PER_SEC)
 #define SHORTAGE	0.1
 #define TOLERANCE	1.0
@@ -225,7 +224,8 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 		self->pid[i] = load_start(&load);
 	}
 	/* Windows in which these CPUs were not in use all the time, or another one was. */
-	sleep_for(4 * NSEC_PER_SEC);
+	classes_ask(groups, 3);
+	sleep_for(2 * NSEC_PER_SEC);
 	held = throttled_ns(limited);
 	wait = others_wait(self->pid);
 	begin = now_ns();
@@ -361,6 +361,7 @@ FIXTURE_VARIANT_ADD(held_task, whose_limit_changes_while_its_cgroup_is_off) {
 
 FIXTURE_SETUP(held_task)
 {
+	static const char * const asked[] = { NULL, GROUP, CHILD, LEAF, OTHER };
 	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = spin };
 
 	cpus_use(1);
@@ -372,7 +373,8 @@ FIXTURE_SETUP(held_task)
 	cgroup_write(GROUP, "cgroup.subtree_control", "+cpu");
 	cgroup_create(LEAF, "");
 	/* Windows of the system in which other CPUs were in use. */
-	sleep_for(4 * NSEC_PER_SEC);
+	classes_ask(asked, ARRAY_SIZE(asked));
+	sleep_for(2 * NSEC_PER_SEC);
 	self->pid[0] = load_start(&load);
 	self->pid[1] = spin_on(0);
 }
@@ -456,6 +458,144 @@ TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 	}
 }
 
+/* ---- A task that changes its class ---- */
+
+/**
+ * struct turn - a policy, and whether cpu.max holds a spinner with it
+ * @policy: of the task
+ * @held: a limit of its cgroup holds it
+ */
+struct turn {
+	int policy;
+	bool held;
+};
+
+/*
+ * What cpu.max holds stays on the runqueue, or leaves it until the limit lets it go. Either way
+ * the scheduler takes it off and puts it on again when its class changes.
+ */
+static const struct turn turns[] = {
+	{ SCHED_OTHER, true },
+	{ SCHED_FIFO, false },
+	{ SCHED_OTHER, true },
+	{ SCHED_RR, false },
+	{ SCHED_BATCH, true },
+	{ SCHED_IDLE, true },
+	{ SCHED_FIFO, false },
+	{ SCHED_RR, false },
+	{ SCHED_IDLE, true },
+	{ SCHED_OTHER, true },
+};
+
+FIXTURE(class_change) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(class_change)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", HARD);
+	self->pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(class_change)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
+{
+	struct classes c;
+
+	for (int i = 0; i < (int)ARRAY_SIZE(turns); i++) {
+		bool rt = turns[i].policy == SCHED_FIFO || turns[i].policy == SCHED_RR;
+		double doubt = 100.0 * STEP_DOUBT / STEP;
+
+		set_policy(self->pid, turns[i].policy, rt);
+		classes_read(GROUP, "cpu", &c);
+		sleep_for(STEP);
+		classes_since(GROUP, "cpu", STEP, &c);
+		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy, c.limit[0],
+			       c.shortage[0]);
+		EXPECT_GE(doubt, fabs(c.limit[0] - 100 * turns[i].held))
+			TH_LOG("turn %d, policy %d: limit %.3f", i, turns[i].policy, c.limit[0]);
+		EXPECT_GE(doubt, c.shortage[0])
+			TH_LOG("turn %d, policy %d: shortage %.3f", i, turns[i].policy,
+			       c.shortage[0]);
+	}
+}
+
+/* ---- Long system calls ---- */
+
+/* Reads zeros: each call takes many times the bandwidth of a period. */
+static void read_zeros(void *arg)
+{
+	size_t size = 16 << 20;
+	char *buffer = shared_memory(size);
+	int fd = open("/dev/zero", O_RDONLY);
+
+	for (;;) {
+		if (read(fd, buffer, size) != (ssize_t)size)
+			psi_die("/dev/zero: %m");
+	}
+}
+
+FIXTURE(system_call) {
+	pid_t pid;
+};
+
+FIXTURE_SETUP(system_call)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = read_zeros };
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", "10000 100000");
+	self->pid = load_start(&load);
+	sleep_for(NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(system_call)
+{
+	load_stop(self->pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/*
+ * A kernel may hold a task in the middle of a system call, or wait until it returns to user
+ * space. The task is held or runs: what its own clock does not have is limit.
+ */
+TEST_F_TIMEOUT(system_call, that_goes_on_is_no_stall, 60)
+{
+	struct task_clock tc;
+	struct classes c;
+	double held;
+	__u64 begin;
+
+	classes_read(GROUP, "cpu", &c);
+	task_clock_read(self->pid, &tc);
+	begin = now_ns();
+	sleep_for(TIME);
+	tc = task_clock_since(self->pid, &tc);
+	begin = now_ns() - begin;
+	classes_since(GROUP, "cpu", begin, &c);
+	held = 100 - 100.0 * tc.run / begin;
+	ksft_print_msg("held %.3f, limit %.3f, shortage %.3f\n", held, c.limit[0], c.shortage[0]);
+	EXPECT_LE(50, held);
+	EXPECT_GE(TOLERANCE, fabs(c.limit[0] - held))
+		TH_LOG("limit %.3f, the task says %.3f", c.limit[0], held);
+	EXPECT_GE(SHORTAGE, c.shortage[0]);
+}
+
 /* ---- Averages ---- */
 
 #define PERIOD		(2 * NSEC_PER_SEC)
@@ -469,7 +609,7 @@ TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 #define AVERAGE		0.1
 
 static const char * const lines[] = {
-	"limit some", "limit full", "shortage some", "shortage full"
+	"cpu.limit.some", "cpu.limit.full", "cpu.shortage.some", "cpu.shortage.full"
 };
 
 #define NR_LINES	((int)ARRAY_SIZE(lines))
@@ -495,6 +635,7 @@ FIXTURE_SETUP(averages)
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	cgroup_create(GROUP, "+cpu");
+	psi_stat_ask(STAT);
 }
 
 FIXTURE_TEARDOWN(averages)
@@ -505,11 +646,21 @@ FIXTURE_TEARDOWN(averages)
 
 static void lines_read(struct psi_line *line)
 {
-	for (int i = 0; i < NR_LINES; i++)
-		psi_stat_read(STAT, lines[i], &line[i]);
+	const struct psi *cpu;
+	struct psi_stat stat;
+
+	psi_stat_read(STAT, &stat);
+	cpu = stat.of[RES_CPU];
+	line[0] = cpu[KIND_LIMIT].some;
+	line[1] = cpu[KIND_LIMIT].full;
+	line[2] = cpu[KIND_SHORTAGE].some;
+	line[3] = cpu[KIND_SHORTAGE].full;
 }
 
-/* The totals when a period ends, and then the averages. Averages change there and nowhere else. */
+/*
+ * The totals when a period ends, and then the averages. Averages change there and nowhere else.
+ * To read the file takes a CPU for a while: the tasks must get what their limit lets them have.
+ */
 static void period_end(struct psi_line *line)
 {
 	struct psi_line before[NR_LINES], settled[NR_LINES];
@@ -517,7 +668,7 @@ static void period_end(struct psi_line *line)
 
 	lines_read(before);
 	while (!changed) {
-		sleep_for(NSEC_PER_MSEC / 2);
+		sleep_for(2 * NSEC_PER_MSEC);
 		lines_read(line);
 		for (int i = 0; i < NR_LINES; i++)
 			changed |= !!memcmp(before[i].avg, line[i].avg, sizeof(line->avg));
@@ -629,6 +780,7 @@ FIXTURE_SETUP(throttle)
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	cgroup_create(GROUP, "+cpu");
+	psi_stat_ask(STAT);
 }
 
 FIXTURE_TEARDOWN(throttle)
@@ -702,12 +854,13 @@ TEST_F(deadline, task_without_runtime_is_held_by_its_limit)
 {
 	struct load load = { .cpu = -1, .fn = deadline_spin };
 	pid_t pid[3] = { load_start(&load) };
+	const char *asked = NULL;
 	struct classes c;
 	__u64 begin, wait;
 	double others;
 
 	self->pid = pid[0];
-	sleep_for(NSEC_PER_SEC);
+	classes_ask(&asked, 1);
 	wait = others_wait(pid);
 	classes_read(NULL, "cpu", &c);
 	begin = now_ns();

@@ -2,7 +2,7 @@
 /*
  * Stalls that move between CPUs, and exact pressure
  *
- * Invariant: the total of "exact some" grows by the integral of s(t) / n(t), where s CPUs
+ * Invariant: the total of io.exact.some grows by the integral of s(t) / n(t), where s CPUs
  * of the n in use have a stalled task. While one task at a time is there, s / n is 1 while
  * it is stalled and 0 while it works, however many CPUs it visits:
  *
@@ -38,7 +38,6 @@
 #define TIME		(12 * NSEC_PER_SEC)
 #define MAX_MOVERS	2
 #define TOLERANCE	1.0
-#define IO_STAT		PSI_DIR "/io.stat"
 #define GROUP		CGROUP_ROOT "/psi_moving"
 
 /**
@@ -250,7 +249,7 @@ static double percent(__u64 before, __u64 after, __u64 ns)
 	return 100.0 * (after - before) * NSEC_PER_USEC / ns;
 }
 
-/* A kernel without .stat files has the plain ones to show. */
+/* A kernel without the statistics file has the plain ones to show. */
 static void report_moving(const char *what, double stalled, double plain, double exact)
 {
 	char row[128];
@@ -263,34 +262,54 @@ static void report_moving(const char *what, double stalled, double plain, double
 			   stalled);
 }
 
+/* What io.exact had so far, or grew by since @before, in us. */
+static struct psi exact_since(const char *path, const struct psi *before)
+{
+	struct psi_stat stat;
+	struct psi now;
+
+	psi_stat_read(path, &stat);
+	now = stat.of[RES_IO][KIND_EXACT];
+	if (before) {
+		now.some.total -= before->some.total;
+		now.full.total -= before->full.total;
+	}
+	return now;
+}
+
 TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 {
 	static const char * const files[] = {
-		IO_STAT, GROUP "/io.pressure.stat", GROUP "/a/io.pressure.stat",
-		GROUP "/a/b/io.pressure.stat",
+		PSI_STAT, GROUP CGROUP_STAT, GROUP "/a" CGROUP_STAT, GROUP "/a/b" CGROUP_STAT,
 	};
-	const int nr = access(IO_STAT, F_OK) ? 0 : ARRAY_SIZE(files);
+	const int nr = access(PSI_STAT, F_OK) ? 0 : ARRAY_SIZE(files);
 	double stalled, plain, exact[4] = { -1 }, all;
-	__u64 some[4], full[4], before, took;
+	struct psi grown[4];
+	__u64 before, took;
 
-	/* CPUs that went offline are in use no more; the window of the plain file has ended. */
+	for (int i = 0; i < nr; i++)
+		exact_since(files[i], NULL);
+	/*
+	 * CPUs that went offline are in use no more; the window of the plain file has ended, and
+	 * so has the one in which exact pressure was asked for.
+	 */
 	sleep_for(3 * NSEC_PER_SEC);
-	for (int i = 0; i < nr; i++) {
-		some[i] = psi_stat_total(files[i], "exact some");
-		full[i] = psi_stat_total(files[i], "exact full");
-	}
+	for (int i = 0; i < nr; i++)
+		grown[i] = exact_since(files[i], NULL);
 	before = psi_some_ns(PSI_IO) / NSEC_PER_USEC;
 	stalled = move_all(self->mover, variant->nr, &took);
 	plain = percent(before, psi_some_ns(PSI_IO) / NSEC_PER_USEC, took);
-	for (int i = 0; i < nr; i++)
-		exact[i] = percent(some[i], psi_stat_total(files[i], "exact some"), took);
+	for (int i = 0; i < nr; i++) {
+		grown[i] = exact_since(files[i], &grown[i]);
+		exact[i] = percent(0, grown[i].some.total, took);
+	}
 	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
 	if (variant->beat)
 		stalled = plain;
 	report_moving(variant->row, stalled, plain, exact[0]);
 	ASSERT_NE(0, nr);
 	for (int i = 0; i < nr; i++) {
-		all = percent(full[i], psi_stat_total(files[i], "exact full"), took);
+		all = percent(0, grown[i].full.total, took);
 		EXPECT_LE(stalled - TOLERANCE, exact[i])
 			TH_LOG("%s: %.2f %%, tasks %.2f %%", files[i], exact[i], stalled);
 		EXPECT_GE(stalled + TOLERANCE, exact[i])
@@ -298,7 +317,8 @@ TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 		/* Nothing else runs on a CPU whose only task sleeps. */
 		EXPECT_LE(exact[i] - TOLERANCE, all)
 			TH_LOG("%s: full %.2f %%, some %.2f %%", files[i], all, exact[i]);
-		EXPECT_GE(exact[i], all);
+		/* Each of the two totals is rounded down, before and after. */
+		EXPECT_GE(grown[i].some.total + 1, grown[i].full.total);
 	}
 }
 
@@ -335,8 +355,8 @@ FIXTURE_TEARDOWN(moving_trigger)
 TEST_F_TIMEOUT(moving_trigger, of_exact_some_fires_once_in_a_window, 240)
 {
 	static const char * const files[] = {
-		PSI_DIR "/io", GROUP "/a/io.pressure", IO_STAT, GROUP "/a/io.pressure.stat",
-		IO_STAT, GROUP "/a/b/io.pressure.stat",
+		PSI_DIR "/io", GROUP "/a/io.pressure", PSI_STAT, GROUP "/a" CGROUP_STAT,
+		PSI_STAT, GROUP "/a/b" CGROUP_STAT,
 	};
 	const int nr = ARRAY_SIZE(files), exact = 2, high = 4;
 	int fd[6], events[6] = { };
@@ -344,7 +364,7 @@ TEST_F_TIMEOUT(moving_trigger, of_exact_some_fires_once_in_a_window, 240)
 	pid_t pid;
 
 	for (int i = 0; i < nr; i++)
-		fd[i] = trigger_arm(files[i], "%s %d 1000000", i < exact ? "some" : "exact some",
+		fd[i] = trigger_arm(files[i], "%s %d 1000000", i < exact ? "some" : "io.exact.some",
 				    i < high ? 700000 : 930000);
 	pid = fork_or_die();
 	if (!pid) {
@@ -372,21 +392,24 @@ TEST_F_TIMEOUT(moving_trigger, of_exact_some_ignores_the_past, 120)
 	__u64 took;
 	int fd;
 
-	psi_stat_total(IO_STAT, "exact some");
+	psi_stat_ask(PSI_STAT);
 	move_all(self->mover, 1, &took);
-	fd = trigger_arm(IO_STAT, "exact some 100000 10000000");
+	fd = trigger_arm(PSI_STAT, "io.exact.some 100000 10000000");
 	EXPECT_FALSE(trigger_fired(fd, 3000));
 	close(fd);
 }
 
-TEST_F(moving_trigger, needs_the_word_exact_in_a_stat_file_and_only_there)
+TEST_F(moving_trigger, names_resource_and_kind_in_the_statistics_file_and_only_there)
 {
-	int stat = trigger_open(IO_STAT), plain = trigger_open(PSI_DIR "/io");
+	int stat = trigger_open(PSI_STAT), plain = trigger_open(PSI_DIR "/io");
 
 	EXPECT_EQ(EINVAL, trigger_set(stat, "some 150000 1000000"));
-	EXPECT_EQ(EINVAL, trigger_set(plain, "exact some 150000 1000000"));
-	EXPECT_EQ(0, trigger_set(stat, "exact full 150000 1000000"));
-	EXPECT_EQ(EBUSY, trigger_set(stat, "exact some 150000 1000000"));
+	EXPECT_EQ(EINVAL, trigger_set(stat, "exact.some 150000 1000000"));
+	EXPECT_EQ(EINVAL, trigger_set(plain, "exact.some 150000 1000000"));
+	EXPECT_EQ(EINVAL, trigger_set(plain, "io.exact.some 150000 1000000"));
+	EXPECT_EQ(EINVAL, trigger_set(plain, "io.some 150000 1000000"));
+	EXPECT_EQ(0, trigger_set(stat, "io.exact.full 150000 1000000"));
+	EXPECT_EQ(EBUSY, trigger_set(stat, "io.exact.some 150000 1000000"));
 	close(stat);
 	close(plain);
 }

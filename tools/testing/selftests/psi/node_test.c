@@ -32,7 +32,6 @@
 #include "psi_util.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_node"
-#define STAT		"/memory.pressure.stat"
 #define MODE		"/proc/sys/vm/zone_reclaim_mode"
 #define NODE		"/sys/devices/system/node/node1"
 /* More memory than the node has. */
@@ -97,13 +96,13 @@ TEST_F_TIMEOUT(node, freeing_pages_of_the_own_node_first_is_node_reclaim, 300)
 	pid = load_start(&load);
 	sleep_until(self->reader->span.begin - PAUSE);
 	task_clock_read(pid, &clock);
-	causes_read(GROUP STAT, &causes);
+	causes_read(GROUP CGROUP_STAT, &causes);
 	some = psi_some_ns(GROUP "/memory.pressure");
 	while (!self->reader->ended)
 		sleep_for(PAUSE);
 	sleep_for(PAUSE);
 	clock = task_clock_since(pid, &clock);
-	causes = causes_since(GROUP STAT, &causes);
+	causes = causes_since(GROUP CGROUP_STAT, &causes);
 	some = psi_some_ns(GROUP "/memory.pressure") - some;
 	load_stop(pid);
 	causes_print(&causes);

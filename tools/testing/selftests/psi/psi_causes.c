@@ -14,16 +14,16 @@ static const char * const names[NR_CAUSES] = {
 /* Where the lines begin: below all lines of pressure. NULL without any. */
 static const char *find_lines(const char *text)
 {
-	const char *lines = strstr(text, "\nreclaim ");
+	const char *lines = strstr(text, "\nmemory.cause.reclaim ");
 
 	return lines ? lines + 1 : NULL;
 }
 
 bool causes_known(void)
 {
-	char text[8192];
+	char text[PSI_STAT_MAX];
 
-	return read_file(PSI_MEMORY_STAT, text, sizeof(text)) > 0 && find_lines(text);
+	return read_file(PSI_STAT, text, sizeof(text)) > 0 && find_lines(text);
 }
 
 /* Reads one line, which must be that of @name. Returns where the next one begins. */
@@ -31,9 +31,10 @@ static const char *read_line(const char *text, const char *name, struct cause_li
 {
 	unsigned long long count, total, max, value, sum = 0;
 	int len = 0;
-	char format[64];
+	char format[96];
 
-	snprintf(format, sizeof(format), "%s count=%%llu total=%%llu max=%%llu hist=%%n", name);
+	snprintf(format, sizeof(format),
+		 "memory.cause.%s count=%%llu total=%%llu max=%%llu hist=%%n", name);
 	if (sscanf(text, format, &count, &total, &max, &len) != 3 || !len)
 		psi_die("no line for %s at: %.60s", name, text);
 	text += len;
@@ -58,7 +59,7 @@ static const char *read_line(const char *text, const char *name, struct cause_li
 void causes_read(const char *path, struct causes *causes)
 {
 	const char *at;
-	char text[8192];
+	char text[PSI_STAT_MAX];
 
 	read_text(path, text, sizeof(text));
 	at = find_lines(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The causes of memory stalls: the lines of memory.pressure.stat that have a histogram
+ * The causes of memory stalls: the lines of a statistics file that have a histogram
  */
 #ifndef PSI_CAUSES_H
 #define PSI_CAUSES_H
@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#define PSI_MEMORY_STAT	"/proc/pressure/memory.stat"
 #define CAUSE_BUCKETS	21
 
 enum cause {
@@ -42,7 +41,7 @@ struct causes {
 
 /* Whether this kernel tells causes. */
 bool causes_known(void);
-/* Reads a .stat file. A line that is missing or misplaced ends the test. */
+/* Reads a statistics file. A line that is missing or misplaced ends the test. */
 void causes_read(const char *path, struct causes *causes);
 /*
  * The first line whose total, longest and histogram cannot belong to the same

@@ -86,11 +86,12 @@ void storm_read_file(const char *path)
 	close(fd);
 }
 
-/* Lines of exact pressure, too: the first reader of a group has it begin to be measured. */
+/* The first reader of a group has its exact pressure, limit and shortage be measured. */
 static void read_stat_file(const char *path)
 {
+	struct psi_stat stat;
 	const char *error;
-	char buf[4096];
+	char buf[PSI_STAT_MAX];
 	ssize_t len;
 	int fd;
 
@@ -101,7 +102,7 @@ static void read_stat_file(const char *path)
 		len = read_pressure(path, fd, buf, sizeof(buf));
 		if (len < 0)
 			break;
-		error = psi_stat_parse(buf, len, strstr(path, "memory"));
+		error = psi_stat_parse(buf, len, &stat) ?: psi_stat_contradiction(&stat);
 		if (error)
 			psi_die("%s: %s", path, error);
 	}
@@ -121,8 +122,8 @@ void storm_readers(struct storm *storm)
 		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
 			storm_read_file(found.gl_pathv[i]);
 		globfree(&found);
-		read_stat_file(PSI_DIR "/io.stat");
-		find_files("[cim][peo]*.pressure.stat", &found);
+		read_stat_file(PSI_STAT);
+		find_files("cgroup.pressure.stat", &found);
 		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
 			read_stat_file(found.gl_pathv[i]);
 		globfree(&found);
@@ -166,20 +167,24 @@ void storm_toggles(struct storm *storm)
 /* Opens a random file and arms it; -1 if the file is gone. */
 static int arm_random_file(void)
 {
-	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_DIR "/io.stat" };
+	static const char * const system[] = { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_STAT };
+	static const char * const keys[] = {
+		"cpu.", "io.exact.", "memory.exact.", "cpu.limit.", "memory.limit.", "io.shortage.",
+	};
 	int windows = 500 + storm_chance(1500), fd, error;
 	const char *path = system[storm_chance(ARRAY_SIZE(system))];
 	char text[64];
 	glob_t found;
 
-	find_files(storm_chance(2) ? "[cim][peo]*.pressure" : "[cim][peo]*.pressure.stat", &found);
+	find_files(storm_chance(2) ? "[cim][peo]*.pressure" : "cgroup.pressure.stat", &found);
 	if (found.gl_pathc && storm_chance(4))
 		path = found.gl_pathv[storm_chance(found.gl_pathc)];
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !storm_is_gone(errno))
 		psi_die("%s: %s", path, strerror(errno));
 	if (fd >= 0) {
-		snprintf(text, sizeof(text), "%s%s %u %u", strstr(path, ".stat") ? "exact " : "",
+		snprintf(text, sizeof(text), "%s%s %u %u",
+			 strstr(path, "stat") ? keys[storm_chance(ARRAY_SIZE(keys))] : "",
 			 storm_chance(2) ? "some" : "full", 1 + storm_chance(windows * 1000),
 			 windows * 1000);
 		error = trigger_set(fd, text);

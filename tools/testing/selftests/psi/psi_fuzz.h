@@ -38,17 +38,22 @@ struct fuzz_text {
 	size_t len;
 };
 
-/* Kinds of pressure: the lines of a .stat file begin with theirs. */
+/* In plain files, and in keys of the statistics file. */
+enum fuzz_resource { FUZZ_CPU, FUZZ_MEMORY, FUZZ_IO, FUZZ_IRQ, NR_FUZZ_RESOURCES };
+
+/* Kinds of pressure, in keys of the statistics file. */
 enum fuzz_kind { FUZZ_PLAIN, FUZZ_EXACT, FUZZ_LIMIT, FUZZ_SHORTAGE, NR_FUZZ_KINDS };
 
 /**
  * struct meaning - the trigger that a text describes
+ * @resource: of which, in the statistics file
  * @kind: on which line
  * @full: it waits for "full"
  * @stall: its threshold in us
  * @window: in us
  */
 struct meaning {
+	enum fuzz_resource resource;
 	enum fuzz_kind kind;
 	bool full;
 	__u64 stall;
@@ -59,22 +64,20 @@ struct meaning {
 void text_random(struct fuzz_text *text);
 /* Mutates some bytes. */
 void text_change(struct fuzz_text *text);
-/* A well-formed trigger, for a .stat file or another; if @ordinary, one that any user may arm. */
+/* A well-formed trigger, for the statistics file or another; if @ordinary, one that any user may arm. */
 void text_good(struct fuzz_text *text, bool ordinary, bool stat);
 /* The first bytes, escaped as in C; valid until the next call. */
 const char *text_quote(const char *bytes, size_t len);
-/* Whether the specification accepts a text, in a plain or in a .stat file, and as what. */
+/* Whether the specification accepts a text, in a plain or in the statistics file, and as what. */
 bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meaning);
 
 /* ---- What a write may return ---- */
 
-enum fuzz_resource { FUZZ_CPU, FUZZ_MEMORY, FUZZ_IO, FUZZ_IRQ, NR_FUZZ_RESOURCES };
-
 /**
  * struct target - the properties of an open file that decide about a write
  * @cgroup: it belongs to a cgroup, not to /proc
- * @resource: which file
- * @stat: it is the .stat file of that
+ * @resource: which file, if it is a plain one
+ * @stat: it is the statistics file
  * @writable: it is open for writing
  * @privileged: its opener had CAP_SYS_RESOURCE
  * @dead: its cgroup was removed, or switched off

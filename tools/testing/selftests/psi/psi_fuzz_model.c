@@ -5,8 +5,8 @@
  * The model:
  *
  *    group   a cgroup: whether it exists, is switched on, its last totals
- *    file    an open file: its group, whether it is a .stat file, how it was opened, whether
- *            dead or armed
+ *    file    an open file: its group, whether it is the statistics file, how it was opened,
+ *            whether dead or armed
  *    desc    a descriptor of this process; several may share a file
  *    holder  a child that inherited all descriptors: it keeps files open
  *    task    a holder that spins, naps or reads in a group
@@ -44,8 +44,7 @@
 #define NR_TASKS	6
 #define DEPTH		5
 #define PATH_SIZE	128
-/* The longest is that of memory.pressure.stat, with its causes. */
-#define LONGEST_FILE	8192
+#define LONGEST_FILE	PSI_STAT_MAX
 
 /* The first two always exist. */
 enum { ROOT, TOP };
@@ -64,18 +63,16 @@ struct seen {
 	__u64 full;
 };
 
-#define NR_STAT_LINES	6
-
 /**
- * struct stat_seen - the last reading of a .stat file
- * @valid: there was one
- * @at: when, before the read
- * @total: of each line, in us
+ * struct stat_seen - the last reading of a statistics file
+ * @asked: when the first one began, 0 before
+ * @at: when the last one began
+ * @stat: what it was
  */
 struct stat_seen {
-	bool valid;
+	__u64 asked;
 	__u64 at;
-	__u64 total[NR_STAT_LINES];
+	struct psi_stat stat;
 };
 
 /**
@@ -86,7 +83,7 @@ struct stat_seen {
  * @depth: below the top
  * @path: its directory
  * @seen: last readings of its files
- * @stat_seen: of its .stat files
+ * @stat_seen: of its statistics file
  */
 struct group {
 	bool exists;
@@ -95,7 +92,7 @@ struct group {
 	int depth;
 	char path[PATH_SIZE];
 	struct seen seen[NR_FUZZ_RESOURCES];
-	struct stat_seen stat_seen[NR_FUZZ_RESOURCES];
+	struct stat_seen stat_seen;
 };
 
 /**
@@ -197,15 +194,26 @@ static bool has_children(const struct group *group)
 
 /* ---- Files ---- */
 
+static const char *file_name(const struct target *target)
+{
+	return target->stat ? "stat" : names[target->resource];
+}
+
 static void file_path(const struct group *group, const struct target *target, char *path,
 		      size_t size)
 {
-	const char *name = names[target->resource], *stat = target->stat ? ".stat" : "";
-
-	if (target->cgroup)
-		snprintf(path, size, "%s/%s.pressure%s", group->path, name, stat);
+	if (!target->cgroup)
+		snprintf(path, size, PSI_DIR "/%s", file_name(target));
+	else if (target->stat)
+		snprintf(path, size, "%s" CGROUP_STAT, group->path);
 	else
-		snprintf(path, size, PSI_DIR "/%s%s", name, stat);
+		snprintf(path, size, "%s/%s.pressure", group->path, file_name(target));
+}
+
+/* Whether the file says that there is no time of interrupts. */
+static bool has_no_text(const struct target *target)
+{
+	return !target->stat && target->resource == FUZZ_IRQ && !irq_accounted;
 }
 
 /* Checks a reading of a file against the reading before. */
@@ -243,50 +251,52 @@ static void check_reading(struct group *group, enum fuzz_resource resource, cons
 /* What is wrong with a text, if anything. */
 static const char *text_error(const struct target *target, const char *text, size_t len)
 {
+	struct psi_stat stat;
 	struct psi psi;
 
 	if (target->stat)
-		return psi_stat_parse(text, len, target->resource == FUZZ_MEMORY);
+		return psi_stat_parse(text, len, &stat);
 	return psi_parse(text, len, &psi);
 }
 
-/* The totals of a .stat file that has the right form. */
-static void stat_totals(const char *text, size_t len, __u64 *totals)
+/* Checks a line of the statistics file against the reading before. */
+static void check_line(const struct group *group, const struct psi_line *line,
+		       const struct psi_line *before, __u64 most, int resource, int kind,
+		       const char *how)
 {
-	const char *end = text + len;
-
-	for (int i = 0; i < NR_STAT_LINES; i++) {
-		text = memmem(text, end - text, "total=", strlen("total=")) + strlen("total=");
-		totals[i] = strtoull(text, NULL, 10);
-	}
+	if (line->total < before->total || line->total - before->total > most)
+		fuzz_fail("%s: statistics of %s, resource %d, kind %d: %llu, was %llu %llu us ago",
+			  how, group->path, resource, kind, line->total, before->total, most);
 }
 
-/* Checks a reading of a .stat file against the reading before. */
-static void check_stat(struct group *group, enum fuzz_resource resource, const char *text,
-		       size_t len, __u64 start, const char *how)
+/* The same for all of it, and its lines against each other. */
+static void check_stat(struct group *group, const struct psi_stat *stat, __u64 start,
+		       const char *how)
 {
-	struct stat_seen *seen = &group->stat_seen[resource];
-	__u64 most = (now_ns() - seen->at) / 1000 + 100, totals[NR_STAT_LINES];
+	struct stat_seen *seen = &group->stat_seen;
+	__u64 most = (now_ns() - seen->at) / 1000 + 100;
+	const char *error = psi_stat_contradiction(stat);
 
-	stat_totals(text, len, totals);
-	for (int i = 0; i < NR_STAT_LINES; i++) {
-		if (seen->valid && totals[i] < seen->total[i])
-			fuzz_fail("%s: line %d of %s.pressure.stat of %s: %llu, was %llu", how,
-				  i, names[resource], group->path, totals[i], seen->total[i]);
-		if (seen->valid && totals[i] - seen->total[i] > most)
-			fuzz_fail("%s: line %d of %s.pressure.stat of %s: %llu, %llu %llu us ago",
-				  how, i, names[resource], group->path, totals[i], seen->total[i],
-				  most);
-		/* Lines of full come after those of some. */
-		if (i % 2 && totals[i] > totals[i - 1])
-			fuzz_fail("%s: %s.pressure.stat of %s: full %llu is above some %llu", how,
-				  names[resource], group->path, totals[i], totals[i - 1]);
-		if (i % 2 && group == &groups[ROOT] && resource == FUZZ_CPU && totals[i])
-			fuzz_fail("the system has cpu full");
+	if (error)
+		fuzz_fail("%s: statistics of %s: %s", how, group->path, error);
+	for (int r = 0; r < NR_RESOURCES; r++) {
+		for (int k = 0; k < NR_KINDS; k++) {
+			const struct psi *of = &stat->of[r][k], *before = &seen->stat.of[r][k];
+
+			if (seen->asked) {
+				check_line(group, &of->some, &before->some, most, r, k, how);
+				check_line(group, &of->full, &before->full, most, r, k, how);
+			}
+			if (group == &groups[ROOT] && r == RES_CPU && of->full.total)
+				fuzz_fail("the system has cpu full");
+		}
 	}
-	seen->valid = true;
+	if (stat->irq.present != irq_accounted)
+		fuzz_fail("%s: statistics of %s: the line of irq", how, group->path);
+	if (!seen->asked)
+		seen->asked = start;
 	seen->at = start;
-	memcpy(seen->total, totals, sizeof(totals));
+	seen->stat = *stat;
 }
 
 static void check_text(const struct file *file, const char *text, size_t len, __u64 start,
@@ -295,25 +305,41 @@ static void check_text(const struct file *file, const char *text, size_t len, __
 	struct group *group = &groups[file->group];
 	enum fuzz_resource resource = file->target.resource;
 	const char *error = text_error(&file->target, text, len);
+	struct psi_stat stat;
 	struct psi psi;
 
 	if (error)
-		fuzz_fail("%s: %s.pressure of %s: %s: %s", how, names[resource], group->path,
+		fuzz_fail("%s: %s of %s: %s: %s", how, file_name(&file->target), group->path,
 			  error, text_quote(text, len));
 	if (file->target.stat) {
-		check_stat(group, resource, text, len, start, how);
+		psi_stat_parse(text, len, &stat);
+		check_stat(group, &stat, start, how);
 		return;
 	}
 	psi_parse(text, len, &psi);
 	check_reading(group, resource, &psi, start, how);
 }
 
-/* The total of a trigger's line, in us; false if the file cannot be read. */
+/* The total of the line that a trigger is about, in us. */
+static __u64 stat_total(const struct psi_stat *stat, const struct meaning *text)
+{
+	const struct psi *psi;
+
+	if (text->resource == FUZZ_IRQ)
+		return stat->irq.total;
+	psi = &stat->of[text->resource][text->kind];
+	return text->full ? psi->full.total : psi->some.total;
+}
+
+/*
+ * The total of a trigger's line, in us; false if the file cannot be read, or if the
+ * line is only measured since the trigger was armed.
+ */
 static bool total_now(const struct file *file, __u64 *total)
 {
 	static char text[LONGEST_FILE];
 	struct group *group = &groups[file->group];
-	__u64 start = now_ns(), totals[NR_STAT_LINES];
+	__u64 start = now_ns();
 	struct psi psi;
 	char path[200];
 	size_t len;
@@ -324,9 +350,9 @@ static bool total_now(const struct file *file, __u64 *total)
 	len = read_text(path, text, sizeof(text));
 	check_text(file, text, len, start, "total");
 	if (file->target.stat) {
-		stat_totals(text, len, totals);
-		*total = totals[2 * (file->text.kind - FUZZ_EXACT) + file->text.full];
-		return true;
+		*total = stat_total(&group->stat_seen.stat, &file->text);
+		return file->text.kind == FUZZ_PLAIN ||
+		       file->armed_at > group->stat_seen.asked + ASKED_SOON;
 	}
 	psi_parse(text, len, &psi);
 	*total = file->text.full ? psi.full.total : psi.some.total;
@@ -457,7 +483,7 @@ static bool judge_no_read(const struct file *file)
 		error = EBADF;
 	else if (file->target.dead)
 		error = ENODEV;
-	else if (file->target.resource == FUZZ_IRQ && !irq_accounted)
+	else if (has_no_text(&file->target))
 		error = EOPNOTSUPP;
 	if (error)
 		expect(call->ret == -1 && call->error == error, strerror(error));
@@ -505,7 +531,7 @@ static void judge_lseek(struct file *file)
 {
 	if (call->ret < 0 && file->target.dead) {
 		expect(call->error == ENODEV, "ENODEV, at most");
-	} else if (call->ret < 0 && file->target.resource == FUZZ_IRQ && !irq_accounted) {
+	} else if (call->ret < 0 && has_no_text(&file->target)) {
 		expect(call->error == EOPNOTSUPP, "EOPNOTSUPP, at most");
 	} else {
 		expect(call->ret == call->off, "there");
@@ -540,7 +566,8 @@ static void judge_event(struct file *file)
 	stall = file->events * text->stall;
 	/* Rounding of the totals and of the threshold. */
 	missing = 1 + (stall < 9000 ? stall / 1000 : 9);
-	if (file->group == ROOT && file->target.resource == FUZZ_CPU && text->full)
+	if (file->group == ROOT && text->full &&
+	    (file->target.stat ? text->resource : file->target.resource) == FUZZ_CPU)
 		fuzz_fail("cpu full of the system has fired");
 	if (file->events > windows)
 		fuzz_fail("%u events in %llu windows", file->events, windows);
@@ -594,7 +621,9 @@ static void call_prepare(struct file *file)
 	    !text_means(call->text.bytes, call->text.len, file->target.stat, &text))
 		return;
 	file->text = text;
-	if (file->target.resource == FUZZ_IRQ && (!irq_accounted || !text.full))
+	file->armed_at = now_ns();
+	if (!file->target.stat && file->target.resource == FUZZ_IRQ &&
+	    (!irq_accounted || !text.full))
 		return;
 	if (!total_now(file, &file->base))
 		file->base = 0;
@@ -683,9 +712,9 @@ static bool op_call(void)
 		return false;
 	call_choose(desc);
 	call_prepare(desc->file);
-	oplog_add("%s%s fd %d (%s%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
+	oplog_add("%s%s fd %d (%s of %s%s%s%s) len %zu at %ld mask %#x \"%s\"",
 		  in_child ? "child: " : "", what_names[call->what], desc->fd,
-		  names[desc->file->target.resource], desc->file->target.stat ? ".stat" : "",
+		  file_name(&desc->file->target),
 		  desc->file->target.cgroup ? groups[desc->file->group].path : PSI_DIR,
 		  desc->file->target.dead ? ", dead" : "",
 		  desc->file->target.armed ? ", armed" : "",
@@ -737,6 +766,7 @@ static bool op_open(void)
 	bool exists = !cgroup || (groups[group].exists && !groups[group].off);
 	struct target target = {
 		.cgroup = cgroup,
+		.stat = !fuzz_below(2),
 		.resource = fuzz_below(NR_FUZZ_RESOURCES),
 		.writable = mode != O_RDONLY,
 		.privileged = fuzz_below(3),
@@ -746,7 +776,6 @@ static bool op_open(void)
 
 	if (!desc || !file)
 		return false;
-	target.stat = target.resource != FUZZ_IRQ && !fuzz_below(2);
 	file_path(&groups[group], &target, path, sizeof(path));
 	oplog_add("open %s, mode %d%s", path, mode, target.privileged ? "" : ", ordinary");
 	if (!target.privileged)
@@ -880,7 +909,7 @@ static bool op_mkdir(void)
 		memcpy(group->path, path, sizeof(path));
 		group->off = false;
 		memset(group->seen, 0, sizeof(group->seen));
-		memset(group->stat_seen, 0, sizeof(group->stat_seen));
+		memset(&group->stat_seen, 0, sizeof(group->stat_seen));
 	}
 	oplog_add("mkdir %s", group->path);
 	if (!mkdir(group->path, 0755) == group->exists)
@@ -954,10 +983,9 @@ static bool op_read_switch(void)
 	snprintf(path, sizeof(path), "%s/cgroup.pressure", group->path);
 	if (read_file(path, buf, sizeof(buf)) != 2 || strcmp(buf, group->off ? "0\n" : "1\n"))
 		fuzz_fail("cgroup.pressure: \"%s\"", buf);
-	/* Of irq there is no .stat file. */
-	for (int r = 0; r < 2 * NR_FUZZ_RESOURCES - 1; r++) {
+	for (int r = 0; r <= NR_FUZZ_RESOURCES; r++) {
 		const struct target target = { .cgroup = true, .resource = r % NR_FUZZ_RESOURCES,
-					       .stat = r >= NR_FUZZ_RESOURCES };
+					       .stat = r == NR_FUZZ_RESOURCES };
 
 		file_path(group, &target, path, sizeof(path));
 		if (!access(path, F_OK) == group->off)

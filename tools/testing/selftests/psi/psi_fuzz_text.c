@@ -4,7 +4,8 @@
  *
  * The judge takes a text apart from its ends. The first NUL ends it, and blanks
  * and newlines may come before that. The rest must be three fields with blanks
- * between them, and nothing before them; in a .stat file four.
+ * between them, and nothing before them. In the statistics file the first one is a
+ * key: resource, kind and line.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -114,7 +115,8 @@ static void add_word(struct fuzz_text *text)
 	add(text, fuzz_below(12) ? (fuzz_below(2) ? "some" : "full") : one_of(others));
 }
 
-static const char * const kinds[NR_FUZZ_KINDS] = { "", "exact", "limit", "shortage" };
+static const char * const resources[NR_FUZZ_RESOURCES] = { "cpu.", "memory.", "io.", "irq." };
+static const char * const kinds[NR_FUZZ_KINDS] = { "", "exact.", "limit.", "shortage." };
 
 static void add_blanks(struct fuzz_text *text)
 {
@@ -202,22 +204,23 @@ static void add_end(struct fuzz_text *text)
 		add_bytes(text, "\0 5\n", 4);
 }
 
-/* The kind of pressure, for a .stat file. */
-static void add_kind(struct fuzz_text *text)
+/* Resource and kind of pressure, for the statistics file. */
+static void add_key(struct fuzz_text *text)
 {
 	static const char * const others[] = {
-		"plain", "exac", "exactly", "Limit", "limits", "short", "some", "full",
-		"limit limit"
+		"plain.", "exac.", "exactly.", "Limit.", "limit..", "short.", "some.", "full.", ".",
+		"limit.limit.", "exact.limit.", "exact.shortage.", "memory.", "cause.", "exact "
 	};
 
-	add(text, fuzz_below(8) ? kinds[1 + fuzz_below(NR_FUZZ_KINDS - 1)] : one_of(others));
-	add_blanks(text);
+	if (fuzz_below(12))
+		add(text, one_of(resources));
+	add(text, fuzz_below(8) ? one_of(kinds) : one_of(others));
 }
 
 static void add_trigger(struct fuzz_text *text)
 {
 	if (!fuzz_below(3))
-		add_kind(text);
+		add_key(text);
 	add_word(text);
 	add_blanks(text);
 	add_number(text, stall_value());
@@ -327,10 +330,11 @@ void text_random(struct fuzz_text *text)
 
 void text_good(struct fuzz_text *text, bool ordinary, bool stat)
 {
-	const char *kind = stat ? kinds[1 + fuzz_below(NR_FUZZ_KINDS - 1)] : "";
+	const char *resource = stat ? resources[fuzz_below(FUZZ_IRQ)] : "";
+	const char *kind = stat ? one_of(kinds) : "";
 	__u64 window = ordinary ? (1 + fuzz_below(5)) * 2000000 : 500000 + fuzz_below(9500001);
 
-	text->len = snprintf(text->bytes, TEXT_MAX, "%s%s%s %llu %llu\n", kind, stat ? " " : "",
+	text->len = snprintf(text->bytes, TEXT_MAX, "%s%s%s %llu %llu\n", resource, kind,
 			     fuzz_below(2) ? "some" : "full",
 			     (unsigned long long)(1 + fuzz_below(window)),
 			     (unsigned long long)window);
@@ -381,19 +385,38 @@ static bool number_of(const char *digits, size_t len, __u64 *value)
 	return *value <= 0xffffffffULL;
 }
 
-/* Accepts the name of a kind, nothing but that. */
-static bool kind_of(const char *name, size_t len, enum fuzz_kind *kind)
+/* Whether a key of @len bytes is @resource, @kind, and "some" or "full". */
+static bool key_is(const char *key, size_t len, const char *resource, const char *kind)
 {
-	for (*kind = FUZZ_PLAIN + 1; *kind < NR_FUZZ_KINDS; ++*kind)
-		if (len == strlen(kinds[*kind]) && !memcmp(name, kinds[*kind], len))
+	char good[64];
+
+	snprintf(good, sizeof(good), "%s%ssome", resource, kind);
+	if (len == strlen(good) && !memcmp(key, good, len))
+		return true;
+	snprintf(good, sizeof(good), "%s%sfull", resource, kind);
+	return len == strlen(good) && !memcmp(key, good, len);
+}
+
+/* Accepts a key of the statistics file: there is one line of irq. */
+static bool key_means(const char *key, size_t len, struct meaning *meaning)
+{
+	for (int r = 0; r < FUZZ_IRQ; r++) {
+		for (int k = 0; k < NR_FUZZ_KINDS; k++) {
+			if (!key_is(key, len, resources[r], kinds[k]))
+				continue;
+			meaning->resource = r;
+			meaning->kind = k;
 			return true;
-	return false;
+		}
+	}
+	meaning->resource = FUZZ_IRQ;
+	return len == strlen("irq.full") && !memcmp(key, "irq.full", len);
 }
 
 bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meaning)
 {
-	const char *fields[4], **field = fields + stat;
-	size_t lengths[4], *length = lengths + stat;
+	const char *fields[3];
+	size_t lengths[3];
 	int nr = 0;
 
 	len = strnlen(bytes, len);
@@ -405,7 +428,7 @@ bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meanin
 		if (is_blank(bytes[i]))
 			continue;
 		if (!i || is_blank(bytes[i - 1])) {
-			if (nr == 3 + stat)
+			if (nr == 3)
 				return false;
 			fields[nr] = bytes + i;
 			lengths[nr++] = 0;
@@ -413,15 +436,14 @@ bool text_means(const char *bytes, size_t len, bool stat, struct meaning *meanin
 		lengths[nr - 1]++;
 	}
 	meaning->kind = FUZZ_PLAIN;
-	if (nr != 3 + stat || (stat && !kind_of(fields[0], lengths[0], &meaning->kind)))
+	if (nr != 3 || lengths[0] < 4)
 		return false;
-	if (length[0] != 4)
+	meaning->full = !memcmp(fields[0] + lengths[0] - 4, "full", 4);
+	if (stat ? !key_means(fields[0], lengths[0], meaning) :
+		   !key_is(fields[0], lengths[0], "", ""))
 		return false;
-	meaning->full = !memcmp(field[0], "full", 4);
-	if (!meaning->full && memcmp(field[0], "some", 4))
-		return false;
-	return number_of(field[1], length[1], &meaning->stall) &&
-	       number_of(field[2], length[2], &meaning->window) &&
+	return number_of(fields[1], lengths[1], &meaning->stall) &&
+	       number_of(fields[2], lengths[2], &meaning->window) &&
 	       meaning->stall && meaning->stall <= meaning->window &&
 	       meaning->window >= 500000 && meaning->window <= 10000000;
 }
@@ -437,12 +459,14 @@ static unsigned int file_expected(const struct target *target, const char *bytes
 
 	if (accounted < 0)
 		accounted = psi_irq_accounted();
-	if (target->resource == FUZZ_IRQ && !accounted)
+	if (!target->stat && target->resource == FUZZ_IRQ && !accounted)
 		return WRITE_EOPNOTSUPP;
 	if (target->armed)
 		return WRITE_EBUSY;
 	good = text_means(bytes, len, target->stat, &meaning);
-	if (good && !meaning.full && target->resource == FUZZ_IRQ)
+	if (good && target->stat && meaning.resource == FUZZ_IRQ && !accounted)
+		good = false;
+	if (good && !target->stat && !meaning.full && target->resource == FUZZ_IRQ)
 		good = false;
 	if (good && !target->privileged && meaning.window % 2000000)
 		good = false;

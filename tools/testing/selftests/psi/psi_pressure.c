@@ -10,6 +10,9 @@
 
 #include "psi_util.h"
 
+static const char * const resource_names[NR_RESOURCES] = { "cpu", "memory", "io" };
+static const char * const kind_keys[NR_KINDS] = { "", "exact.", "limit.", "shortage." };
+
 /* ---- The parser ---- */
 
 /*
@@ -135,6 +138,8 @@ static const char *take_cause(struct cursor *c)
 	static const char * const words[] = { " count=", " total=", " max=", " hist=" };
 	static const char * const next[] = { "," };
 
+	if (!take_word(c, "memory.cause."))
+		return "there is text that is no cause after the last line";
 	while (c->pos < c->end && (islower(*c->pos) || *c->pos == '_'))
 		c->pos++;
 	if (!take_numbers(c, words, ARRAY_SIZE(words)))
@@ -144,21 +149,39 @@ static const char *take_cause(struct cursor *c)
 	return take_word(c, "\n") ? NULL : "a cause does not end after its histogram";
 }
 
-const char *psi_stat_parse(const char *text, size_t len, bool causes)
+/* "some" and "full" of one kind about a resource. */
+static const char *take_pair(struct cursor *c, const char *key, struct psi *psi)
 {
-	static const char * const names[] = {
-		"exact some", "exact full", "limit some", "limit full", "shortage some",
-		"shortage full",
-	};
+	struct psi_line *lines[] = { &psi->some, &psi->full };
+	static const char * const names[] = { "some", "full" };
+	const char *error = NULL;
+
+	for (int i = 0; !error && i < 2; i++) {
+		if (!take_word(c, key) || !take_word(c, names[i]))
+			return "a line is missing or misplaced";
+		error = take_line(c, lines[i]);
+	}
+	return error;
+}
+
+const char *psi_stat_parse(const char *text, size_t len, struct psi_stat *stat)
+{
 	struct cursor c = { .pos = text, .end = text + len };
 	const char *error = NULL;
-	struct psi_line line;
+	char key[32];
 
-	for (size_t i = 0; !error && i < ARRAY_SIZE(names); i++)
-		error = take_word(&c, names[i]) ? take_line(&c, &line) : "a line is missing";
-	while (!error && causes && c.pos < c.end)
+	memset(stat, 0, sizeof(*stat));
+	for (int r = 0; r < NR_RESOURCES; r++) {
+		for (int k = 0; !error && k < NR_KINDS; k++) {
+			snprintf(key, sizeof(key), "%s.%s", resource_names[r], kind_keys[k]);
+			error = take_pair(&c, key, &stat->of[r][k]);
+		}
+	}
+	if (!error && take_word(&c, "irq.full"))
+		error = take_line(&c, &stat->irq);
+	while (!error && c.pos < c.end)
 		error = take_cause(&c);
-	return error ?: c.pos == c.end ? NULL : "there is text after the last line";
+	return error;
 }
 
 /* ---- Reading ---- */
@@ -199,26 +222,83 @@ double psi_avg(const char *path, enum psi_avg avg)
 	return psi.some.avg[avg] / 100.0;
 }
 
-void psi_stat_read(const char *path, const char *name, struct psi_line *line)
+void psi_stat_read(const char *path, struct psi_stat *stat)
+{
+	const char *error;
+	char buf[PSI_STAT_MAX];
+	size_t len;
+
+	len = read_text(path, buf, sizeof(buf));
+	error = psi_stat_parse(buf, len, stat);
+	if (error)
+		psi_die("%s: %s: \"%s\"", path, error, buf);
+}
+
+/*
+ * Totals and averages are rounded down, each on its own. Averages of a period of
+ * more than 100 % carry that on, so there is a step more.
+ */
+static bool above(const struct psi_line *a, const struct psi_line *b, const struct psi_line *c)
+{
+	if (a->total > b->total + (c ? c->total : 0) + !!c)
+		return true;
+	for (int i = 0; i < NR_AVGS; i++)
+		if (a->avg[i] > b->avg[i] + (c ? c->avg[i] : 0) + 1)
+			return true;
+	return false;
+}
+
+const char *psi_stat_contradiction(const struct psi_stat *stat)
+{
+	for (int r = 0; r < NR_RESOURCES; r++) {
+		const struct psi *of = stat->of[r];
+		const struct psi_line *exact = &of[KIND_EXACT].some, *limit = &of[KIND_LIMIT].some,
+				      *shortage = &of[KIND_SHORTAGE].some;
+
+		for (int k = 0; k < NR_KINDS; k++)
+			if (above(&of[k].full, &of[k].some, NULL))
+				return "full is above some";
+		for (int i = 0; i < 2; i++) {
+			if (above(limit, exact, NULL) || above(shortage, exact, NULL))
+				return "a class is above exact pressure";
+			if (above(exact, limit, shortage))
+				return "exact pressure is above limit and shortage";
+			exact = &of[KIND_EXACT].full;
+			limit = &of[KIND_LIMIT].full;
+			shortage = &of[KIND_SHORTAGE].full;
+		}
+	}
+	return NULL;
+}
+
+void psi_stat_ask(const char *path)
+{
+	struct psi_stat stat;
+
+	psi_stat_read(path, &stat);
+	sleep_for(ASKED_SOON);
+}
+
+void psi_stat_line(const char *path, const char *key, struct psi_line *line)
 {
 	const char *error = "the line is missing";
-	char buf[2048];
+	char buf[PSI_STAT_MAX];
 	struct cursor c = { .pos = buf };
 
 	c.end = buf + read_text(path, buf, sizeof(buf));
-	while (c.pos < c.end && !take_word(&c, name))
+	while (c.pos < c.end && !take_word(&c, key))
 		c.pos = memchr(c.pos, '\n', c.end - c.pos) ? strchr(c.pos, '\n') + 1 : c.end;
 	if (c.pos < c.end)
 		error = take_line(&c, line);
 	if (error)
-		psi_die("%s: \"%s\": %s: \"%s\"", path, name, error, buf);
+		psi_die("%s: \"%s\": %s: \"%s\"", path, key, error, buf);
 }
 
-__u64 psi_stat_total(const char *path, const char *name)
+__u64 psi_stat_total(const char *path, const char *key)
 {
 	struct psi_line line;
 
-	psi_stat_read(path, name, &line);
+	psi_stat_line(path, key, &line);
 	return line.total;
 }
 
@@ -263,15 +343,14 @@ bool psi_irq_accounted(void)
 
 void pressure_read(const char *path, struct pressure *p)
 {
-	static const char * const names[NR_RESOURCES] = { "cpu", "memory", "io" };
 	char name[512];
 	struct psi psi;
 
 	for (int i = 0; i < NR_RESOURCES; i++) {
 		if (path)
-			snprintf(name, sizeof(name), "%s/%s.pressure", path, names[i]);
+			snprintf(name, sizeof(name), "%s/%s.pressure", path, resource_names[i]);
 		else
-			snprintf(name, sizeof(name), PSI_DIR "/%s", names[i]);
+			snprintf(name, sizeof(name), PSI_DIR "/%s", resource_names[i]);
 		psi_read(name, &psi);
 		p->some[i] = psi.some.total * NSEC_PER_USEC;
 		p->full[i] = psi.full.total * NSEC_PER_USEC;
@@ -308,25 +387,43 @@ void idle_growth_measure(struct idle_growth *growth, __u64 ns)
 
 /* ---- Limit or shortage ---- */
 
+static void stat_path(const char *cgroup, char *path, size_t size)
+{
+	snprintf(path, size, cgroup ? "%s" CGROUP_STAT : "%s/stat", cgroup ?: PSI_DIR);
+}
+
+void classes_ask(const char * const *cgroups, int nr)
+{
+	struct psi_stat stat;
+	char path[128];
+
+	for (int i = 0; i < nr; i++) {
+		stat_path(cgroups[i], path, sizeof(path));
+		psi_stat_read(path, &stat);
+	}
+	sleep_for(ASKED_SOON);
+}
+
 void classes_read(const char *cgroup, const char *resource, struct classes *c)
 {
-	static const char * const lines[2][3] = {
-		{ "some", "limit some", "shortage some" },
-		{ "full", "limit full", "shortage full" },
-	};
-	char plain[128], stat[sizeof(plain) + 8];
-	struct psi psi;
+	struct psi_stat stat;
+	const struct psi *of;
+	char path[128];
+	int r = 0;
 
-	snprintf(plain, sizeof(plain), cgroup ? "%s/%s.pressure" : "%s/%s",
-		 cgroup ?: PSI_DIR, resource);
-	snprintf(stat, sizeof(stat), "%s.stat", plain);
-	psi_read(plain, &psi);
-	c->plain[0] = psi.some.total;
-	c->plain[1] = psi.full.total;
-	for (int i = 0; i < 2; i++) {
-		c->limit[i] = psi_stat_total(stat, lines[i][1]);
-		c->shortage[i] = psi_stat_total(stat, lines[i][2]);
-	}
+	while (strcmp(resource, resource_names[r]))
+		r++;
+	stat_path(cgroup, path, sizeof(path));
+	psi_stat_read(path, &stat);
+	of = stat.of[r];
+	c->plain[0] = of[KIND_PLAIN].some.total;
+	c->plain[1] = of[KIND_PLAIN].full.total;
+	c->exact[0] = of[KIND_EXACT].some.total;
+	c->exact[1] = of[KIND_EXACT].full.total;
+	c->limit[0] = of[KIND_LIMIT].some.total;
+	c->limit[1] = of[KIND_LIMIT].full.total;
+	c->shortage[0] = of[KIND_SHORTAGE].some.total;
+	c->shortage[1] = of[KIND_SHORTAGE].full.total;
 }
 
 void classes_since(const char *cgroup, const char *resource, __u64 ns, struct classes *c)
@@ -336,8 +433,8 @@ void classes_since(const char *cgroup, const char *resource, __u64 ns, struct cl
 	classes_read(cgroup, resource, &now);
 	for (int i = 0; i < 2; i++) {
 		c->plain[i] = 1e5 * (now.plain[i] - c->plain[i]) / ns;
+		c->exact[i] = 1e5 * (now.exact[i] - c->exact[i]) / ns;
 		c->limit[i] = 1e5 * (now.limit[i] - c->limit[i]) / ns;
 		c->shortage[i] = 1e5 * (now.shortage[i] - c->shortage[i]) / ns;
 	}
 }
-

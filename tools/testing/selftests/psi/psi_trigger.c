@@ -98,13 +98,12 @@ int trigger_count(int fd, __u64 end)
 
 static void class_triggers_arm(const char *cgroup, const char *resource, int fd[2])
 {
-	static const char * const lines[] = { "limit some", "shortage some" };
+	static const char * const lines[] = { "limit.some", "shortage.some" };
 	char path[128];
 
-	snprintf(path, sizeof(path), cgroup ? "%s/%s.pressure.stat" : "%s/%s.stat",
-		 cgroup ?: PSI_DIR, resource);
+	snprintf(path, sizeof(path), cgroup ? "%s" CGROUP_STAT : "%s/stat", cgroup ?: PSI_DIR);
 	for (int i = 0; i < 2; i++)
-		fd[i] = trigger_arm(path, "%s %llu %llu", lines[i],
+		fd[i] = trigger_arm(path, "%s.%s %llu %llu", resource, lines[i],
 				    CLASS_THRESHOLD / NSEC_PER_USEC, CLASS_WINDOW / NSEC_PER_USEC);
 }
 
@@ -129,8 +128,8 @@ void classes_measure(const char * const groups[NR_CLASS_GROUPS], const char *res
 	}
 }
 
-/* Plain pressure and classes are not read at the same moment. */
-#define CLASS_MOMENT	0.1
+/* In us: totals are rounded, at the begin and at the end. */
+#define CLASS_ROUNDING	4
 
 const char *classes_contradiction(const struct classes *c, __u64 ns)
 {
@@ -142,14 +141,15 @@ const char *classes_contradiction(const struct classes *c, __u64 ns)
 	};
 	const double least = 100.0 * CLASS_THRESHOLD / ns, enough = 10;
 	const double grown[2] = { c->limit[0], c->shortage[0] };
+	const double rounding = 1e5 * CLASS_ROUNDING / ns;
 
 	for (int i = 0; i < 2; i++) {
 		double more = c->limit[i] > c->shortage[i] ? c->limit[i] : c->shortage[i];
 
-		if (more > c->plain[i] + CLASS_MOMENT)
-			return "a class has more than the plain pressure";
-		if (c->plain[i] > c->limit[i] + c->shortage[i] + CLASS_MOMENT)
-			return "the classes have less than the plain pressure";
+		if (more > c->exact[i] + rounding)
+			return "a class has more than the exact pressure";
+		if (c->exact[i] > c->limit[i] + c->shortage[i] + rounding)
+			return "the classes have less than the exact pressure";
 		if (!c->fired[i] && grown[i] >= enough)
 			return silent[i];
 		if (c->fired[i] && grown[i] < least)

@@ -55,7 +55,7 @@ int trigger_count(int fd, __u64 end);
 void classes_measure(const char * const groups[NR_CLASS_GROUPS], const char *resource, __u64 ns,
 		     struct classes c[NR_CLASS_GROUPS]);
 /*
- * What is wrong with a result of @ns: the classes do not add up to the plain pressure, or a
+ * What is wrong with a result of @ns: the classes do not add up to the exact pressure, or a
  * trigger fired for what its line does not have. NULL if nothing is.
  */
 const char *classes_contradiction(const struct classes *c, __u64 ns);

@@ -41,7 +41,6 @@
 
 #define GROUP		"/sys/fs/cgroup/psi_reclaim"
 #define PRESSURE	GROUP "/memory.pressure"
-#define STAT		"/memory.pressure.stat"
 #define LIST_FRACTION	"/proc/sys/vm/percpu_pagelist_high_fraction"
 #define ROOM		(64UL << 20)
 #define LATENCY		(200 * NSEC_PER_USEC)
@@ -267,16 +266,16 @@ static void told_begin(struct told *told)
 	told->known = causes_known();
 	if (!told->known)
 		return;
-	causes_read(GROUP STAT, &told->group);
-	causes_read(PSI_MEMORY_STAT, &told->system);
+	causes_read(GROUP CGROUP_STAT, &told->group);
+	causes_read(PSI_STAT, &told->system);
 }
 
 static void told_end(struct told *told)
 {
 	if (!told->known)
 		return;
-	told->group = causes_since(GROUP STAT, &told->group);
-	told->system = causes_since(PSI_MEMORY_STAT, &told->system);
+	told->group = causes_since(GROUP CGROUP_STAT, &told->group);
+	told->system = causes_since(PSI_STAT, &told->system);
 	causes_print(&told->system);
 }
 

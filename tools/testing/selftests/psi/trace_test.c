@@ -100,7 +100,7 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 		SKIP(return, "this kernel does not tell causes");
 	write_file(STALL_TRIGGER, HIST ":sort=ns.descending");
 	pid = stall_in_group(self);
-	causes_read(GROUP "/memory.pressure.stat", &causes);
+	causes_read(GROUP CGROUP_STAT, &causes);
 	at = self->text;
 	read_text(EVENTS "/psi_stall/hist", self->text, sizeof(self->text));
 	write_file(STALL_TRIGGER, "!" HIST);
@@ -127,7 +127,7 @@ TEST_F_TIMEOUT(trace, histogram_by_task_and_cause_has_what_the_lines_have, 100)
 TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
 {
 	enum { NR = 3 };
-	static const char * const lines[NR] = { "some", "exact some", "limit some" };
+	static const char * const lines[NR] = { "some", "exact.some", "limit.some" };
 	unsigned long long threshold, window, stall;
 	int fds[NR], events[NR] = {}, traced[NR] = {};
 	const char *at = self->text;
@@ -135,8 +135,8 @@ TEST_F_TIMEOUT(trace, each_event_of_a_trigger_is_traced, 100)
 	pid_t pid;
 
 	for (int i = 0; i < NR; i++) {
-		snprintf(want, sizeof(want), GROUP "/memory.pressure%s", i ? ".stat" : "");
-		fds[i] = trigger_arm(want, "%s 150000 1000000", lines[i]);
+		fds[i] = trigger_arm(i ? GROUP CGROUP_STAT : GROUP "/memory.pressure",
+				     "%s%s 150000 1000000", i ? "memory." : "", lines[i]);
 	}
 	write_file(EVENTS "/psi_trigger/enable", "1");
 	pid = stall_in_group(self);

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pressure stall information: what the psi_*.c files share
+ *
+ * Glossary
+ *
+ *   These words are ours. What kernel/sched has a word for is called by that.
+ *
+ *	group		a domain: the system, or a cgroup with all below
+ *	cell		a group on one CPU (struct psi_group_cpu)
+ *	contributor	a task in its group, or a group in its parent
+ *	attribute	what a contributor is: waiting, in iowait, ...
+ *	show		a cell shows an attribute that a contributor has
+ *	state		a pressure state of a cell, a function of what it shows
+ *	walk		applies an event to the cells above a task
+ *	delegate	the only child in use, which stands for its parent
+ *	chain		cells that delegate to each other, and the last one
+ *	streak		changes that came from one child in a row
+ *	list		of the groups that the fold visits, and their CPUs there
+ *	fold		turns the times of cells into totals, every period
+ *	window		of a group: the time between two visits of the fold
+ *	period		two seconds; averages are fed once in each
+ *	rest		the fold, or a sampler, without anything to do
+ *	slot		the times of a cell at the end of a window
+ *	account		totals and averages of a group
+ *	kind		of pressure: plain, exact, limit or shortage
+ *	exact		pressure moment by moment, see psi_stat.c
+ *	limit		a limit that an administrator set holds a task back
+ *	shortage	a task stalls although no limit holds it
+ *	only		a limit holds tasks, and there is no shortage
+ *	asked		a reader or trigger wants more than plain pressure
+ *	union		the time in which a group is in use on any CPU
+ *	block		CPUs that share a cache, for the union
+ *	sampler		slides a window over a group, for triggers
+ *	mark		when a step of a sampler ends
+ *	alarm		tells a monitor that a state began
+ *	monitor		the thread that serves samplers
+ *	watch		the samplers of a group that one monitor serves
+ *	turn		what a monitor does for one group before the next
+ *	owed		an event that waits until a trigger may fire again
+ *	worker		a thread of PSI: the fold, or a monitor
+ *	reserve		memory for cells, for use under a runqueue lock
+ *	home		the group that a contributor belongs to
+ */
+#ifndef _KERNEL_SCHED_PSI_INTERNAL_H
+#define _KERNEL_SCHED_PSI_INTERNAL_H
+
+#include <linux/blk-cgroup.h>
+#include <linux/llist.h>
+#include <linux/psi.h>
+#include <linux/refcount.h>
+#include <linux/seqlock.h>
+
+/*
+ * What a contributor (a task in its group, a group in its parent) shows. Those
+ * of limits come in place of, or in a group besides, the ones of the same
+ * resource: see psi_limit.c.
+ */
+enum psi_attr {
+	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
+	PSI_PRODUCTIVE	= 1 << 1,	/* runnable, in no memory-stall section */
+	PSI_ONCPU	= 1 << 2,	/* the CPU executes it */
+	PSI_ONCPU_STALL	= 1 << 3,	/* the CPU executes it in such a section */
+	PSI_IOWAIT	= 1 << 4,	/* asleep, waiting for io */
+	PSI_MEMSTALL	= 1 << 5,	/* in a memory-stall section */
+	PSI_LIMIT_WAITING = 1 << 6,	/* runnable, held by a limit */
+	PSI_LIMIT_IOWAIT = 1 << 7,	/* waiting for io that a limit holds */
+	PSI_LIMIT_MEMSTALL = 1 << 8,	/* in such a section due to a limit */
+	PSI_NR_ATTR_SETS = 1 << 9,
+};
+
+#define PSI_SCHED_ATTRS		(PSI_IOWAIT - 1)
+#define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
+#define PSI_LIMIT_ATTRS		(PSI_NR_ATTR_SETS - PSI_LIMIT_WAITING)
+
+/* The bits of psi_task.mode. */
+enum psi_mode {
+	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
+	PSI_HELD	= 1 << 1,	/* a limit holds it while it is queued */
+	PSI_STALL_HELD	= 1 << 2,	/* with PSI_IN_STALL: due to a limit */
+	PSI_NR_MODES	= 1 << 3,
+};
+
+/*
+ * Pressure states of a cell, each a function of the attributes that it shows.
+ * The first four, PSI_SCHED_STATES, are those which tasks change that neither
+ * wait for io nor stall on memory.
+ */
+enum psi_state {
+	PSI_NONIDLE,
+	PSI_CPU_SOME,
+	PSI_CPU_FULL,
+	PSI_IRQ_FULL,
+	PSI_IO_SOME,
+	PSI_IO_FULL,
+	PSI_MEM_SOME,
+	PSI_MEM_FULL,
+	PSI_NR_STATES,
+};
+
+#define PSI_ALL_STATES		((1 << PSI_NR_STATES) - 1)
+#define PSI_SCHED_STATES	((1 << PSI_IO_SOME) - 1)
+/* The state after each of these is the full one of the same resource. */
+#define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
+
+/* The kinds of pressure that a line of a file shows. */
+enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
+
+enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
+
+/**
+ * struct psi_group_cpu - a cell: a group on one CPU
+ * @sched: contributors by attribute, as psi_counts.sched
+ * @up: where a change of what the cell shows has to be applied, %NULL for
+ *	nowhere
+ * @last: where the last change came from: a child, the end of the chain below
+ *	  a child, or %NULL for a task. While @streak is %PSI_DELEGATES, the
+ *	  child that stands for the cell. Otherwise what it points to may be
+ *	  gone, unless it is the child whose change is being applied
+ * @attrs: attributes with a count above zero: what the cell shows
+ * @states: pressure states that hold now, a function of @attrs
+ * @enabled: the states whose time is measured: all, or none in a group that is
+ *	     in use and switched off
+ * @slow: psi_step_slow() is called when one of these states holds after a
+ *	  change
+ * @streak: changes that still have to come from @last until it may stand for
+ *	    the cell
+ * @asked: %PSI_ASKED and %PSI_ASKED_ABOVE
+ * @times: per state, the time in it so far in ns; while the state holds, the
+ *	   clock at which it began less that, see "Time" in psi.c. While the
+ *	   cell delegates, what it has more than its delegate
+ * @stall: as @sched, of psi_counts.stall
+ * @limit: as @sched, of psi_counts.limit
+ * @parent: the cell of psi_group.parent, %NULL for the system
+ * @group: the group this is a part of
+ * @slots: @times at the end of the last two windows, see "Windows" in
+ *	   psi_fold.c
+ * @recount: contributors by attribute, counted by psi_debug.c
+ * @shows: attributes by that count
+ * @checked: times when psi_debug.c last checked them, ns
+ * @checked_at: when that was, ns of rq_clock()
+ *
+ * While the cell delegates, @sched, @stall, @limit, @attrs, @states and @up are
+ * out of date. Where the group is not on the list, @parent and @up are.
+ *
+ * Written under the lock of the CPU's runqueue, apart from @slots: these belong
+ * to the fold. @times, @states, @streak and @last change inside a write section
+ * of the CPU's psi_seq: readers look at them without the lock. psi_watch()
+ * reads @slow, @states and @streak without either; its comment says why that is
+ * enough.
+ */
+struct psi_group_cpu {
+	/* All that a switch touches, up to the times of cpu and irq */
+	u64			sched;
+	struct psi_group_cpu	*up;
+	struct psi_group_cpu	*last;
+	u16			attrs;
+	u8			states;
+	u8			enabled;
+	u8			slow;
+	u8			streak;
+	u8			asked;
+	u64			times[PSI_NR_STATES];
+	/* The rest */
+	u64			stall;
+	u64			limit;
+	struct psi_group_cpu	*parent;
+	struct psi_group	*group;
+	u64			slots[2][PSI_NR_STATES];
+#ifdef CONFIG_PSI_DEBUG
+	struct psi_counts	recount;
+	u16			shows;
+	u64			checked[PSI_NR_STATES];
+	u64			checked_at;
+#endif
+} ____cacheline_aligned;
+
+/* psi_group_cpu.streak of a cell that delegates. */
+#define PSI_DELEGATES		0
+
+/* The group is asked, and the cell has its place in psi_asked.cpus. */
+#define PSI_ASKED		BIT(0)
+/* So is a group that delegates to the cell, maybe through others. */
+#define PSI_ASKED_ABOVE		BIT(1)
+
+/* A piece of what a CPU has in reserve, see psi_group.c. */
+union psi_memory {
+	struct psi_group_cpu	cell;
+	union psi_memory	*next;
+};
+
+/**
+ * struct psi_mean - the stall of some CPUs in a window
+ * @stall: per state, in ns
+ * @weight: sum of the weights of the CPUs, which are the times in use, in ns
+ */
+struct psi_mean {
+	u64			stall[PSI_NR_STATES];
+	u64			weight;
+};
+
+/**
+ * struct psi_avgs - running averages of one group
+ * @at: time up to which stall has been added, ns of local_clock()
+ * @mark: end of the running period
+ * @pending: per state, stall that belongs to the running period, in ns
+ * @avg: per state and horizon, the average in units of 1 / PSI_AVG_ONE
+ */
+struct psi_avgs {
+	u64			at;
+	u64			mark;
+	u64			pending[PSI_NR_STATES];
+	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
+};
+
+/**
+ * struct psi_account - the pressure of one kind, of one group
+ * @total: per state, pressure folded so far, in ns
+ * @avgs: the averages
+ * @shown: per state, the largest total a reader has seen, in ns
+ *
+ * Readers write @shown, the fold the others.
+ */
+struct psi_account {
+	u64			total[PSI_NR_STATES];
+	struct psi_avgs		avgs;
+	atomic64_t		shown[PSI_NR_STATES];
+};
+
+/**
+ * struct psi_reading - what a line of a group's files shows
+ * @total: per state, pressure since the group began, in ns
+ * @avgs: the averages as of the last period that ended
+ */
+struct psi_reading {
+	u64			total[PSI_NR_STATES];
+	struct psi_avgs		avgs;
+};
+
+/* The thread that serves a trigger: ordinary, or of real-time priority. */
+enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
+
+/**
+ * struct psi_group - a pressure domain: the system, or a cgroup and all below
+ * @cpus: per CPU, the cell, %NULL before the group is in use there: see
+ *	  "Reserve" in psi_group.c
+ * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
+ *	     lock of that CPU's runqueue
+ * @asked: what more than plain pressure needs, %NULL while nobody asks
+ * @accounts: exact pressure, limit and shortage, by enum psi_kind; %NULL before
+ *	      somebody asks
+ * @watch: the samplers of each priority, %NULL before the first trigger
+ * @watched: per priority, the states that triggers wait for
+ * @removed: the cgroup is gone
+ * @off: it is switched off
+ * @level: depth of the cgroup; the system is the root. Higher than that of any
+ *	   group above
+ * @parent: where it is counted: the next group above that is on; %NULL for the
+ *	    system, and once the cgroup is gone
+ * @id: what cgroup_id() says of it; the system is the root
+ * @causes: its memory stalls by cause, %NULL before the first one
+ * @stray: the group is in psi_strays
+ * @strays: link there
+ * @rcu: frees the group when nobody looks through a delegation any more
+ * @refs: the cgroup has a reference, and so has each list that the group is in
+ * @listed: the group is on the list of the fold, or in its inbox
+ * @inbox: link in the inbox of the fold
+ * @active: link in the list of groups that the next fold visits
+ * @joined: when the group last got on that list with nothing stalled before,
+ *	    ns of local_clock()
+ * @seq: write sections are those of the fold, which is the only writer of what
+ *	 follows
+ * @folds: how many windows ended; psi_last_slot() follows from it
+ * @plain: what the plain files show
+ */
+struct psi_group {
+	/* read often, written hardly ever */
+	struct psi_group_cpu	**cpus;
+	cpumask_var_t		cpumask;
+	struct psi_asked __rcu	*asked;
+	struct psi_account	*accounts;
+	struct psi_watch	*watch[PSI_NR_PRIOS];
+	u8			watched[PSI_NR_PRIOS];
+	bool			removed;
+	bool			off;
+	u16			level;
+	struct psi_group	*parent;
+	u64			id;
+#ifdef CONFIG_PSI_CAUSES
+	struct psi_causes	*causes;
+#endif
+	atomic_t		stray;
+	struct llist_node	strays;
+	struct rcu_head		rcu;
+	refcount_t		refs;
+	atomic_t		listed;
+	union {
+		struct llist_node inbox;
+		struct list_head active;
+	};
+	atomic64_t		joined;
+	/* written by the fold */
+	seqcount_t		seq;
+	unsigned int		folds;
+	struct psi_account	plain;
+};
+
+/* The states that triggers of a group wait for, of whatever priority. */
+static inline unsigned int psi_watched(const struct psi_group *group)
+{
+	return READ_ONCE(group->watched[PSI_NORMAL]) | READ_ONCE(group->watched[PSI_REALTIME]);
+}
+
+/* The slot of a cell that readers use; the fold fills the other one. */
+static inline unsigned int psi_last_slot(const struct psi_group *group)
+{
+	return READ_ONCE(group->folds) % 2;
+}
+
+/* The first CPU after @cpu that the next fold visits. */
+static inline int psi_next_cpu(const struct psi_group *group, int cpu)
+{
+	/*
+	 * A CPU that joins meanwhile may be seen or not: what it has to add has
+	 * only begun.
+	 */
+	cpu = data_race(cpumask_next(cpu, group->cpumask));
+	/* Pairs with psi_fold_join(): then there is the cell of that CPU. */
+	smp_rmb();
+	return cpu;
+}
+
+#define psi_for_each_cpu(cpu, group) \
+	for ((cpu) = -1; ((cpu) = psi_next_cpu(group, cpu)) < nr_cpu_ids;)
+
+/* Each state of a set, by ascending number. */
+#define psi_for_each_state(s, states) \
+	for (unsigned int left = (states); left && ((s) = __ffs(left), true); left &= left - 1)
+
+/* Between the files */
+
+void psi_ignore_current(void);
+void psi_count_preempted(void);
+void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now);
+
+void psi_group_put(struct psi_group *group);
+struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_group *child);
+
+#ifdef CONFIG_CGROUPS
+void psi_strays_work(struct work_struct *work);
+#else
+/* There is one group, which has a cell on each CPU. */
+static inline void psi_strays_work(struct work_struct *work) { }
+#endif
+
+void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
+void psi_avgs_init(struct psi_avgs *avgs, u64 now);
+void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
+bool psi_sampling(const struct psi_group *group);
+
+void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before);
+
+struct psi_asked_cpu;
+struct psi_held;
+bool psi_asked_wants(struct psi_group *group, int cpu);
+void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory);
+void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *sum);
+void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
+void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
+void psi_asked_above(struct psi_group_cpu *gc);
+void psi_asked_undelegate(struct psi_group_cpu *gc);
+
+#ifdef CONFIG_PSI_CAUSES
+void psi_cause_end(u64 now, bool held);
+void psi_show_causes(struct seq_file *m, struct psi_group *group);
+void psi_causes_free(struct psi_group *group);
+
+/* The current task begins a memory stall: remember why, and when. */
+static inline void psi_cause_begin(enum psi_cause cause, u64 now)
+{
+	current->psi.cause = cause;
+	current->psi.stall_since = now;
+}
+#else
+static inline void psi_cause_begin(enum psi_cause cause, u64 now) { }
+static inline void psi_cause_end(u64 now, bool held) { }
+static inline void psi_show_causes(struct seq_file *m, struct psi_group *group) { }
+static inline void psi_causes_free(struct psi_group *group) { }
+#endif
+
+#ifdef CONFIG_PSI_DEBUG
+void psi_debug_note(struct task_struct *p, int cpu);
+void psi_debug_check(void);
+#else
+static inline void psi_debug_note(struct task_struct *p, int cpu) { }
+static inline void psi_debug_check(void) { }
+#endif
+
+#endif /* _KERNEL_SCHED_PSI_INTERNAL_H */

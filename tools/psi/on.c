@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/* pressure on: a program at each event, or when a level is entered and left. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pressure.h"
+
+/**
+ * struct handler - what happens at an event
+ * @what: the trigger, or the file of the service manager
+ * @command: to run; its first word may be NULL
+ * @resource: the resource
+ * @trigger: the trigger; its window is 0 if the service manager chose it
+ * @directory: of the cgroup, or NULL for the system
+ * @level: events are those of a level
+ * @total: of the trigger's line at the last event, in us
+ * @time: of the last event
+ */
+struct handler {
+	const char *what;
+	char **command;
+	enum psi_resource resource;
+	struct psi_trigger trigger;
+	const char *directory;
+	bool level;
+	double total;
+	double time;
+};
+
+static void set_number(const char *name, double number)
+{
+	char *text = text_of("%.0f", number);
+
+	setenv(name, text, 1);
+	free(text);
+}
+
+/* Of the trigger's line, in us; NAN when it is not known.  Switches nothing on. */
+static double read_total(const struct handler *handler)
+{
+	const struct psi_trigger *trigger = &handler->trigger;
+	struct psi_pressure *pressure = psi_new();
+	const struct psi_line *line = NULL;
+	double total = NAN;
+	char path[PATH_MAX];
+	int error;
+
+	if (!trigger->window_us || !pressure)
+		return NAN;
+	if (trigger->klass == PSI_PLAIN)
+		error = psi_path(path, sizeof(path), handler->directory, trigger->resource);
+	else
+		error = psi_stat_path(path, sizeof(path), handler->directory);
+	if (!error && !psi_read(path, trigger->resource, pressure))
+		line = psi_line(pressure, trigger->resource, trigger->klass, trigger->kind);
+	if (line)
+		total = line->total;
+	psi_free(pressure);
+	return total;
+}
+
+/* What grew since the last event, in us, and over which time. */
+static double amount_since(struct handler *handler, double *seconds)
+{
+	double total = read_total(handler), time = now(), us = total - handler->total;
+
+	*seconds = time - handler->time;
+	handler->total = total;
+	handler->time = time;
+	return us;
+}
+
+static void set_variables(const struct handler *handler, long event, const char *state, double us,
+			  double seconds)
+{
+	set_number("PRESSURE_EVENT", event);
+	setenv("PRESSURE_STATE", state, 1);
+	setenv("PRESSURE_RESOURCE", psi_resource_name(handler->resource), 1);
+	if (!handler->trigger.window_us)
+		return;
+	setenv("PRESSURE_TRIGGER", handler->what, 1);
+	set_number("PRESSURE_THRESHOLD_US", handler->trigger.stall_us);
+	set_number("PRESSURE_WINDOW_US", handler->trigger.window_us);
+	if (isnan(us))
+		return;
+	set_number("PRESSURE_AMOUNT_US", us);
+	set_number("PRESSURE_OVER_US", seconds * 1e6);
+}
+
+static void run_command(char **command)
+{
+	pid_t pid = run_program(command, NULL);
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	status = status_of(status);
+	if (status == 126 || status == 127)
+		exit(status);
+}
+
+static void handle(struct handler *handler, long event, const char *state)
+{
+	struct report report = { 0 };
+	double seconds = NAN, us = amount_since(handler, &seconds);
+
+	if (*handler->command) {
+		set_variables(handler, event, state, us, seconds);
+		run_command(handler->command);
+		if (!opt_json)
+			return;
+	}
+	if (handler->level)
+		report_say(&report, "Event %ld: %s, %s", event, handler->what, state);
+	else
+		report_say(&report, "Event %ld: %s", event, handler->what);
+	report_fact(&report, "event", FMT_COUNT, event);
+	report_fact_text(&report, "what", handler->what);
+	report_fact_text(&report, "state", state);
+	report_fact(&report, "amount_s", FMT_SECONDS, us / 1e6);
+	report_fact(&report, "over_s", FMT_SECONDS, seconds);
+	report_print(stdout, &report);
+	report_free(&report);
+}
+
+static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
+{
+	static const char * const variables[] = { "CPU_PRESSURE_WATCH", "MEMORY_PRESSURE_WATCH",
+						  "IO_PRESSURE_WATCH" };
+	const char *path = getenv(variables[handler->resource]);
+	struct psi_watch *watch;
+	int error = psi_watch_service(&watch, handler->resource, anywhere ? PSI_WATCH_ANYWHERE : 0);
+
+	if (error == -ENOENT && (!path || !*path))
+		die("no trigger, and the service manager set no variable: write\n"
+		    "  pressure on 'memory some 150ms/2s' -- COMMAND");
+	if (error == -ECANCELED)
+		die("the service manager wants no pressure to be watched (/dev/null)");
+	if (error == -EXDEV)
+		die("%s is of another cgroup, so it was inherited: unset it, or say --anywhere",
+		    path);
+	if (error == -EBADMSG)
+		die("the variable with what to write is no Base64 of a trigger");
+	if (error)
+		die("%s: %s", path, explain(error));
+	handler->what = path;
+	return watch;
+}
+
+static struct psi_watch *arm(struct handler *handler)
+{
+	const char *text = handler->what;
+	struct psi_watch *watch;
+	int error;
+
+	if (psi_trigger_parse(text, &handler->trigger, sizeof(handler->trigger)))
+		die("'%s' is no trigger: write it as 'memory some 150ms/2s'", text);
+	handler->resource = handler->trigger.resource;
+	error = psi_watch_trigger(&watch, text, handler->directory);
+	if (error == -EINVAL)
+		die("the kernel refuses '%s': a window has 0.5s to 10s; without "
+		    "CAP_SYS_RESOURCE it is a multiple of 2s",
+		    text);
+	if (error == -ENOENT && handler->trigger.klass != PSI_PLAIN)
+		die("this kernel has no cgroup.pressure.stat: leave out '%s'",
+		    psi_class_name(handler->trigger.klass));
+	if (error)
+		die("'%s': %s", text, explain(error));
+	return watch;
+}
+
+static int wait_events(struct handler *handler, struct psi_watch *watch, long count, double timeout)
+{
+	double end = now() + timeout;
+	long event = 0;
+
+	while (!count || event < count) {
+		double left = end - now();
+		int result = psi_watch_wait(watch, timeout > 0 ? left > 0 ? left * 1000 : 0 : -1);
+
+		if (result == -EINTR)
+			continue;
+		if (!result)
+			return STATUS_NO;
+		if (result < 0)
+			die("%s: no more events: %s", handler->what, explain(result));
+		handle(handler, ++event, result == PSI_LEFT ? "left" :
+		       handler->level ? "entered" : "event");
+	}
+	return STATUS_OK;
+}
+
+static enum psi_resource resource_or_die(const char *name)
+{
+	for (int resource = 0; resource < PSI_IRQ; resource++)
+		if (!strcmp(name, psi_resource_name(resource)))
+			return resource;
+	die("--resource: '%s' is none of cpu, memory and io", name);
+}
+
+int verb_on(int argc, char **argv)
+{
+	const char *cgroup = NULL, *resource = NULL;
+	double timeout = 0, leave = -1;
+	bool anywhere = false;
+	long count = 0;
+	struct handler handler = { .resource = PSI_MEMORY };
+	const struct opt opts[] = {
+		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is the own one" },
+		{ "leave", OPT_TIME, &leave, "TIME", "also when no more than TIME stalls" },
+		{ "count", OPT_NUMBER, &count, "N", "end after N events" },
+		{ "timeout", OPT_TIME, &timeout, "TIME", "end after this time, with status 1" },
+		{ "resource", OPT_TEXT, &resource, "NAME", "without a trigger: cpu, memory or io" },
+		{ "anywhere", OPT_FLAG, &anywhere, NULL, "without a trigger: any cgroup's file" },
+		{ 0 }
+	};
+	char directory[PATH_MAX];
+	struct psi_watch *watch;
+
+	/* The trigger may come first. */
+	if (argc > 1 && argv[1][0] != '-') {
+		handler.what = argv[1];
+		argv[1] = argv[0];
+		argc--, argv++;
+	}
+	handler.command = parse_options(argc, argv, opts,
+					"on ['memory some 150ms/2s'] [OPTIONS] [-- COMMAND]");
+	if (!handler.what && *handler.command && strcmp(handler.command[-1], "--"))
+		handler.what = *handler.command++;
+	if (*handler.command && !strcmp(*handler.command, "--"))
+		handler.command++;
+	if (handler.what && (resource || anywhere))
+		die("--resource and --anywhere say which variable of the service manager to "
+		    "follow: leave them out, or leave out the trigger");
+	if (!handler.what && (cgroup || leave >= 0))
+		die("--%s wants a trigger: pressure on 'memory some 150ms/2s' --%s %s",
+		    cgroup ? "cgroup" : "leave", cgroup ? "cgroup" : "leave",
+		    cgroup ? cgroup : "50ms");
+	if (resource)
+		handler.resource = resource_or_die(resource);
+	if (cgroup) {
+		cgroup_find_or_die(directory, cgroup);
+		handler.directory = directory;
+	}
+	watch = handler.what ? arm(&handler) : follow_service(&handler, anywhere);
+	handler.level = leave >= 0;
+	if (handler.level && psi_watch_level(watch, leave * 1e6))
+		die("--leave: it must be less than the threshold of '%s'", handler.what);
+	handler.total = read_total(&handler);
+	handler.time = now();
+	return wait_events(&handler, watch, count, timeout);
+}

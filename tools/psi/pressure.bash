@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+# Completion of pressure(1) for bash.
+
+_pressure()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i verb=show
+	local verbs='show run top wait on why simulate doctor export help'
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--)	# What follows is a command of its own.
+			declare -F _command_offset >/dev/null && _command_offset $((i + 1))
+			return ;;
+		-*) ;;
+		*) [[ $i -gt 1 ]] || verb=${COMP_WORDS[i]} ;;
+		esac
+	done
+	if [[ $COMP_CWORD -eq 1 && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
+		return
+	fi
+	case $before in
+	--html|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
+	--beside) mapfile -t COMPREPLY < <(compgen -W 'node_exporter cadvisor' -- "$word"); return ;;
+	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
+	esac
+	case $verb in
+	show|why) verbs='--time' ;;
+	run) verbs='--html --output' ;;
+	top) verbs='--interval --count' ;;
+	wait) verbs='--below --for --timeout --cgroup' ;;
+	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
+	simulate) verbs='--resource --every --count --socket --stall --time' ;;
+	export) verbs='--cgroup --match --beside' ;;
+	doctor) verbs= ;;
+	*) return ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$verbs --json --help" -- "$word")
+}
+
+complete -F _pressure pressure

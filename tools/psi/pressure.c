@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+/* pressure(1): which resource is short, where, and why. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pressure.h"
+
+static int verb_help(int argc, char **argv);
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} verbs[] = {
+	{ "show", verb_show, "measure for 2 s: what is slow, and why (also without a verb)" },
+	{ "run", verb_run, "run a program and tell how much time it lost" },
+	{ "top", verb_top, "cgroups live, worst first" },
+	{ "wait", verb_wait, "wait until pressure is below a threshold" },
+	{ "on", verb_on, "run a program at each event of a trigger" },
+	{ "why", verb_why, "causes of stalls, and the programs that stall" },
+	{ "simulate", verb_simulate, "make events for a service under test" },
+	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },
+	{ "export", verb_export, "totals of all cgroups for Prometheus" },
+	{ "help", verb_help, "show this" },
+};
+
+static int verb_help(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+		die("help takes no arguments; every verb has --help");
+	printf("usage: pressure [VERB] [OPTIONS]\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
+	printf("\nEvery verb has --help, and --json for programs; --version says which this is.\n"
+	       "See pressure(1).\n");
+	return STATUS_OK;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_CTYPE, "");
+	psi_set_root(getenv("PRESSURE_ROOT"));
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return verb_help(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		puts("pressure " VERSION);
+		return STATUS_OK;
+	}
+	if (argc < 2 || argv[1][0] == '-') {
+		argv[0] = "show";
+		return verb_show(argc, argv);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	die("there is no verb '%s'; 'pressure help' lists them", argv[1]);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * pressure(1): what its files share
+ *
+ *   pressure.c   verbs                    report.c   what a verb found out
+ *   options.c    command lines            text.c     ... for people
+ *   sample.c     totals of all cgroups    json.c     ... for programs
+ *   cgroup.c     cgroups of our own       html.c     ... as a page
+ *   util.c       errors, time, progress
+ *
+ * A verb fills a report and ends with report_print(); text, JSON and HTML come
+ * from the same report.
+ */
+#ifndef _PRESSURE_H
+#define _PRESSURE_H
+
+#include <math.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "libpsi.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define PRINTF(f, a)	__attribute__((format(printf, f, a)))
+
+/* Exit status where a verb has no other meaning for it. */
+enum { STATUS_OK = 0, STATUS_NO = 1, STATUS_ERROR = 2 };
+
+/* Verbs */
+int verb_show(int argc, char **argv);
+int verb_run(int argc, char **argv);
+int verb_top(int argc, char **argv);
+int verb_wait(int argc, char **argv);
+int verb_on(int argc, char **argv);
+int verb_why(int argc, char **argv);
+int verb_simulate(int argc, char **argv);
+int verb_doctor(int argc, char **argv);
+int verb_export(int argc, char **argv);
+
+/* Options */
+enum opt_type { OPT_FLAG, OPT_TEXT, OPT_TIME, OPT_NUMBER };
+
+/**
+ * struct opt - an option of a verb; a table ends with one without a name
+ * @name: long name
+ * @type: how its argument is read
+ * @value: bool, const char *, double (s), or long; by @type
+ * @argument: what the help calls the argument
+ * @help: one line
+ */
+struct opt {
+	const char *name;
+	enum opt_type type;
+	void *value;
+	const char *argument;
+	const char *help;
+};
+
+extern bool opt_json;
+
+char **parse_options(int argc, char **argv, const struct opt *opts, const char *synopsis);
+
+/* Util */
+void die(const char *format, ...) __attribute__((noreturn)) PRINTF(1, 2);
+void complain(const char *format, ...) PRINTF(1, 2);
+const char *explain(int error);
+void *checked(void *memory);
+void *grow(void *array, size_t count, size_t size);
+char *vtext_of(const char *format, va_list arguments);
+char *text_of(const char *format, ...) PRINTF(1, 2);
+double now(void);
+int sleep_with_progress(double seconds, const char *what);
+void progress(const char *format, ...) PRINTF(1, 2);
+void progress_end(void);
+int read_text(const char *path, char *text, size_t size);
+int write_file(const char *path, const char *text);
+bool exists(const char *format, ...) PRINTF(1, 2);
+pid_t run_program(char **argv, const char *cgroup);
+int status_of(int wait_status);
+
+/* Reports */
+enum format {
+	FMT_NAME,
+	FMT_WRAP,
+	FMT_TEXT,
+	FMT_PERCENT,
+	FMT_SECONDS,
+	FMT_COUNT,
+	FMT_SPARK,
+	FMT_MARK
+};
+
+/**
+ * struct column - a column of a table, or a fact
+ * @key: name in JSON; its end tells the unit: _pct, _s
+ * @title: for people
+ * @format: how a cell is shown; FMT_NAME takes the room that is left and is cut,
+ *	FMT_WRAP, which is the last column, goes on in the next line
+ * @drop: where room is short, columns with the highest number go first; those
+ *	with 0 stay, even if nothing is known
+ */
+struct column {
+	const char *key;
+	const char *title;
+	enum format format;
+	int drop;
+};
+
+/**
+ * struct cell - text, or a number
+ * @text: allocated, or NULL
+ * @number: NAN when it is not known
+ */
+struct cell {
+	char *text;
+	double number;
+};
+
+struct table {
+	const char *key;
+	const char *title;
+	const struct column *columns;
+	int nr_columns;
+	struct cell *cells;
+	int nr_rows;
+	struct table *next;
+};
+
+struct fact {
+	struct column column;
+	struct cell cell;
+};
+
+/**
+ * struct report - what a verb found out
+ * @says: sentences, the verdict first
+ * @nr_says: how many
+ * @facts: single values, for JSON and HTML; text has them in its sentences
+ * @nr_facts: how many
+ * @tables: in order
+ * @notes: what is missing, and what to do about it
+ * @nr_notes: how many
+ */
+struct report {
+	char **says;
+	int nr_says;
+	struct fact *facts;
+	int nr_facts;
+	struct table *tables;
+	char **notes;
+	int nr_notes;
+};
+
+void report_say(struct report *report, const char *format, ...) PRINTF(2, 3);
+void report_note(struct report *report, const char *format, ...) PRINTF(2, 3);
+void report_fact(struct report *report, const char *key, enum format format, double number);
+void report_fact_text(struct report *report, const char *key, const char *text);
+struct table *report_table(struct report *report, const char *key, const char *title,
+			   const struct column *columns, int nr_columns);
+struct cell *table_row(struct table *table);
+void report_free(struct report *report);
+void report_write(FILE *out, const struct report *report);
+void report_print(FILE *out, const struct report *report);
+void report_text(FILE *out, const struct report *report, int width);
+void report_json(FILE *out, const struct report *report);
+
+/* Text */
+int screen_width(void);
+bool use_utf8(void);
+int text_width(const char *text);
+char *spark(const double *percent, int count);
+char *sane(const char *text);
+int places_of(enum format format);
+
+/* JSON */
+int utf8_length(const char *text);
+char *valid_name(const char *name);
+void json_string(FILE *out, const char *text);
+
+/* Samples */
+struct totals {
+	bool known[PSI_CLASSES][PSI_KINDS];
+	unsigned long long us[PSI_CLASSES][PSI_KINDS];
+};
+
+#define EVIDENCE_IO	4	/* bytes read and written, requests */
+
+/**
+ * struct evidence - what other files count; NAN for what is not known
+ * @throttled: cpu.max held tasks, in s, added up over CPUs
+ * @high: memory.high was hit, times
+ * @max: memory.max was hit, times
+ * @refaults: pages that were pushed out and came back
+ * @io: of storage
+ */
+struct evidence {
+	double throttled;
+	double high;
+	double max;
+	double refaults;
+	double io[EVIDENCE_IO];
+};
+
+/**
+ * struct group - totals of a cgroup, or of the system, at one time
+ * @name: path below the mount; "/" for the root; "" for the system
+ * @time: when, in s
+ * @totals: by resource
+ * @evidence: if asked for
+ */
+struct group {
+	char *name;
+	double time;
+	struct totals totals[PSI_RESOURCES];
+	struct evidence evidence;
+};
+
+/* HTML */
+
+/**
+ * struct point - pressure in one step of a chart, in percent
+ * @some: by resource
+ * @limit: what of it a limit held; NAN where it is not known
+ */
+struct point {
+	double some[PSI_RESOURCES];
+	double limit[PSI_RESOURCES];
+};
+
+/**
+ * struct series - pressure over time, for charts
+ * @count: points
+ * @step: seconds from one to the next; the last one may be shorter
+ * @seconds: all together
+ * @begin: when it began
+ * @last: totals at the last point
+ * @point: the points
+ */
+struct series {
+	int count;
+	double step;
+	double seconds;
+	double begin;
+	struct group last;
+	struct point *point;
+};
+
+void report_html(FILE *out, const struct report *report, const char *title,
+		 const struct series *series);
+
+/**
+ * struct snapshot - groups, sorted by name
+ * @groups: the system first, if wanted
+ * @count: how many
+ * @error: why the system could not be read, or 0
+ * @stat: some file had classes
+ * @evidence: read what other files count, too
+ */
+struct snapshot {
+	struct group *groups;
+	int count;
+	int error;
+	bool stat;
+	bool evidence;
+};
+
+/**
+ * struct load - pressure of a group between two snapshots
+ * @name: as in struct group
+ * @from: the older snapshot's
+ * @to: the newer one's
+ * @percent: of the time; NAN where it is not known
+ */
+struct load {
+	const char *name;
+	const struct group *from;
+	const struct group *to;
+	double percent[PSI_RESOURCES][PSI_CLASSES][PSI_KINDS];
+};
+
+struct loads {
+	struct load *load;
+	int count;
+};
+
+bool read_group(struct group *group, const char *directory);
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
+void snapshot_free(struct snapshot *snapshot);
+void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);
+void load_make(struct load *load, const struct group *from, const struct group *to);
+double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
+double main_percent(const struct load *load, enum psi_resource resource);
+enum psi_resource worst_resource(const struct load *load);
+double worst_percent(const struct load *load);
+int loads_rank(const struct loads *loads, const struct load ***rank);
+void note_missing(struct report *report, bool stat);
+double measurable(double seconds, bool stat);
+
+/* What other files say */
+void evidence_read(struct evidence *evidence, const char *directory);
+bool is_thrashing(const struct load *load, const struct load *system);
+char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
+char *find_cpuset(const struct load *load);
+
+void verdict(struct report *report, const struct loads *loads, double seconds);
+
+/* Whose pressure /proc/pressure shows */
+enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
+enum whose whose_pressure(void);
+
+/* What a program lost */
+void lost_report(struct report *report, const struct group *from, const struct group *to,
+		 double seconds);
+struct psi_pressure *read_causes(const char *cgroup);
+void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
+
+/* Cgroups */
+int cgroup_find(char *path, size_t size, const char *name);
+void cgroup_find_or_die(char *path, const char *name);
+int cgroup_make(char *path, size_t size, const char *name);
+void cgroup_remove(const char *path, bool kill);
+int cgroup_enter(const char *path);
+int cgroup_signal(const char *path, int signal);
+int cgroup_write(const char *path, const char *file, const char *text);
+
+#endif /* _PRESSURE_H */

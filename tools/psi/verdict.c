@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The verdict: which resource is short, where, by which limit or why.
+ *
+ * Pressure says how much was lost; what it was lost for, evidence.c tells.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pressure.h"
+
+#define CULPRITS	3	/* that are named */
+
+/* Percent: below, nothing is worth a word; nothing is judged below LOCAL. */
+#define NOTHING		1
+#define LOCAL		10
+/* Share of a stall from which on the rest does not matter. */
+#define MOST		0.8
+
+/**
+ * struct finding - what the verdict is about
+ * @loads: of all cgroups, the system first
+ * @load: what is slow: the system, or a cgroup
+ * @culprit: the cgroup with most of it; @load if there is none
+ * @resource: what is short
+ * @seen: the resource whose pressure is highest; storage, where it is read for
+ *	lack of memory
+ */
+struct finding {
+	const struct loads *loads;
+	const struct load *load;
+	const struct load *culprit;
+	int resource;
+	int seen;
+};
+
+static bool is_below(const char *name, const char *top)
+{
+	size_t length = strcmp(top, "/") ? strlen(top) : 0;
+
+	return strlen(name) > length + 1 && name[length] == '/' && !strncmp(name, top, length);
+}
+
+/* Whether a cgroup's stall is that of one cgroup below it. */
+static bool explained(const struct loads *loads, const struct load *load, int resource)
+{
+	for (int i = 0; i < loads->count; i++)
+		if (is_below(loads->load[i].name, load->name) &&
+		    main_percent(&loads->load[i], resource) >= MOST * main_percent(load, resource))
+			return true;
+	return false;
+}
+
+static const struct load *worst_load(const struct loads *loads)
+{
+	const struct load *all = &loads->load[0], *worst;
+
+	/* What a container sees of its host is not its own. */
+	if (!*all->name && loads->count > 1 && whose_pressure() == WHOSE_HOST)
+		all++;
+	worst = all;
+	for (const struct load *load = all; load < loads->load + loads->count; load++)
+		if (worst_percent(load) > worst_percent(worst))
+			worst = load;
+	/* All speak for each, unless they are well. */
+	if (strlen(all->name) < 2 && worst_percent(all) >= MOST * worst_percent(worst))
+		return all;
+	return worst;
+}
+
+/* Cgroups with much of it, none of them below another one; worst first. */
+static int find_culprits(const struct loads *loads, int resource, const struct load **culprits)
+{
+	const struct load **rank;
+	int count = loads_rank(loads, &rank), found = 0;
+	double most = 0;
+
+	for (int i = 0; i < count; i++)
+		most = fmax(most, main_percent(rank[i], resource));
+	for (int i = 0; i < count && found < CULPRITS; i++)
+		if (main_percent(rank[i], resource) >= fmax(most / 2, NOTHING) &&
+		    !explained(loads, rank[i], resource))
+			culprits[found++] = rank[i];
+	free(rank);
+	return found;
+}
+
+static struct finding find(const struct loads *loads)
+{
+	const struct load *culprits[CULPRITS], *system = &loads->load[0];
+	struct finding finding = { .loads = loads, .load = worst_load(loads) };
+
+	finding.seen = worst_resource(finding.load);
+	finding.resource = finding.seen;
+	finding.culprit = finding.load;
+	for (int i = find_culprits(loads, finding.seen, culprits); i-- > 0;)
+		if (!*finding.load->name || is_below(culprits[i]->name, finding.load->name))
+			finding.culprit = culprits[i];
+	if (finding.seen == PSI_IO &&
+	    (is_thrashing(finding.culprit, *system->name ? NULL : system) ||
+	     (!*finding.load->name && is_thrashing(finding.load, NULL))))
+		finding.resource = PSI_MEMORY;
+	return finding;
+}
+
+static const char *class_by(double limit, double shortage)
+{
+	if (limit >= MOST * (limit + shortage))
+		return "limit";
+	return shortage >= MOST * (limit + shortage) ? "shortage" : "both";
+}
+
+static void say_limit(struct report *report, const char *limit, int resource)
+{
+	static const char *const limits[] = { "cpu.max", "memory.high and memory.max", "io.max",
+					      "" };
+
+	if (limit)
+		report_say(report, "A limit holds them: %s.", limit);
+	else
+		report_say(report, "A limit holds them: look at %s of the cgroups below.",
+			   limits[resource]);
+}
+
+static void say_shortage(struct report *report, const struct finding *finding)
+{
+	static const char * const shortages[] = {
+		"more runs than there are CPUs", "memory is too small for what is in use",
+		"the storage is too slow for what is asked of it", "",
+	};
+	char *cpuset = finding->resource == PSI_CPU ? find_cpuset(finding->culprit) : NULL;
+
+	if (cpuset)
+		report_say(report, "They may not use all CPUs: %s, and more runs there.", cpuset);
+	else
+		report_say(report, "It is a shortage, no limit: %s.",
+			   shortages[finding->resource]);
+	free(cpuset);
+}
+
+/* Limit or shortage: as the kernel tells it, or inferred. */
+static void say_class(struct report *report, const struct finding *finding)
+{
+	int resource = finding->resource;
+	const double (*percent)[PSI_KINDS] = finding->load->percent[resource];
+	double share, limit = percent[PSI_LIMIT][PSI_SOME], shortage =
+		percent[PSI_SHORTAGE][PSI_SOME], some = main_percent(finding->load, resource);
+	char *text = find_limit(finding->loads, finding->culprit, resource, &share);
+	bool inferred = isnan(limit) || isnan(shortage);
+	const char *class;
+
+	if (inferred) {
+		limit = 100 * share > some ? some : 100 * share;
+		shortage = some - limit;
+	}
+	if (isnan(shortage)) {
+		report_fact_text(report, "class", "unknown");
+		return;
+	}
+	class = class_by(limit, shortage);
+	report_fact_text(report, "class", class);
+	report_fact_text(report, "class_from", inferred ? "inferred" : "kernel");
+	report_fact_text(report, "limit", text ? text : "");
+	if (!strcmp(class, "limit"))
+		say_limit(report, text, resource);
+	else if (!strcmp(class, "shortage"))
+		say_shortage(report, finding);
+	else
+		report_say(report, "Partly a limit (%s; %.0f %%), partly a shortage (%.0f %%).",
+			   text ? text : "see the cgroups below", limit, shortage);
+	if (inferred)
+		report_note(report, "limit or shortage is inferred from %s: this kernel does not "
+			    "tell them apart",
+			    resource == PSI_CPU ? "cpu.stat" :
+			    resource == PSI_MEMORY ? "memory.events" : "io.max and io.stat");
+	free(text);
+}
+
+static void say_where(struct report *report, const struct finding *finding)
+{
+	const struct load *culprits[CULPRITS];
+	int count = find_culprits(finding->loads, finding->seen, culprits);
+	char *text = NULL;
+
+	for (int i = 0; i < count; i++) {
+		char *longer = text_of("%s%s%s (%.0f %%)", text ? text : "", text ? ", " : "",
+				       culprits[i]->name,
+				       main_percent(culprits[i], finding->seen));
+
+		free(text);
+		text = longer;
+	}
+	if (text && (count > 1 || culprits[0] != finding->load))
+		report_say(report, "Most of it is in: %s.", text);
+	free(text);
+}
+
+static char *place_of(const struct load *load)
+{
+	static const char * const places[] = {
+		[WHOSE_MACHINE] = "on the machine",
+		[WHOSE_HOST] = "on the host of this container",
+		[WHOSE_CONTAINER] = "in this container",
+		[WHOSE_OTHER] = "as /proc/pressure says",
+	};
+	enum whose whose = whose_pressure();
+
+	if (!*load->name)
+		return text_of("%s", places[whose]);
+	if (!strcmp(load->name, "/") && whose == WHOSE_HOST)
+		return text_of("in this container");
+	return text_of("in %s", load->name);
+}
+
+/**
+ * verdict() - say what is slow, and why
+ * @report: where it is said
+ * @loads: of the system and all cgroups, with evidence
+ * @seconds: over which time
+ */
+void verdict(struct report *report, const struct loads *loads, double seconds)
+{
+	static const char * const what[] = { "a CPU", "memory", "storage", "interrupts to end" };
+	struct finding finding = find(loads);
+	const struct load *load = finding.load;
+	double some = main_percent(load, finding.seen), full;
+	char *place = place_of(load);
+
+	full = percent_of(load, finding.seen, PSI_FULL);
+	report_fact_text(report, "worst",
+			 some < NOTHING ? "none" : psi_resource_name(finding.resource));
+	report_fact_text(report, "where", *load->name ? load->name : "system");
+	if (some < LOCAL) {
+		report_say(report, "%s is slow: in the last %.1f s, tasks waited for %s most, "
+			   "%.1f %% of the time.", some < NOTHING ? "Nothing" : "Little", seconds,
+			   what[finding.seen], some);
+		report_fact_text(report, "class", "none");
+		free(place);
+		return;
+	}
+	report_say(report, "%s: %s, tasks waited for %s %.0f %% of the last %.1f s.",
+		   psi_resource_name(finding.resource), place, what[finding.seen], some, seconds);
+	free(place);
+	if (finding.resource != finding.seen)
+		report_say(report, "What they read back had been pushed out of memory.");
+	if (finding.seen != PSI_IRQ && full >= NOTHING)
+		report_say(report, "For %.0f %% of the time none of them got on (full).", full);
+	if (finding.seen != PSI_IRQ)
+		say_class(report, &finding);
+	say_where(report, &finding);
+	for (int other = 0; other < PSI_RESOURCES; other++)
+		if (other != finding.seen && other != finding.resource &&
+		    main_percent(load, other) >= LOCAL)
+			report_say(report, "Also: %s, %.0f %%.", psi_resource_name(other),
+				   main_percent(load, other));
+}
