@@ -34,7 +34,7 @@ help:
 	@echo 'make programs   systemd-oomd, oomd, atop and others of Debian 13 and testing on our kernel (slow)'
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make tool       build pressure(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
-	@echo 'make deb        Debian packages of the kernel and of pressure(1), in build/deb (CONFIG=debian-amd64 for all drivers; slow)'
+	@echo 'make deb        Debian packages of the kernel and of pressure(1), in build/deb (CONFIG=debian-amd64: all drivers; slow)'
 	@echo 'make deb-test   install them in Debian 12 and 13, and boot these with their own boot loader (RELEASE=trixie: one; slow)'
 	@echo 'make series     write the series as mails for git am to build/series, in sets'
 	@echo 'make refresh    take what was committed in build/tree back into the project'

@@ -521,7 +521,10 @@ void __psi_leave_cpu(struct task_struct *p)
 	struct rq_flags rf;
 	struct rq *rq;
 
-	/* Nobody moves a task that is off the runqueues: the waker holds pi_lock. */
+	/*
+	 * Nobody moves a task that is off the runqueues: the waker holds
+	 * pi_lock.
+	 */
 	rq = task_rq(p);
 	rq_lock(rq, &rf);
 	update_rq_clock(rq);

@@ -278,8 +278,8 @@ void psi_strays_work(struct work_struct *work)
 	struct psi_group *group, *next;
 	struct llist_node *list;
 
-	/* Before the list is taken: as long as some are not home, one of the two says so. */
 	atomic_inc(&psi_moves);
+	/* Before the list is taken: one of the two says so meanwhile. */
 	smp_mb__after_atomic();
 	list = llist_del_all(&psi_strays);
 	llist_for_each_entry_safe(group, next, list, strays) {

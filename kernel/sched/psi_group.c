@@ -90,8 +90,8 @@ static DECLARE_WORK(psi_strays_worker, psi_strays_work);
 
 /*
  * Its threads run on housekeeping CPUs, and at high priority: the tasks that
- * used up a reserve must not delay the work that fills it. What the work does
- * does not grow with what others have.
+ * used up a reserve must not delay the work that fills it. That work does not
+ * grow with what others have.
  */
 static struct workqueue_struct *psi_wq;
 
@@ -326,13 +326,10 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 	psi_for_each_cpu(cpu, group) {
 		struct psi_group_cpu *gc = group->cpus[cpu];
 		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
+		/* Before ->states: what is asked for here has not begun. */
+		unsigned int slow = smp_load_acquire(&gc->slow);
 
-		/*
-		 * Before ->states: a state that is asked for here has not begun
-		 * yet.
-		 */
-		if (READ_ONCE(gc->streak) != PSI_DELEGATES &&
-		    !(states & ~smp_load_acquire(&gc->slow))) {
+		if (READ_ONCE(gc->streak) != PSI_DELEGATES && !(states & ~slow)) {
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}

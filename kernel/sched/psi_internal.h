@@ -58,14 +58,14 @@
  */
 enum psi_attr {
 	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
-	PSI_PRODUCTIVE	= 1 << 1,	/* runnable, in no memory-stall section */
+	PSI_PRODUCTIVE	= 1 << 1,	/* runnable, not in a memory stall */
 	PSI_ONCPU	= 1 << 2,	/* the CPU executes it */
-	PSI_ONCPU_STALL	= 1 << 3,	/* the CPU executes it in such a section */
+	PSI_ONCPU_STALL	= 1 << 3,	/* the CPU executes it, in a stall */
 	PSI_IOWAIT	= 1 << 4,	/* asleep, waiting for io */
 	PSI_MEMSTALL	= 1 << 5,	/* in a memory-stall section */
 	PSI_LIMIT_WAITING = 1 << 6,	/* runnable, held by a limit */
 	PSI_LIMIT_IOWAIT = 1 << 7,	/* waiting for io that a limit holds */
-	PSI_LIMIT_MEMSTALL = 1 << 8,	/* in such a section due to a limit */
+	PSI_LIMIT_MEMSTALL = 1 << 8,	/* in such a stall due to a limit */
 	PSI_NR_ATTR_SETS = 1 << 9,
 };
 
@@ -76,7 +76,7 @@ enum psi_attr {
 /* The bits of psi_task.mode. */
 enum psi_mode {
 	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
-	PSI_HELD	= 1 << 1,	/* a limit holds it while it is queued */
+	PSI_HELD	= 1 << 1,	/* a limit holds it while queued */
 	PSI_STALL_HELD	= 1 << 2,	/* with PSI_IN_STALL: due to a limit */
 	PSI_NR_MODES	= 1 << 3,
 };

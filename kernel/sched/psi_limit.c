@@ -60,8 +60,8 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 }
 
 /*
- * See psi_throttle_add(). A user may have made any number of tasks, so this does
- * little for each: one walk serves all in a row that are of one group.
+ * See psi_throttle_add(). A user may have made any number of tasks, so this
+ * does little for each: one walk serves all in a row that are of one group.
  */
 void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on)
 {

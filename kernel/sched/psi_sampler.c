@@ -511,7 +511,7 @@ struct psi_sum {
  * one.
  */
 static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
-			 const struct psi_sampled *now)
+			const struct psi_sampled *now)
 {
 	u64 w = psi_since(now->nonidle, seen->nonidle);
 	u64 stall = min(psi_since(now->stall, seen->stall), w);

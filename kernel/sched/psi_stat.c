@@ -43,8 +43,8 @@
  *   All of this is computed for a group only while somebody asks: a trigger on
  *   such a line is armed, or a program read the file in the last five minutes.
  *   Otherwise totals stand still. psi_group.asked has the union meanwhile, and
- *   the times of limits on each CPU that has a cell. Asking begins with the next
- *   window of the fold; at once in a group that is off the list.
+ *   the times of limits on each CPU that has a cell. Asking begins with the
+ *   next window of the fold; at once in a group that is off the list.
  *   psi_asked_sync() has a cell follow psi_group.asked: where the group is in
  *   use it is called under the lock of the runqueue; elsewhere the CPU calls it
  *   when it joins the list. psi_asked_expire() looks now and then which groups
@@ -391,7 +391,10 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 	struct psi_asked *asked;
 
 	for (p = gc; flips && p && (!child || psi_delegate_of(p) == child); p = p->parent) {
-		/* Looked up once: psi_asked_end() clears the pointer without the lock. */
+		/*
+		 * Looked up once: psi_asked_end() clears the pointer without
+		 * the lock.
+		 */
 		asked = p->asked & PSI_ASKED ? psi_asked_of(p) : NULL;
 		more = psi_asked_cpu(asked, cpu);
 		if (more)

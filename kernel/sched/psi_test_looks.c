@@ -238,7 +238,8 @@ static bool psi_test_look_shown(struct psi_test_model *m, int event, int g, enum
 	psi_for_each_state(s, PSI_TEST_LOOKED) {
 		u64 *shown = &look->shown[kind][s];
 
-		*shown = max(*shown, look->total[kind][s] + psi_test_look_window(m, g, kind, s));
+		*shown = max(*shown,
+			     look->total[kind][s] + psi_test_look_window(m, g, kind, s));
 		if (!psi_test_look_near(m, event, g, "read", kind, s,
 					look->readings[kind].total[s], *shown))
 			return false;

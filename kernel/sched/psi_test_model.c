@@ -54,10 +54,10 @@ struct psi_test_model {
 	bool off[PSI_TEST_GROUPS];
 	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
 	int nr;			/* tasks that take part */
-	struct psi_test_model_task *alone;	/* only this one runs and sleeps, */
-	int events;		/* for so many events, so that groups delegate */
+	struct psi_test_model_task *alone; /* only this one runs */
+	int events;		/* for so many events: groups delegate */
 	int delegated;
-	int direct;		/* how often a task of a group that delegates changed */
+	int direct;		/* changes of tasks in groups that delegate */
 	int counted;
 	/*
 	 * memory for groups on CPUs: in place of the reserve of a CPU, and what
@@ -65,8 +65,8 @@ struct psi_test_model {
 	 */
 	struct psi_reserve reserve;
 	union psi_memory *spare;
-	int above;		/* how often a task was counted above its group for lack of it */
-	int asks;		/* how often somebody began to ask about a group */
+	int above;		/* tasks counted above their home */
+	int asks;		/* how often a group began to be asked */
 	/*
 	 * the oracle: states by definition, and their times; while it is asked,
 	 * the union's

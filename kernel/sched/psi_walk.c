@@ -28,7 +28,9 @@
 #define PSI_LANE		31
 #define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
 #define PSI_LANES_MAX		(PSI_LANE_MAX | PSI_LANE_MAX << PSI_LANE)
-#define PSI_LIMIT_LANE(l)	((l) ? 22 + 21 * ((l) - 1) : 0)
+/* Where the lanes of psi_counts.limit begin; the first one is at 0. */
+#define PSI_LANE_LIMIT_IO	22
+#define PSI_LANE_LIMIT_MEM	43
 
 static_assert(PID_MAX_LIMIT <= 1 << 22);
 
@@ -52,8 +54,8 @@ static __always_inline u64 psi_stall_counts_of(u64 attrs)
 static __always_inline u64 psi_limit_counts_of(u64 attrs)
 {
 	return (attrs & PSI_LIMIT_WAITING) >> 6 |
-	       (attrs & PSI_LIMIT_IOWAIT) << (PSI_LIMIT_LANE(1) - 7) |
-	       (attrs & PSI_LIMIT_MEMSTALL) << (PSI_LIMIT_LANE(2) - 8);
+	       (attrs & PSI_LIMIT_IOWAIT) << (PSI_LANE_LIMIT_IO - 7) |
+	       (attrs & PSI_LIMIT_MEMSTALL) << (PSI_LANE_LIMIT_MEM - 8);
 }
 
 static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
@@ -83,8 +85,8 @@ static __always_inline unsigned int psi_limit_attrs_of(u64 limit)
 	if (likely(!limit))
 		return 0;
 	return (limit << 42 ? PSI_LIMIT_WAITING : 0) |
-	       (limit >> PSI_LIMIT_LANE(1) << 43 ? PSI_LIMIT_IOWAIT : 0) |
-	       (limit >> PSI_LIMIT_LANE(2) ? PSI_LIMIT_MEMSTALL : 0);
+	       (limit >> PSI_LANE_LIMIT_IO << 43 ? PSI_LIMIT_IOWAIT : 0) |
+	       (limit >> PSI_LANE_LIMIT_MEM ? PSI_LIMIT_MEMSTALL : 0);
 }
 
 static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, struct psi_counts b)
@@ -341,8 +343,8 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 
 /*
  * End the states that no longer hold and begin those that do from now on. What
- * is most frequent needs no loop: a task comes to wait beside one that runs; one
- * that is alone in its group wakes up, gets the CPU, goes to sleep.
+ * is most frequent needs no loop: a task comes to wait beside one that runs;
+ * one that is alone in its group wakes up, gets the CPU, goes to sleep.
  */
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
 					    u64 now)
@@ -351,10 +353,11 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 	unsigned long s;
 
 	gc->states = states;
-	switch (flips) {
-	case BIT(PSI_CPU_SOME):
+	if (likely(flips == BIT(PSI_CPU_SOME))) {
 		psi_flip(gc, PSI_CPU_SOME, now);
 		return;
+	}
+	switch (flips) {
 	case BIT(PSI_NONIDLE) | BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL):
 		psi_flip(gc, PSI_NONIDLE, now);
 		psi_flip(gc, PSI_CPU_SOME, now);
@@ -382,7 +385,10 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
-	/* First: it may be switched off, or asked, and then begins with no state. */
+	/*
+	 * First: it may be switched off, or asked, and then begins with no
+	 * state.
+	 */
 	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
 		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);

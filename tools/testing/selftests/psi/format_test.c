@@ -307,7 +307,7 @@ TEST(statistics_file_has_all_lines_in_their_order)
 	next = strchr(buf, '\n') + 1;
 	EXPECT_NE(NULL, psi_stat_parse(next, buf + len - next, &stat));
 	ASSERT_LT(len + 2, sizeof(buf));
-	strcpy(buf + len, "x\n");
+	memcpy(buf + len, "x\n", 3);
 	EXPECT_NE(NULL, psi_stat_parse(buf, len + 2, &stat));
 }
 

@@ -102,7 +102,8 @@ static int owner_arm(const struct owner *owner, const int *fds)
 		__u64 window = (1 + random_below(5)) * 2000000;
 		bool stat = i % NR_FILES >= NR_FILES / 2;
 
-		snprintf(text, sizeof(text), "%s%s %llu %llu", stat ? keys[random_below(NR_KEYS)] : "",
+		snprintf(text, sizeof(text), "%s%s %llu %llu",
+			 stat ? keys[random_below(NR_KEYS)] : "",
 			 random_below(2) ? "some" : "full", 1 + random_below(window), window);
 		nr += !trigger_write(fds[i], owner->text ?: text,
 				     strlen(owner->text ?: text) + 1);

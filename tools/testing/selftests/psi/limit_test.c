@@ -493,6 +493,7 @@ FIXTURE(class_change) {
 
 FIXTURE_SETUP(class_change)
 {
+	static const char * const asked = GROUP;
 	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
 
 	cpus_use(1);
@@ -500,7 +501,7 @@ FIXTURE_SETUP(class_change)
 	cgroup_create(GROUP, "+cpu");
 	cgroup_write(GROUP, "cpu.max", HARD);
 	self->pid = load_start(&load);
-	sleep_for(NSEC_PER_SEC);
+	classes_ask(&asked, 1);
 }
 
 FIXTURE_TEARDOWN(class_change)
@@ -522,8 +523,8 @@ TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
 		classes_read(GROUP, "cpu", &c);
 		sleep_for(STEP);
 		classes_since(GROUP, "cpu", STEP, &c);
-		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy, c.limit[0],
-			       c.shortage[0]);
+		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy,
+			       c.limit[0], c.shortage[0]);
 		EXPECT_GE(doubt, fabs(c.limit[0] - 100 * turns[i].held))
 			TH_LOG("turn %d, policy %d: limit %.3f", i, turns[i].policy, c.limit[0]);
 		EXPECT_GE(doubt, c.shortage[0])
@@ -553,6 +554,7 @@ FIXTURE(system_call) {
 
 FIXTURE_SETUP(system_call)
 {
+	static const char * const asked = GROUP;
 	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = read_zeros };
 
 	cpus_use(1);
@@ -560,7 +562,7 @@ FIXTURE_SETUP(system_call)
 	cgroup_create(GROUP, "+cpu");
 	cgroup_write(GROUP, "cpu.max", "10000 100000");
 	self->pid = load_start(&load);
-	sleep_for(NSEC_PER_SEC);
+	classes_ask(&asked, 1);
 }
 
 FIXTURE_TEARDOWN(system_call)

@@ -64,7 +64,7 @@ struct meaning {
 void text_random(struct fuzz_text *text);
 /* Mutates some bytes. */
 void text_change(struct fuzz_text *text);
-/* A well-formed trigger, for the statistics file or another; if @ordinary, one that any user may arm. */
+/* A well-formed trigger, for the statistics file if @stat; any user may arm an @ordinary one. */
 void text_good(struct fuzz_text *text, bool ordinary, bool stat);
 /* The first bytes, escaped as in C; valid until the next call. */
 const char *text_quote(const char *bytes, size_t len);
