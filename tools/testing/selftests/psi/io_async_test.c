@@ -2,26 +2,28 @@
 /*
  * IO pressure of a task that submits requests and waits for them later
  *
- * Invariant: a task asleep in a ring of io_uring, or in io_getevents(), waits for io while
- * a request to storage is in flight there, and only then.
+ * Invariant: a task asleep in a ring of io_uring, or in io_getevents(), waits
+ * for io while a request to storage is in flight there, and only then.
  *
  *     read from a disk     |======|        |==============|
  *     read from a pipe        |==================|
  *     the task          run|  asleep, waiting for both    |run
  *     io some              |######|        |##############|
  *
- * So the same reads make the same pressure, however they are asked for, and a server that
- * waits for its clients has none. /proc/stat keeps its own meaning of iowait: anything that
- * io_uring has in flight for the task, but no reference that the task keeps for later.
+ * So the same reads make the same pressure, however they are asked for, and a
+ * server that waits for its clients has none. /proc/stat keeps its own meaning
+ * of iowait: anything that io_uring has in flight for the task, but no
+ * reference that the task keeps for later.
  *
- * What would break it: in_iowait taken at face value, a request that is not seen to end when
- * it is canceled, fails or its ring is closed, a sleeper that is not looked at again when
- * another thread submits or when one of two requests is done.
+ * What would break it: in_iowait taken at face value, a request that is not
+ * seen to end when it is canceled, fails or its ring is closed, a sleeper that
+ * is not looked at again when another thread submits or when one of two
+ * requests is done.
  *
  * The device (null_blk) answers by the guest's own timer.
  *
- * Tolerance: 1 % against read(), 0.5 % against the task's own clocks: the switch to and
- * from the task is in neither.
+ * Tolerance: 1 % against read(), 0.5 % against the task's own clocks: the
+ * switch to and from the task is in neither.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -558,8 +560,8 @@ TEST_F(ring, wait_with_nothing_pending_is_no_iowait)
 }
 
 /*
- * But a request that is pending is iowait to /proc/stat, whatever it is for: that of the task
- * that issued it.
+ * But a request that is pending is iowait to /proc/stat, whatever it is for:
+ * that of the task that issued it.
  */
 TEST_F(ring, wait_with_a_request_pending_is_iowait_as_before)
 {
@@ -719,7 +721,10 @@ TEST_F(async, read_that_another_thread_submits_to_aio_is_io_of_the_one_that_wait
 	aio_destroy(late.aio);
 }
 
-/* The poll is there before the read that it waits for. Asleep from 0 to 8 s, as above. */
+/*
+ * The poll is there before the read that it waits for. Asleep from 0 to 8 s, as
+ * above.
+ */
 TEST_F(async, poll_of_a_ring_is_io_while_a_read_is_in_flight_there)
 {
 	struct late late = { .ring = &self->ring, .fd = self->fd, .buf = self->buf };
@@ -739,7 +744,10 @@ TEST_F(async, poll_of_a_ring_is_io_while_a_read_is_in_flight_there)
 	uring_destroy(&self->ring);
 }
 
-/* Neither takes what it hears from the other for its own: no io is left when the read is done. */
+/*
+ * Neither takes what it hears from the other for its own: no io is left when
+ * the read is done.
+ */
 TEST_F(async, rings_that_poll_each_other_are_io_while_one_reads)
 {
 	struct uring outer;
@@ -759,7 +767,10 @@ TEST_F(async, rings_that_poll_each_other_are_io_while_one_reads)
 
 #define MANY_RINGS	12
 
-/* More than a ring tells of its reads: those that are left out lose nothing but their io. */
+/*
+ * More than a ring tells of its reads: those that are left out lose nothing but
+ * their io.
+ */
 TEST_F(async, ring_that_many_poll_forgets_them_as_they_go)
 {
 	struct uring outer[MANY_RINGS];
@@ -783,7 +794,10 @@ TEST_F(async, ring_that_many_poll_forgets_them_as_they_go)
 
 /* ---- Files that are on no disk ---- */
 
-/* A regular file, as those of tracefs and cgroups are, whose read waits for an event. */
+/*
+ * A regular file, as those of tracefs and cgroups are, whose read waits for an
+ * event.
+ */
 TEST_F(async, read_of_a_file_without_storage_is_no_io)
 {
 	int fd = open("/proc/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -840,7 +854,9 @@ TEST_F(async, wait_after_a_ring_was_closed_with_a_read_in_flight_is_no_io)
 	uring_destroy(&self->ring);
 }
 
-/* The read fails when its time is over; what is linked to it is never issued. */
+/*
+ * The read fails when its time is over; what is linked to it is never issued.
+ */
 TEST_F(async, read_that_fails_ends_as_others_do)
 {
 	slow_disk_fail(&self->slower, 0, 7, true);
@@ -870,7 +886,10 @@ TEST_F(async, read_that_cannot_begin_is_no_io)
 	uring_destroy(&self->ring);
 }
 
-/* The first is not taken: the file is not for reading. The second fails at once. */
+/*
+ * The first is not taken: the file is not for reading. The second fails at
+ * once.
+ */
 TEST_F(async, aio_that_cannot_begin_is_no_io)
 {
 	aio_context_t aio = aio_create();
@@ -894,7 +913,10 @@ TEST_F(async, aio_that_cannot_begin_is_no_io)
 	close(fd);
 }
 
-/* The only worker reads through the page cache; what it has not begun is canceled. */
+/*
+ * The only worker reads through the page cache; what it has not begun is
+ * canceled.
+ */
 TEST_F(async, reads_that_are_canceled_are_no_io)
 {
 	int cached = open(self->slower.node, O_RDONLY | O_CLOEXEC);

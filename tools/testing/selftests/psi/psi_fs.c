@@ -267,7 +267,9 @@ static char *put_attr(char *at, __u64 node)
 	return at + 88;
 }
 
-/* Fills in the answer after its header; returns its end, or %NULL for an error. */
+/*
+ * Fills in the answer after its header; returns its end, or %NULL for an error.
+ */
 static char *answer_9p(const char *request, char *at)
 {
 	static __u64 nodes[P9_NR_FIDS];

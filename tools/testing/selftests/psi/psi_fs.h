@@ -14,9 +14,9 @@
  * @node: the disk
  * @type: ext4, xfs or btrfs
  *
- * Copies TYPE.blocks from the directory of the program, a header of one block (the size of
- * the file system in MB, as text) and then blocks with 8 bytes of their position in front.
- * Where there is no such file, mkfs.TYPE is called.
+ * Copies TYPE.blocks from the directory of the program, a header of one block
+ * (the size of the file system in MB, as text) and then blocks with 8 bytes of
+ * their position in front. Where there is no such file, mkfs.TYPE is called.
  *
  * Returns false if neither is there.
  */
@@ -43,7 +43,10 @@ struct slow_server {
 	int fd;
 };
 
-/* @latency: how long each request takes, in ns. @direct: not through the page cache. */
+/*
+ * @latency: how long each request takes, in ns. @direct: not through the page
+ * cache.
+ */
 void slow_server_start(struct slow_server *server, const char *where, __u64 latency, bool direct);
 /* The same by 9p. @cache: a value of the mount option of that name. */
 void slow_server_start_9p(struct slow_server *server, const char *where, __u64 latency,

@@ -2,24 +2,27 @@
 /*
  * IO pressure of a task that waits for storage inside a file system
  *
- * Invariant: a task that is blocked in a call for its disk, or for the server of its file
- * system, waits for io, in whatever function it sleeps: for a page, for a buffer of
- * metadata, for the commit of a journal, for another task that waits for the disk.
+ * Invariant: a task that is blocked in a call for its disk, or for the server
+ * of its file system, waits for io, in whatever function it sleeps: for a page,
+ * for a buffer of metadata, for the commit of a journal, for another task that
+ * waits for the disk.
  *
  *     the task      run|  asleep in fsync()             |run|
  *     its journal      |  writes, waits, writes, waits  |
  *     io some          |################################|
  *
- * The load makes one call after the other and does nothing else, so the time for which it is
- * asleep is the time for which the call was blocked.
+ * The load makes one call after the other and does nothing else, so the time
+ * for which it is asleep is the time for which the call was blocked.
  *
- * What would break it: a wait that ends in schedule() instead of io_schedule(), as those for
- * a journal do; a driver's wait for a GPU that counts; a read of trace_pipe that counts
- * because it comes through a ring.
+ * What would break it: a wait that ends in schedule() instead of io_schedule(),
+ * as those for a journal do; a driver's wait for a GPU that counts; a read of
+ * trace_pipe that counts because it comes through a ring.
  *
- * The disk (null_blk) answers after 5 ms of a timer of the guest, the server after 5 ms.
+ * The disk (null_blk) answers after 5 ms of a timer of the guest, the server
+ * after 5 ms.
  *
- * Tolerance: 3 % of the time on the clock. Waits for locks, of buffers say, are no io.
+ * Tolerance: 3 % of the time on the clock. Waits for locks, of buffers say, are
+ * no io.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +47,10 @@
 #define LATENCY		(5 * NSEC_PER_MSEC)
 #define SPAN		(4 * NSEC_PER_SEC)
 #define TOLERANCE	0.03
-/* A call that is hardly ever blocked tells nothing: each is for longer than this. */
+/*
+ * A call that is hardly ever blocked tells nothing: each is for longer than
+ * this.
+ */
 #define LEAST		0.1
 #define DIRS		8
 #define FILES		16
@@ -285,7 +291,10 @@ static void expect_io(struct __test_metadata *_metadata, const char *fs, const c
 	some = 100.0 * site->some / site->elapsed;
 	snprintf(row, sizeof(row), "%s: %s: blocked, io some, %%", fs, call);
 	report_row(row, "%.1f %.1f", blocked, some);
-	/* btrfs keeps a tree that small: stat and readdir are not blocked, and must be no io. */
+	/*
+	 * btrfs keeps a tree that small: stat and readdir are not blocked, and
+	 * must be no io.
+	 */
 	if (!site->keeps || (site->call != call_stat && site->call != call_readdir))
 		EXPECT_LE(100 * LEAST, blocked);
 	EXPECT_GE(100 * TOLERANCE, fabs(some - blocked)) {
