@@ -20,8 +20,8 @@
  *			progress when it has the CPU
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io (in_iowait; for waits in io_uring
- *			and aio see psi_async.c)
+ *	iowait		asleep, waiting for io (psi_iowait; for waits in
+ *			io_uring and aio see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
  *   Several attributes may be shown at once: a task that reclaims memory shows
@@ -396,11 +396,11 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes in_iowait, but other CPUs write other
+	 * Only the task itself writes psi_iowait, but other CPUs write other
 	 * bits of that word: a waker may write sched_remote_wakeup while the
 	 * task is switched from. That does not change our bit.
 	 */
-	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
+	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
 	/*
 	 * While the task is awake, it may change psi.asleep without the lock.
@@ -622,9 +622,49 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
+/**
+ * psi_iowait_begin - from now on the current task sleeps for storage only
+ *
+ * io_schedule() says so by itself, and with it wait_on_bit_io(),
+ * io_wait_event(), mutex_lock_io() and wait_for_completion_io(). A section is
+ * for other waits for storage: where another task waits for the disk (a
+ * journal, a log), where a server does the work (FUSE, NFS), and around
+ * io_schedule_timeout(), in which drivers wait for devices of all kinds.
+ * Sections nest.
+ *
+ *	sleeps in			in_iowait  psi_iowait  for example
+ *	schedule()			0	   0	       a socket
+ *	io_schedule_timeout()		1	   0	       a GPU
+ *	io_schedule()			1	   1	       a disk
+ *	schedule() in a section		0	   1	       a journal
+ *
+ * /proc/stat and cpufreq go by in_iowait, psi goes by psi_iowait.
+ *
+ * Context: Process context.
+ * Return: to be passed to psi_iowait_end()
+ */
+int psi_iowait_begin(void)
+{
+	return psi_iowait_set();
+}
+EXPORT_SYMBOL_GPL(psi_iowait_begin);
+
+/**
+ * psi_iowait_end - a section begun by psi_iowait_begin() is over
+ * @token: what psi_iowait_begin() returned
+ *
+ * Context: Process context.
+ */
+void psi_iowait_end(int token)
+{
+	psi_iowait_restore(token);
+}
+EXPORT_SYMBOL_GPL(psi_iowait_end);
+
 /* See psi_exit(). */
 void __psi_exit(void)
 {
+	current->psi_iowait = 0;
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)

@@ -31,6 +31,38 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
+void __psi_io_wait(void);
+void __psi_io_done(void);
+
+/**
+ * psi_iowait_set - from now on the current task sleeps for storage only
+ *
+ * psi_iowait_begin() for the scheduler itself. Finds out whether a limit holds
+ * that io. A limit that holds it later, while the task sleeps already, does not
+ * count.
+ *
+ * Return: to be passed to psi_iowait_restore()
+ */
+static inline int psi_iowait_set(void)
+{
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
+		__psi_io_wait();
+	return token;
+}
+
+/**
+ * psi_iowait_restore - back to what was true before
+ * @token: what psi_iowait_set() returned
+ */
+static inline void psi_iowait_restore(int token)
+{
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !token && unlikely(current->psi.io_limit))
+		__psi_io_done();
+	current->psi_iowait = token;
+}
 
 /**
  * psi_enqueue - a task has been put on a runqueue
@@ -118,6 +150,8 @@ static inline void psi_exit(void)
 
 #else /* CONFIG_PSI */
 
+static inline int psi_iowait_set(void) { return 0; }
+static inline void psi_iowait_restore(int token) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

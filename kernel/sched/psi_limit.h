@@ -26,8 +26,6 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
 void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on);
 void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
 void __psi_throttle_again(struct rq *rq, struct task_struct *p);
-void __psi_io_wait(void);
-void __psi_io_done(void);
 
 /**
  * psi_throttle - a limit holds a task that is queued, or does not any more
@@ -80,27 +78,6 @@ static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
 		__psi_throttle_again(rq, p);
 }
 
-/**
- * psi_io_wait - the current task is about to sleep until io is complete
- *
- * It has in_iowait set. Finds out whether a limit holds that io. A limit that
- * holds it later, while the task sleeps already, does not count.
- */
-static inline void psi_io_wait(void)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_io_wait();
-}
-
-/**
- * psi_io_done - the current task sleeps no more
- */
-static inline void psi_io_done(void)
-{
-	if (unlikely(current->psi.io_limit))
-		__psi_io_done();
-}
-
 #else /* CONFIG_PSI_STAT */
 
 struct psi_throttle { };
@@ -109,8 +86,6 @@ static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
 				    struct task_struct *p, bool on) { }
 static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
-static inline void psi_io_wait(void) { }
-static inline void psi_io_done(void) { }
 
 #endif /* CONFIG_PSI_STAT */
 
