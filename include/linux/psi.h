@@ -129,7 +129,8 @@ void __psi_io_budget_done(void);
  */
 static inline bool psi_io_budget_wait(void)
 {
-	return !static_branch_likely(&psi_disabled) && __psi_io_budget_wait();
+	return IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled) &&
+	       __psi_io_budget_wait();
 }
 
 /**
@@ -140,7 +141,7 @@ static inline bool psi_io_budget_wait(void)
  */
 static inline void psi_io_budget_done(bool waited)
 {
-	if (waited)
+	if (IS_ENABLED(CONFIG_PSI_STAT) && waited)
 		__psi_io_budget_done();
 }
 

@@ -126,7 +126,7 @@
  *   undelegating cost little against what they save, also where a kernel thread
  *   wakes up every few ms. Three kinds of groups do not delegate: those that a
  *   trigger watches, those off the list (psi_fold.c), and those that are asked
- *   while they show a limit (psi_stat.c).
+ *   while they show a limit (psi_asked.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -269,12 +269,12 @@
  *   wake the fold or a monitor does so by an irq_work.
  *
  *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
- *   read is an exception: if it starts what psi_stat.c computes, psi_ask()
+ *   read is an exception: if it starts what psi_asked.c computes, psi_ask()
  *   takes the runqueue locks of CPUs that the group is in use on, one by one.
  *   Write sections of both are short and cannot be preempted. An event opens
  *   one of psi_seq, in which all levels change; the end of a window opens one
  *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
- *   use on any CPU (psi_stat.c) and the causes of memory stalls are atomics.
+ *   use on any CPU (psi_asked.c) and the causes of memory stalls are atomics.
  *   Groups are freed under RCU, because a reader may still follow a pointer to
  *   one.
  */
@@ -340,9 +340,9 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/* psi_change() where the group of the task has no memory on the CPU yet. */
-static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				      u64 now)
+/* psi_change() for any change, maybe the first one of the group on the CPU. */
+static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, struct rq *rq,
+				    u64 now)
 {
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
 	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
@@ -354,10 +354,10 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 {
 	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
-	if (likely(gc))
-		psi_walk(gc, psi_task_change(t, attrs), rq, now);
+	if (likely(gc && !((t->attrs ^ attrs) & ~PSI_SCHED_ATTRS)))
+		psi_walk_sched(gc, psi_task_change(t, attrs).sched, rq, now);
 	else
-		psi_change_first(t, attrs, rq, now);
+		psi_change_all(t, attrs, rq, now);
 }
 
 /* psi_change_two() for any change. */
