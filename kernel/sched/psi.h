@@ -31,40 +31,15 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
-
-#ifdef CONFIG_PSI_STAT
 void __psi_io_wait(void);
 void __psi_io_done(void);
 
 /**
- * psi_io_wait - the current task is about to sleep until io is complete
- *
- * It has psi_iowait set. Finds out whether a limit holds that io. A limit that
- * holds it later, while the task sleeps already, does not count.
- */
-static inline void psi_io_wait(void)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_io_wait();
-}
-
-/**
- * psi_io_done - the current task sleeps no more
- */
-static inline void psi_io_done(void)
-{
-	if (unlikely(current->psi.io_limit))
-		__psi_io_done();
-}
-#else
-static inline void psi_io_wait(void) { }
-static inline void psi_io_done(void) { }
-#endif
-
-/**
  * psi_iowait_set - from now on the current task sleeps for storage only
  *
- * psi_iowait_begin() for the scheduler itself.
+ * psi_iowait_begin() for the scheduler itself. Finds out whether a limit holds
+ * that io. A limit that holds it later, while the task sleeps already, does not
+ * count.
  *
  * Return: to be passed to psi_iowait_restore()
  */
@@ -73,7 +48,8 @@ static inline int psi_iowait_set(void)
 	int token = current->psi_iowait;
 
 	current->psi_iowait = 1;
-	psi_io_wait();
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
+		__psi_io_wait();
 	return token;
 }
 
@@ -83,8 +59,8 @@ static inline int psi_iowait_set(void)
  */
 static inline void psi_iowait_restore(int token)
 {
-	if (!token)
-		psi_io_done();
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !token && unlikely(current->psi.io_limit))
+		__psi_io_done();
 	current->psi_iowait = token;
 }
 

@@ -58,6 +58,8 @@
  *   one of the two sees the other.
  */
 
+#include <linux/psi_async.h>
+
 /*
  * In how many others a ring or eventfd may be polled with effect. A request
  * that begins or ends walks over all of them with interrupts off, so there has

@@ -103,7 +103,7 @@ static bool psi_io_held(void)
 	return current->psi.io_budget || blkcg_current_throttled();
 }
 
-/* See psi_io_wait(). */
+/* See psi_iowait_set(). */
 void __psi_io_wait(void)
 {
 	if (likely(!psi_io_held()) || current->psi.io_limit)
@@ -112,7 +112,7 @@ void __psi_io_wait(void)
 	atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 }
 
-/* See psi_io_done(). */
+/* See psi_iowait_restore(). */
 void __psi_io_done(void)
 {
 	current->psi.io_limit = false;

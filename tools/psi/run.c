@@ -239,24 +239,6 @@ static void make_cgroup(char *cgroup, char **argv)
 		    explain(error));
 }
 
-static FILE *open_or_die(const char *path)
-{
-	FILE *file = path ? fopen(path, "we") : NULL;
-
-	if (path && !file)
-		die("%s: %s", path, strerror(errno));
-	return file;
-}
-
-/* The command has ended, and its status is the answer: a full disk is no reason to lose it. */
-static void close_file(FILE *file, const char *path)
-{
-	bool bad = ferror(file);
-
-	if (fclose(file) || bad)
-		complain("%s: %s", path, strerror(errno));
-}
-
 static void finish(struct report *report, const char *cgroup, const struct group *first,
 		   struct series *series)
 {
@@ -275,22 +257,6 @@ static void finish(struct report *report, const char *cgroup, const struct group
 	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
-}
-
-/* Signals that end the command and not this program, as a descriptor. */
-static int take_signals(void)
-{
-	static const int ending[] = { SIGTERM, SIGHUP };
-	struct sigaction action;
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-		/* nohup(1) had it ignored. */
-		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(&set, ending[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static char *join(char **words)
@@ -347,7 +313,6 @@ int verb_run(int argc, char **argv)
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, cgroup, &first, &series);
-	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);
@@ -355,6 +320,7 @@ int verb_run(int argc, char **argv)
 		report_html(page, &report, title, &series);
 		close_file(page, html);
 	}
+	cgroup_remove(cgroup, false);
 	free(title);
 	report_free(&report);
 	free(series.point);
