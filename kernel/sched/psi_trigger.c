@@ -47,6 +47,15 @@
  *   pollers of triggers that fire comes on top. A group that needs more than
  *   its share gets late samples, and its own events come late.
  *
+ *   Users
+ *
+ *   Within a group, all triggers of a sampler look at a sample, one after the
+ *   other. So a user without CAP_SYS_RESOURCE has kernel.psi_user_triggers of
+ *   them at most, in all groups together. A trigger counts for the user who
+ *   opened its file. In a user namespace that is the owner of the namespace, or
+ *   of the outermost one: else a user would have as many again for each ID that
+ *   is mapped there.
+ *
  * Lifetime
  *
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
@@ -80,6 +89,15 @@
 
 /* No group gets more than one part in so many of the CPU time of a monitor. */
 #define PSI_SHARE		8
+
+/*
+ * kernel.psi_user_triggers: some for each service of a session, and no more than
+ * a monitor looks at within a turn.
+ */
+static unsigned int psi_user_triggers = 1024;
+
+/* Per user ID, how many triggers count for it, as an XArray value. */
+static DEFINE_XARRAY(psi_users);
 
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
@@ -537,6 +555,26 @@ static int __init psi_monitors_start(void)
 }
 subsys_initcall(psi_monitors_start);
 
+#ifdef CONFIG_SYSCTL
+static struct ctl_table psi_sysctls[] = {
+	{
+		.procname	= "psi_user_triggers",
+		.data		= &psi_user_triggers,
+		.maxlen		= sizeof(psi_user_triggers),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec,
+	},
+};
+
+static int __init psi_sysctls_init(void)
+{
+	if (!static_branch_likely(&psi_disabled))
+		register_sysctl_init("kernel", psi_sysctls);
+	return 0;
+}
+late_initcall(psi_sysctls_init);
+#endif
+
 /*
  * Arming
  */
@@ -657,6 +695,61 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
 	return ret;
 }
 
+/* The user whom a trigger of an opener with @cred counts for. */
+static kuid_t psi_user_of(const struct cred *cred)
+{
+	struct user_namespace *ns = cred->user_ns;
+	kuid_t user = cred->euid;
+
+	for (; ns != &init_user_ns; ns = ns->parent)
+		user = ns->owner;
+	return user;
+}
+
+/* Count one trigger more or less for a user: 0, -ENOSPC or -ENOMEM. */
+static int psi_user_count(kuid_t user, int change)
+{
+	void *old, *found;
+	long nr;
+
+	do {
+		old = xa_load(&psi_users, __kuid_val(user));
+		nr = (old ? xa_to_value(old) : 0) + change;
+		if (change > 0 && nr > READ_ONCE(psi_user_triggers))
+			return -ENOSPC;
+		found = xa_cmpxchg(&psi_users, __kuid_val(user), old,
+				   nr ? xa_mk_value(nr) : NULL, GFP_KERNEL_ACCOUNT);
+		if (xa_is_err(found))
+			return xa_err(found);
+	} while (found != old);
+	return 0;
+}
+
+static void psi_trigger_free(struct psi_trigger *t)
+{
+	if (uid_valid(t->user))
+		psi_user_count(t->user, -1);
+	kfree(t);
+}
+
+/* A trigger of the opener of @file, or an error. */
+static struct psi_trigger *psi_trigger_alloc(const struct file *file, enum psi_prio prio)
+{
+	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!t)
+		return ERR_PTR(-ENOMEM);
+	t->user = prio == PSI_NORMAL ? psi_user_of(file->f_cred) : INVALID_UID;
+	ret = uid_valid(t->user) ? psi_user_count(t->user, 1) : 0;
+	if (ret) {
+		kfree(t);
+		return ERR_PTR(ret);
+	}
+	INIT_LIST_HEAD(&t->node);
+	return t;
+}
+
 /**
  * psi_arm - arm a trigger by a write to a pressure file
  * @slot: the place for the trigger of the open file, %NULL before
@@ -669,7 +762,8 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
  * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
  *
  * Context: Process context, may sleep. @kn and @wait stay until psi_disarm().
- * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOMEM, or -EOPNOTSUPP.
+ * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOSPC (the opener has
+ *	   too many), -ENOMEM, or -EOPNOTSUPP.
  */
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
 	    const char *text, struct file *file, struct kernfs_node *kn,
@@ -695,10 +789,9 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
-	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
-	if (!t)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&t->node);
+	t = psi_trigger_alloc(file, prio);
+	if (IS_ERR(t))
+		return PTR_ERR(t);
 	t->file = id;
 	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
@@ -709,7 +802,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	else
 		ret = psi_trigger_arm(slot, t, &request, group, prio);
 	if (ret)
-		kfree(t);
+		psi_trigger_free(t);
 	return ret;
 }
 
@@ -733,7 +826,7 @@ void psi_disarm(struct psi_trigger *t)
 		mutex_unlock(&watch->lock);
 		psi_sampler_free(sampler);
 	}
-	kfree(t);
+	psi_trigger_free(t);
 }
 
 /**
