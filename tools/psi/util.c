@@ -66,7 +66,7 @@ const char *explain(int error)
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
 		{ ENOSPC, "this user has too many triggers: close some, or raise "
-			  "kernel.psi_user_triggers" },
+			  "user.max_psi_triggers" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
 	};
 
