@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -24,6 +24,7 @@ help:
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
+	@echo 'make waits      file systems and calls: for how long a task is blocked in them, and how much of it is io pressure'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
@@ -118,6 +119,9 @@ programs: deps
 
 matrix: deps
 	@ci/slow/matrix $(MATRIX)
+
+waits: deps
+	@ci/slow/waits
 
 bench: deps
 	@bench/run $(BENCH)

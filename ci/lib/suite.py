@@ -48,6 +48,7 @@ VIRTUAL = (
     ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
     ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
+    ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
     ("deadline", "deadline_test -f offline", "--smp", "2"),
     ("fuzz", "fuzz_test -r 5"),
     ("kill", "kill_test", "--shift", "2"),
@@ -72,10 +73,21 @@ CHECKED = (
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
     ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
 )
+# These need many file systems: CONFIG=waits.
+WAITS = (
+    ("waits", "waits_test", "--shift", "2", "--mem", "768"),
+)
 # These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
-# Programs that a test runs.
-BESIDE = {"watch_test": ("psi_watch",)}
+# Programs that a test runs, and file systems that it mounts.
+BESIDE = {"watch_test": ("psi_watch",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
+# How each of these is made, and how many MB the file system has: as small as its mkfs allows.
+FILE_SYSTEMS = {
+    "ext4": (64, ["mke2fs", "-q", "-F", "-t", "ext4", "-J", "size=4"]),
+    "xfs": (64, ["mkfs.xfs", "-q", "--unsupported"]),
+    "btrfs": (128, ["mkfs.btrfs", "-q"]),
+}
+BLOCK = 4096
 # The kernel runs its unit tests while it boots; debugfs keeps the results.
 SHOW_KUNIT = """\
 found=
@@ -183,11 +195,38 @@ def build(machine="x86_64", default_off=False):
             done = subprocess.run(command, stdout=output, stderr=output, env=clean, check=False)
             if done.returncode or "warning:" in log.read_text(errors="replace"):
                 sys.exit(f"selftests: {' '.join(command)} failed, or warns: see {log}")
+    build_file_systems(out)
     sources = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
-    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + REAL} | {"boot_test"} | ELSEWHERE
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + REAL} | {"boot_test"} | ELSEWHERE
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")
+
+
+def build_file_systems(out):
+    """Empty file systems for psi_fs.c, beside the test programs. Only the blocks are kept that are not zero."""
+    for kind, (size, command) in FILE_SYSTEMS.items():
+        blocks, image = out / f"{kind}.blocks", out / f"{kind}.img"
+        if not blocks.exists():
+            make_blocks(blocks, image, size, command)
+        shutil.copy(blocks, out / "installed" / "psi")
+
+
+def make_blocks(blocks, image, size, command):
+    """One of them, in the file BLOCKS."""
+    with open(image, "wb") as file:
+        file.truncate(size << 20)
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run([*command, image], stdout=subprocess.DEVNULL, env=environment, check=False)
+    if done.returncode:
+        sys.exit(f"selftests: {' '.join(command)} failed")
+    data = image.read_bytes()
+    kept = b"".join(position.to_bytes(8, "little") + data[position:position + BLOCK]
+                    for position in range(0, len(data), BLOCK) if any(data[position:position + BLOCK]))
+    image.unlink()
+    partial = blocks.with_suffix(".new")
+    partial.write_bytes(str(size).encode().ljust(BLOCK, b"\0") + kept)
+    partial.rename(blocks)
 
 
 def compile_beside(source, program):

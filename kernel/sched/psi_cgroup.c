@@ -246,9 +246,10 @@ void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 			psi_cgroup_rehome_tasks(pos->cgroup, &nr);
 		psi_move_relax(&nr);
 		next = below ? pos : css_rightmost_descendant(pos);
-		next = css_next_descendant_pre(next, &cgrp->self);
-		if (next)
-			css_get(next);
+		/* One whose last reference is gone has no task and no child. */
+		do
+			next = css_next_descendant_pre(next, &cgrp->self);
+		while (next && !css_tryget(next));
 		css_put(pos);
 	}
 	atomic_dec(&psi_moves);
