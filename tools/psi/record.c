@@ -22,6 +22,7 @@
 #include "ring.h"
 
 #define DEPTH_MAX	256
+#define FILES_MAX	(1 << 20)	/* as many as fs.nr_open allows, unless somebody set it */
 #define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
 
@@ -510,12 +511,12 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 		die("%s: %s", path, strerror(error));
 }
 
-/* Of a cgroup each file is open. */
+/* Of a cgroup each file is open; only root may have more than the limit's limit. */
 static void raise_limit(void)
 {
-	struct rlimit limit;
+	struct rlimit limit = { FILES_MAX, FILES_MAX };
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
+	if (!setrlimit(RLIMIT_NOFILE, &limit) || getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
