@@ -48,6 +48,7 @@ VIRTUAL = (
     ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
     ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
+    ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
     ("deadline", "deadline_test -f offline", "--smp", "2"),
     ("fuzz", "fuzz_test -r 5"),
     ("kill", "kill_test", "--shift", "2"),

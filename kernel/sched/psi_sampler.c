@@ -221,6 +221,7 @@ struct psi_sampler {
  * struct psi_trigger - what one open file waits for
  * @node: in psi_sampler.triggers
  * @sampler: where it looks, %NULL for one that never fires
+ * @user: whom it counts for, %NULL if the opener has CAP_SYS_RESOURCE
  * @threshold: ns
  * @stall: in the window that reached it, or in the last one, ns
  * @file: the kind of file it was armed by
@@ -235,6 +236,7 @@ struct psi_sampler {
 struct psi_trigger {
 	struct list_head	node;
 	struct psi_sampler	*sampler;
+	struct ucounts		*user;
 	u64			threshold;
 	u64			stall;
 	u8			file;

@@ -47,6 +47,13 @@
  *   pollers of triggers that fire comes on top. A group that needs more than
  *   its share gets late samples, and its own events come late.
  *
+ *   Users
+ *
+ *   Within a group, all triggers of a sampler look at a sample, one after the
+ *   other. So a user without CAP_SYS_RESOURCE has user.max_psi_triggers of them
+ *   at most, in all groups together. A trigger counts for the user who opened
+ *   its file, and in a user namespace for the owner of that too.
+ *
  * Lifetime
  *
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
@@ -80,6 +87,12 @@
 
 /* No group gets more than one part in so many of the CPU time of a monitor. */
 #define PSI_SHARE		8
+
+/*
+ * The initial value of user.max_psi_triggers: some for each service of a
+ * session, and no more than a monitor looks at within a turn.
+ */
+#define PSI_USER_TRIGGERS	1024
 
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
@@ -529,6 +542,7 @@ static int __init psi_monitors_start(void)
 
 	if (static_branch_likely(&psi_disabled))
 		return 0;
+	init_user_ns.ucount_max[UCOUNT_PSI_TRIGGERS] = PSI_USER_TRIGGERS;
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		psi_monitors[prio].queue.rb_root = RB_ROOT_CACHED;
 		psi_worker_start(&psi_monitors[prio].worker);
@@ -657,6 +671,32 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
 	return ret;
 }
 
+static void psi_trigger_free(struct psi_trigger *t)
+{
+	if (t->user)
+		dec_ucount(t->user, UCOUNT_PSI_TRIGGERS);
+	kfree(t);
+}
+
+/* A trigger of the opener of @file, or an error. */
+static struct psi_trigger *psi_trigger_alloc(const struct file *file, enum psi_prio prio)
+{
+	const struct cred *cred = file->f_cred;
+	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+
+	if (!t)
+		return ERR_PTR(-ENOMEM);
+	if (prio == PSI_NORMAL) {
+		t->user = inc_ucount(cred->user_ns, cred->euid, UCOUNT_PSI_TRIGGERS);
+		if (!t->user) {
+			kfree(t);
+			return ERR_PTR(-ENOSPC);
+		}
+	}
+	INIT_LIST_HEAD(&t->node);
+	return t;
+}
+
 /**
  * psi_arm - arm a trigger by a write to a pressure file
  * @slot: the place for the trigger of the open file, %NULL before
@@ -669,7 +709,8 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
  * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
  *
  * Context: Process context, may sleep. @kn and @wait stay until psi_disarm().
- * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOMEM, or -EOPNOTSUPP.
+ * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOSPC (the opener has
+ *	   too many), -ENOMEM, or -EOPNOTSUPP.
  */
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
 	    const char *text, struct file *file, struct kernfs_node *kn,
@@ -695,10 +736,9 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
-	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
-	if (!t)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&t->node);
+	t = psi_trigger_alloc(file, prio);
+	if (IS_ERR(t))
+		return PTR_ERR(t);
 	t->file = id;
 	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->kn = kn;
@@ -709,7 +749,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	else
 		ret = psi_trigger_arm(slot, t, &request, group, prio);
 	if (ret)
-		kfree(t);
+		psi_trigger_free(t);
 	return ret;
 }
 
@@ -733,7 +773,7 @@ void psi_disarm(struct psi_trigger *t)
 		mutex_unlock(&watch->lock);
 		psi_sampler_free(sampler);
 	}
-	kfree(t);
+	psi_trigger_free(t);
 }
 
 /**

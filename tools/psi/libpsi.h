@@ -221,7 +221,8 @@ int psi_trigger_parse(const char *text, struct psi_trigger *trigger, size_t size
  * Return: a descriptor for psi_wait(), closed by close(); -EINVAL when the
  *	kernel refuses the text, also because of a window that needs
  *	CAP_SYS_RESOURCE; -EOPNOTSUPP when PSI is off; -EBUSY on kernels that
- *	have one trigger a file; or another error of open() or write()
+ *	have one trigger a file; -ENOSPC when the user has too many; or another
+ *	error of open() or write()
  */
 int psi_arm(const char *path, const char *text);
 

@@ -73,6 +73,30 @@ static void say_lost(struct report *report, const struct group *from, const stru
 	free(text);
 }
 
+/*
+ * How long others had the CPUs that the command wanted: then none of its tasks ran
+ * there.  A limit would have held it alone as well.  Exact pressure is a share of
+ * the CPUs that the command uses, and so of its speed.  NAN when a limit cannot be told.
+ */
+static double taken_by_others(const struct group *from, const struct group *to)
+{
+	double full = lost(from, to, PSI_CPU, PSI_EXACT, PSI_FULL);
+	double limit = lost(from, to, PSI_CPU, PSI_LIMIT, PSI_FULL);
+
+	return isnan(full) ? NAN : fmax(0, full - limit);
+}
+
+static void say_alone(struct report *report, const struct group *from, const struct group *to,
+		      double seconds)
+{
+	double others = taken_by_others(from, to);
+
+	report_fact(report, "alone_s", FMT_SECONDS, seconds - others);
+	if (others >= 0.01 && others >= seconds / 1000)
+		report_say(report, "Others had its CPUs for %.2f s: without them it would have "
+			   "taken about %.2f s.", others, seconds - others);
+}
+
 /**
  * lost_report() - what was lost between two times
  * @report: where it is added
@@ -87,6 +111,7 @@ void lost_report(struct report *report, const struct group *from, const struct g
 
 	say_lost(report, from, to, seconds);
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
+	say_alone(report, from, to, seconds);
 	table = report_table(report, "lost", NULL, lost_columns, ARRAY_SIZE(lost_columns));
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		struct cell *cell = table_row(table);

@@ -65,6 +65,8 @@ const char *explain(int error)
 			 "mount -t cgroup2 none /sys/fs/cgroup" },
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
+		{ ENOSPC, "this user has too many triggers: close some, or raise "
+			  "user.max_psi_triggers" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
 	};
 

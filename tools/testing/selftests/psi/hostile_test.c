@@ -2,8 +2,8 @@
 /*
  * Triggers of a hostile user
  *
- * Invariant: any user may open a pressure file, and arm as many triggers as the
- * limit on descriptors allows. The memory is charged to the user's cgroup, and
+ * Invariant: any user may open a pressure file, and arm as many triggers as
+ * user.max_psi_triggers allows. The memory is charged to the user's cgroup, and
  * other users notice nothing: their events and totals stay the same.
  *
  * Bugs it would find: memory that is not charged, or stays after the last
@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,16 @@ static void owner_run(void *arg)
 }
 
 #define PROCESSES	10
+#define TRIGGERS_OF_USER	"/proc/sys/user/max_psi_triggers"
+
+/* Lets each user have so many triggers. */
+static void allow_triggers(int nr)
+{
+	char max[32];
+
+	snprintf(max, sizeof(max), "%d", nr);
+	write_file(TRIGGERS_OF_USER, max);
+}
 
 /* Starts all processes. They share the structs with the test. */
 static struct owner *owners_start(int nr, const char *text)
@@ -260,6 +271,7 @@ static struct victim victim_watch(const struct stalls *stalls)
 
 FIXTURE(user) {
 	struct stalls stalls;
+	int allowed;
 	struct victim alone;
 };
 
@@ -269,6 +281,7 @@ FIXTURE_SETUP(user)
 	set_policy(0, SCHED_FIFO, 50);
 	stalls_create(&self->stalls, "psi_hostile", UNIT);
 	cgroup_create(HOSTILE, "+io +memory");
+	self->allowed = file_number(TRIGGERS_OF_USER, "");
 	group_enter(VICTIM);
 	self->alone = victim_watch(&self->stalls);
 }
@@ -278,6 +291,7 @@ FIXTURE_TEARDOWN(user)
 	group_leave();
 	cgroup_remove(VICTIM);
 	cgroup_remove(HOSTILE);
+	allow_triggers(self->allowed);
 	stalls_remove(&self->stalls);
 	cpus_use(cpus_possible());
 }
@@ -311,6 +325,7 @@ TEST_F_TIMEOUT(user, with_10_000_triggers_pays_for_them, 600)
 	long long empty, open, armed, closed;
 
 	empty = charged();
+	allow_triggers(MANY);
 	owners_do(owners, OPEN);
 	open = charged();
 	EXPECT_EQ(MANY, owners_do(owners, ARM));
@@ -334,6 +349,7 @@ TEST_F_TIMEOUT(user, with_10_000_triggers_gets_all_events, 600)
 {
 	struct owner *owners = owners_start(MANY, "some 50000 2000000");
 
+	allow_triggers(MANY);
 	owners_do(owners, OPEN);
 	EXPECT_EQ(MANY, owners_do(owners, ARM));
 	EXPECT_EQ(0, owners_do(owners, COUNT));
@@ -352,12 +368,231 @@ TEST_F_TIMEOUT(user, with_100_000_triggers_harms_nobody, 150)
 	struct victim victim;
 	int armed;
 
+	allow_triggers(MOST + 1);
 	owners_do(owners, OPEN);
 	armed = owners_do(owners, ARM);
 	EXPECT_EQ(MOST, armed);
 	victim = victim_watch(&self->stalls);
 	expect_unharmed(_metadata, &self->alone, &victim);
 	owners_stop(owners);
+}
+
+/* ---- As many as a user may have ---- */
+
+#define OTHER_USER	(USER - 1)
+#define USER_WINDOW	(2 * NSEC_PER_SEC)
+#define ROUNDS_LATE	20
+
+static int trigger_open_other(const char *path)
+{
+	int fd;
+
+	if (seteuid(OTHER_USER))
+		psi_die("seteuid: %s", strerror(errno));
+	fd = open_file(path, O_RDWR | O_NONBLOCK);
+	if (seteuid(0))
+		psi_die("seteuid: %s", strerror(errno));
+	return fd;
+}
+
+static int trigger_set_other(const char *path)
+{
+	int fd = trigger_open_other(path), error = trigger_set(fd, "some 90000 2000000");
+
+	close(fd);
+	return error;
+}
+
+/* The limit is for each user, whatever file: others may go on, and root. */
+TEST_F_TIMEOUT(user, has_its_number_of_triggers_and_others_have_theirs, 150)
+{
+	struct owner *owners = owners_start(MANY, NULL);
+	int fd = trigger_open_user(VICTIM_IO);
+
+	owners_do(owners, OPEN);
+	EXPECT_EQ(self->allowed, owners_do(owners, ARM));
+	EXPECT_EQ(ENOSPC, trigger_set(fd, "some 90000 2000000"));
+	EXPECT_EQ(0, trigger_set_other(PSI_IO));
+	close(trigger_arm(PSI_IO, "some 90000 2000000"));
+	/* What is refused is not counted, and the next write may be right. */
+	allow_triggers(self->allowed + 1);
+	EXPECT_EQ(EINVAL, trigger_set(fd, "some 2000001 2000000"));
+	EXPECT_EQ(0, trigger_set(fd, "some 90000 2000000"));
+	EXPECT_EQ(EBUSY, trigger_set(fd, "some 90000 2000000"));
+	close(fd);
+	owners_do(owners, CLOSE);
+	allow_triggers(1);
+	for (int i = 0; i < 3; i++)
+		close(trigger_arm_user(PSI_IO, "some 90000 2000000"));
+	owners_stop(owners);
+}
+
+/* A process of the user in a user namespace, as another user of it. */
+struct inside {
+	int ready[2];
+	int go[2];
+	int error;
+};
+
+static void arm_inside(void *arg)
+{
+	struct inside *inside = arg;
+	char byte = 0;
+
+	if (setresuid(USER, USER, USER) || unshare(CLONE_NEWUSER) ||
+	    write(inside->ready[1], &byte, 1) != 1 || read(inside->go[0], &byte, 1) != 1 ||
+	    setresuid(1, 1, 1))
+		psi_die("user namespace: %s", strerror(errno));
+	inside->error = trigger_set(open_file(PSI_IO, O_RDWR), "some 90000 2000000");
+}
+
+/* Returns the error of that process when it arms a trigger. */
+static int error_inside(void)
+{
+	struct inside *inside = shared_memory(sizeof(*inside));
+	const struct load load = { .cpu = -1, .fn = arm_inside, .arg = inside };
+	char path[64], byte = 0;
+	pid_t pid;
+	int error;
+
+	if (pipe(inside->ready) || pipe(inside->go))
+		psi_die("pipe: %s", strerror(errno));
+	pid = load_start(&load);
+	if (read(inside->ready[0], &byte, 1) != 1)
+		psi_die("no user namespace");
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	write_file(path, "0 65534 1\n1 1000 1\n");
+	if (write(inside->go[1], &byte, 1) != 1)
+		psi_die("pipe: %s", strerror(errno));
+	load_wait(pid);
+	error = inside->error;
+	for (int i = 0; i < 2; i++) {
+		close(inside->ready[i]);
+		close(inside->go[i]);
+	}
+	munmap(inside, sizeof(*inside));
+	return error;
+}
+
+/* Else each ID that the user may map there would have as many again. */
+TEST_F_TIMEOUT(user, counts_for_itself_in_its_user_namespace, 150)
+{
+	int fd = trigger_arm_user(PSI_IO, "some 90000 2000000");
+
+	allow_triggers(1);
+	EXPECT_EQ(ENOSPC, error_inside());
+	close(fd);
+	EXPECT_EQ(0, error_inside());
+}
+
+/* ---- Whoever stops in the middle ---- */
+
+#define MAKER		CGROUP_ROOT "/psi_maker"
+
+static void make_and_remove(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		mkdir(MAKER "/x", 0755);
+		rmdir(MAKER "/x");
+	}
+}
+
+/*
+ * The bandwidth of a task runs out while it makes a cgroup: for most of a second
+ * it keeps what it has locked. No event waits for that.
+ */
+TEST_F_TIMEOUT(user, who_stops_in_mkdir_delays_no_event, 150)
+{
+	const struct load load = { .cpu = 0, .cgroup = MAKER, .fn = make_and_remove };
+	struct victim victim;
+	pid_t pid;
+
+	cgroup_create(MAKER, "+cpu");
+	write_file(MAKER "/cpu.max", "1000 1000000");
+	pid = load_start(&load);
+	sleep_for(3 * NSEC_PER_SEC);
+	victim = victim_watch(&self->stalls);
+	expect_unharmed(_metadata, &self->alone, &victim);
+	write_file(MAKER "/cpu.max", "max");
+	load_stop(pid);
+	cgroup_remove(MAKER);
+}
+
+/* ---- How late is an event beside all triggers that another user may have? ---- */
+
+FIXTURE(delay) {
+	struct stalls stalls;
+};
+
+FIXTURE_SETUP(delay)
+{
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_hostile", UNIT);
+	cgroup_create(HOSTILE, "+io");
+	group_enter(VICTIM);
+}
+
+FIXTURE_TEARDOWN(delay)
+{
+	group_leave();
+	cgroup_remove(VICTIM);
+	cgroup_remove(HOSTILE);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+static int by_size(const void *a, const void *b)
+{
+	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * How long after a multiple of a step the victim learns of its events. Its
+ * trigger is of another user, on a file that the hostile user may arm too. Now
+ * and then something else has the CPU for a millisecond, with these triggers or
+ * without: the two latest events do not count.
+ */
+static __u64 victim_phase(const struct stalls *stalls, __u64 origin)
+{
+	int fd = trigger_open_other(PSI_IO);
+	__u64 phases[ROUNDS_LATE], next;
+
+	if (trigger_set(fd, "some 90000 2000000"))
+		psi_die("the victim cannot arm");
+	next = now_ns();
+	for (int i = 0; i < ROUNDS_LATE; i++) {
+		stall(stalls);
+		if (!trigger_fired(fd, 500))
+			psi_die("stall %d: no event", i);
+		phases[i] = (now_ns() - origin) % (USER_WINDOW / 10);
+		next += USER_WINDOW + 313 * NSEC_PER_MSEC;
+		sleep_until(next);
+	}
+	close(fd);
+	qsort(phases, ROUNDS_LATE, sizeof(phases[0]), by_size);
+	return phases[ROUNDS_LATE - 3];
+}
+
+/* On a machine that takes 1 ns for an instruction. */
+TEST_F_TIMEOUT(delay, by_all_triggers_of_another_user_is_below_a_millisecond, 600)
+{
+	__u64 origin, alone, late;
+	struct owner *owners;
+
+	origin = victim_phase(&self->stalls, 0) - 5 * NSEC_PER_MSEC;
+	alone = victim_phase(&self->stalls, origin);
+	owners = owners_start(MANY, "some 1 2000000");
+	owners_do(owners, OPEN);
+	owners_do(owners, ARM);
+	late = victim_phase(&self->stalls, origin);
+	owners_stop(owners);
+	late = late > alone ? late - alone : 0;
+	report_row("delay by all triggers of another user, us", "%.0f", late / 1e3);
+	EXPECT_GE(NSEC_PER_MSEC, late);
 }
 
 /* ---- Again and again ---- */
