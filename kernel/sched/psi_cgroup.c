@@ -274,6 +274,12 @@ static void psi_stray_home(struct psi_group *group)
 	cgroup_put(cgrp);
 }
 
+static struct llist_node *psi_strays_take(void)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_strays_take);
+	return llist_del_all(&psi_strays);
+}
+
 void psi_strays_work(struct work_struct *work)
 {
 	struct psi_group *group, *next;
@@ -282,7 +288,7 @@ void psi_strays_work(struct work_struct *work)
 	atomic_inc(&psi_moves);
 	/* Before the list is taken: one of the two says so meanwhile. */
 	smp_mb__after_atomic();
-	list = llist_del_all(&psi_strays);
+	list = psi_strays_take();
 	llist_for_each_entry_safe(group, next, list, strays) {
 		/*
 		 * Before the CPUs are looked at: what is counted above once

@@ -477,6 +477,29 @@ static void psi_test_requeue_held_pinned(struct kunit *test)
 	psi_test_hold(test, true);
 }
 
+#ifdef CONFIG_CGROUPS
+static int psi_test_said;
+
+/* No strays. Note whether somebody says that contributors move. */
+static struct llist_node *psi_test_no_strays(void)
+{
+	psi_test_said = atomic_read(&psi_moves);
+	return NULL;
+}
+
+/*
+ * Strays are on their list until psi_moves says that they move: else they look
+ * as if they were counted in a wrong group.
+ */
+static void psi_test_strays_move(struct kunit *test)
+{
+	psi_test_said = 0;
+	kunit_activate_static_stub(test, psi_strays_take, psi_test_no_strays);
+	psi_strays_work(NULL);
+	KUNIT_EXPECT_GT(test, psi_test_said, 0);
+}
+#endif
+
 #ifdef CONFIG_PSI_DEBUG
 struct psi_test_fault {
 	const char *name;
@@ -852,6 +875,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_asked_memory_late),
 	KUNIT_CASE(psi_test_asked_joins),
 	KUNIT_CASE(psi_test_asked_between),
+	KUNIT_CASE(psi_test_asked_ends_above),
 	KUNIT_CASE(psi_test_asked_begins),
 #ifdef CONFIG_CGROUPS
 	KUNIT_CASE(psi_test_asked_expires),
@@ -872,6 +896,9 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_memstall_class),
 	KUNIT_CASE_PARAM(psi_test_iowait, psi_test_waits_gen_params),
 	KUNIT_CASE(psi_test_exit),
+#ifdef CONFIG_CGROUPS
+	KUNIT_CASE(psi_test_strays_move),
+#endif
 #ifdef CONFIG_PSI_CAUSES
 	KUNIT_CASE_PARAM(psi_test_cause_length, psi_test_cause_lengths_gen_params),
 	KUNIT_CASE(psi_test_causes_sum),

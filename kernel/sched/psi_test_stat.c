@@ -414,6 +414,38 @@ static void psi_test_asked_between(struct kunit *test)
 }
 
 /*
+ * Nobody asks any more while a cell delegates which had the mark of one that is
+ * asked above: it has no mark when it stands for itself again.
+ */
+static void psi_test_asked_ends_above(struct kunit *test)
+{
+	struct psi_group *top = psi_test_group(test), *mid = psi_test_below_group(test, top);
+	struct psi_group *low = psi_test_below_group(test, mid);
+	struct psi_task task = { .group = low }, beside = { .group = mid };
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	struct psi_group_cpu *gc = mid->cpus[cpu];
+	u64 now = PSI_TEST_START;
+
+	KUNIT_ASSERT_NOT_NULL(test, psi_test_ask(top, now));
+	for (i = 0; i < 4 * PSI_STREAK; i++)
+		psi_test_change(&beside, i % 2 ? 0 : PSI_ONCPU | PSI_PRODUCTIVE, cpu, ++now);
+	KUNIT_EXPECT_TRUE(test, psi_test_delegates(top->cpus[cpu]));
+	KUNIT_EXPECT_EQ(test, gc->asked, PSI_ASKED_ABOVE);
+	for (i = 0; i < 4 * PSI_STREAK; i++)
+		psi_test_change(&task, i % 2 ? 0 : PSI_ONCPU | PSI_PRODUCTIVE, cpu, ++now);
+	KUNIT_EXPECT_TRUE(test, psi_test_delegates(gc));
+	KUNIT_EXPECT_EQ(test, low->cpus[cpu]->asked, PSI_ASKED_ABOVE);
+
+	psi_test_unask(top, now);
+	KUNIT_EXPECT_EQ(test, low->cpus[cpu]->asked, 0);
+	psi_test_change(&beside, PSI_ONCPU | PSI_PRODUCTIVE, cpu, ++now);
+	KUNIT_EXPECT_FALSE(test, psi_test_delegates(gc));
+	KUNIT_EXPECT_EQ(test, gc->asked, 0);
+	KUNIT_EXPECT_EQ(test, low->cpus[cpu]->asked, 0);
+	psi_test_change(&beside, 0, cpu, ++now);
+}
+
+/*
  * A task that a limit holds moves to a group that nobody asks about, and back.
  */
 static void psi_test_class_regroup(struct kunit *test)

@@ -313,6 +313,27 @@ static void read_all(void *arg)
 	}
 }
 
+/* Somebody begins to ask for exact pressure, and nobody does any more. */
+static void ask(void *arg)
+{
+	static const char text[] = "cpu.exact.some 1999999 2000000";
+
+	while (!storm_ended()) {
+		char path[256];
+		int fd;
+
+		snprintf(path, sizeof(path), "%s" CGROUP_STAT, storm_chance(2) ? random_slot() :
+			 threaded[storm_chance(ARRAY_SIZE(threaded))]);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		/* Its cgroup may be gone, or switched off. */
+		if (write(fd, text, sizeof(text)) < 0 && errno != ENODEV)
+			psi_die("%s: %s", path, strerror(errno));
+		close(fd);
+	}
+}
+
 /* ---- Threads that move one by one ---- */
 
 static void *thread_main(void *arg)
@@ -504,6 +525,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	static void (* const workers[])(void *arg) = {
 		keep_tasks, make_and_remove, move_tasks, move_tasks, move_threads, move_self,
 		move_exiting, fork_into_slots, wake_crowds, toggle, limit, read_all, read_all,
+		ask,
 	};
 	pid_t pid[ARRAY_SIZE(workers)], threads;
 	__u64 seconds = storm_time(5 * NSEC_PER_SEC) / NSEC_PER_SEC, last;
