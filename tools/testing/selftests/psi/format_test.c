@@ -50,32 +50,24 @@ FIXTURE_VARIANT(wrong_text) {
 	const char *text;
 };
 
+#define FULL(text)	ZERO_SOME "full " text "\n"
+#define PAST_64_BITS	"18446744073709551616"
 #define WRONG(name, string)	FIXTURE_VARIANT_ADD(wrong_text, name) { .text = string }
 
 WRONG(of_an_empty_file, "");
 WRONG(without_the_full_line, ZERO_SOME);
 WRONG(with_the_lines_swapped, ZERO_FULL ZERO_SOME);
 WRONG(with_a_third_line, ZERO_SOME ZERO_FULL ZERO_FULL);
-WRONG(with_one_decimal,
-	ZERO_SOME "full avg10=0.0 avg60=0.00 avg300=0.00 total=0\n");
-WRONG(with_three_decimals,
-	ZERO_SOME "full avg10=0.000 avg60=0.00 avg300=0.00 total=0\n");
-WRONG(with_more_than_a_hundred_percent,
-	ZERO_SOME "full avg10=100.01 avg60=0.00 avg300=0.00 total=0\n");
-WRONG(with_a_leading_zero,
-	ZERO_SOME "full avg10=00.00 avg60=0.00 avg300=0.00 total=0\n");
-WRONG(with_a_negative_total,
-	ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=-1\n");
-WRONG(with_a_total_past_64_bits,
-	ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=18446744073709551616\n");
-WRONG(with_two_blanks,
-	ZERO_SOME "full  avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
-WRONG(with_a_tab_at_the_end_of_a_line,
-	ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\t\n");
-WRONG(without_the_last_newline,
-	ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0");
-WRONG(with_the_averages_out_of_order,
-	ZERO_SOME "full avg60=0.00 avg10=0.00 avg300=0.00 total=0\n");
+WRONG(with_one_decimal, FULL("avg10=0.0 avg60=0.00 avg300=0.00 total=0"));
+WRONG(with_three_decimals, FULL("avg10=0.000 avg60=0.00 avg300=0.00 total=0"));
+WRONG(with_more_than_a_hundred_percent, FULL("avg10=100.01 avg60=0.00 avg300=0.00 total=0"));
+WRONG(with_a_leading_zero, FULL("avg10=00.00 avg60=0.00 avg300=0.00 total=0"));
+WRONG(with_a_negative_total, FULL("avg10=0.00 avg60=0.00 avg300=0.00 total=-1"));
+WRONG(with_a_total_past_64_bits, FULL("avg10=0.00 avg60=0.00 avg300=0.00 total=" PAST_64_BITS));
+WRONG(with_two_blanks, FULL(" avg10=0.00 avg60=0.00 avg300=0.00 total=0"));
+WRONG(with_a_tab_at_the_end_of_a_line, FULL("avg10=0.00 avg60=0.00 avg300=0.00 total=0\t"));
+WRONG(without_the_last_newline, ZERO_SOME "full avg10=0.00 avg60=0.00 avg300=0.00 total=0");
+WRONG(with_the_averages_out_of_order, FULL("avg60=0.00 avg10=0.00 avg300=0.00 total=0"));
 WRONG(with_a_nul_at_the_end, NULL);
 
 TEST_F(wrong_text, is_rejected)
