@@ -33,19 +33,22 @@ VIRTUAL = (
     ("watch", "watch_test"),
     ("averages", "averages_test"),
     ("cgroup-files", "cgroup_files_test"),
+    ("cgroup-files-switch", "cgroup_switch_test"),
     ("cgroup-state", "cgroup_state_test"),
     ("cgroup-move", "cgroup_move_test"),
+    ("cgroup-move-often", "cgroup_wander_test"),
     ("cgroup-toggle", "cgroup_toggle_test"),
     ("reserve", "reserve_test -f reserve", "--shift", "2"),
     ("reserve-offline", "reserve_test -f offline", "--smp", "2", "--shift", "2"),
-    ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
-    ("exact-steady", "exact_test -f steady", "--shift", "4"),
+    ("exact-fast", "exact_test -f permanent_stall", "--shift", "2"),
+    ("exact-steady", "steady_test -f steady", "--shift", "4"),
+    ("exact-idle", "steady_test -f idle_machine", "--shift", "2"),
     ("exact", "exact_test -f starvation"),
     ("trigger", "trigger_test"),
     ("trigger-event", "trigger_event_test"),
-    ("trigger-exact", "trigger_exact_test -f trigger -f hog -f cost -f below"),
-    ("trigger-exact-fast", "trigger_exact_test -f neighbour", "--shift", "2"),
-    ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
+    ("trigger-exact", "trigger_exact_test"),
+    ("trigger-exact-fast", "trigger_neighbour_test -f neighbour", "--shift", "2"),
+    ("trigger-reader", "trigger_neighbour_test -f reader", "--shift", "2"),
     ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
     ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
@@ -160,27 +163,29 @@ CHECKERS = {
 MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64": ("arm64", "aarch64-linux-gnu-")}
 
 
-def place(machine="x86_64", default_off=False):
+def place(machine="x86_64", default_off=False, up_to=""):
     """The directory of what is built for a machine."""
-    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
+    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off + [up_to] * bool(up_to))
     return BUILD / name
 
 
-def programs(machine="x86_64", default_off=False):
+def programs(machine="x86_64", default_off=False, up_to=""):
     """The directory of the test programs for a machine."""
-    return place(machine, default_off) / "installed" / "psi"
+    return place(machine, default_off, up_to) / "installed" / "psi"
 
 
-def build(machine="x86_64", default_off=False):
+def build(machine="x86_64", default_off=False, up_to=""):
     """The test programs as the kernel's own makefiles install them, statically linked; and a tarball of them.
 
-    With DEFAULT_OFF they expect a kernel where PSI is off unless asked for.
+    With DEFAULT_OFF they expect a kernel where PSI is off unless asked for. UP_TO is a set of patches/series: only
+    the programs that the series has at the end of it.
     """
-    tree = subprocess.run([ROOT / "scripts" / "tree"], stdout=subprocess.PIPE, text=True, check=False)
+    tree = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE,
+                          text=True, check=False)
     if tree.returncode:
         sys.exit(1)
     tree = tree.stdout.strip()
-    out = place(machine, default_off)
+    out = place(machine, default_off, up_to)
     shutil.rmtree(out / "installed", ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
@@ -199,6 +204,7 @@ def build(machine="x86_64", default_off=False):
     sources = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
     used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + REAL} | {"boot_test"} | ELSEWHERE
+    used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")
 

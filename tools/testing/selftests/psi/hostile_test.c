@@ -35,7 +35,9 @@
 #include "../kselftest_harness.h"
 #include "psi_fuzz.h"
 #include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
+#include "psi_storm.h"
+#include "psi_switches.h"
 
 #define HOSTILE		CGROUP_ROOT "/psi_hostile"
 #define VICTIM		CGROUP_ROOT "/psi_victim"

@@ -41,8 +41,10 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_delays.h"
+#include "psi_leak.h"
+#include "psi_swap.h"
 #include "psi_uring.h"
-#include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_io_async"
 #define DISK_MB		64
