@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_delays.h"
 #include "psi_fs.h"
 #include "psi_uring.h"
 #include "psi_util.h"
