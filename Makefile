@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test rpm clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -23,7 +23,9 @@ help:
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
+	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
+	@echo 'make waits      file systems and calls: for how long a task is blocked in them, and how much of it is io pressure'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
 	@echo 'make bench-check  fail when ours costs 3 % more than bench/results.json says'
 	@echo 'make bench-native  the same in ns, of the CPU of this machine with its caches (in User-Mode Linux)'
@@ -34,6 +36,7 @@ help:
 	@echo 'make matrix     build and boot many different kernels, with the tests that apply: a table (slow)'
 	@echo 'make tool       build pressure(1) and libpsi, to build/psi-tool; make -C tools/psi install installs them'
 	@echo 'make deb        Debian packages of the kernel and of pressure(1), in build/deb (CONFIG=debian-amd64: all drivers; slow)'
+	@echo 'make rpm        source tarball and RPM packages of pressure(1) and libpsi, in build/rpm'
 	@echo 'make deb-test   install them in Debian 12 and 13, and boot these with their own boot loader (RELEASE=trixie: one; slow)'
 	@echo 'make series     write the series as mails for git am to build/series, in sets'
 	@echo 'make refresh    take what was committed in build/tree back into the project'
@@ -104,6 +107,9 @@ exactness: deps
 fio: deps
 	@ci/slow/fio
 
+pace: deps
+	@ci/slow/pace
+
 mutations: deps
 	@ci/slow/mutations $(MUTANT)
 
@@ -118,6 +124,9 @@ programs: deps
 
 matrix: deps
 	@ci/slow/matrix $(MATRIX)
+
+waits: deps
+	@ci/slow/waits
 
 bench: deps
 	@bench/run $(BENCH)
@@ -143,6 +152,9 @@ tool: deps
 
 deb: deps
 	@scripts/deb
+
+rpm: deps
+	@scripts/rpm
 
 deb-test: deps
 	@ci/slow/deb-test $(RELEASE)

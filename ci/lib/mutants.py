@@ -47,9 +47,10 @@ class Mutant:
 
     def places(self, tree):
         """Where it can be made: [(file, begin, end)]; and why it cannot, if these are not one."""
-        parts = functions(tree).get(self.place, [])
-        if "/" in self.place and (tree / self.place).is_file():
-            parts = [(self.place, 1, 10 ** 9)]
+        if "/" in self.place:
+            parts = [(self.place, 1, 10 ** 9)] * (tree / self.place).is_file()
+        else:
+            parts = functions(tree).get(self.place, [])
         if not parts:
             return [], f"{self.name}: no such {'file' if '/' in self.place else 'function'}: {self.place}"
         wanted, found = [token for token, _, _ in tokens(self.old)], []
@@ -76,10 +77,10 @@ class Mutant:
         (tree / name).write_text(text[:begin] + self.new.strip() + text[end:])
 
 
-def read(root):
-    """The bugs of ci/lists/mutants."""
+def read(root, name="mutants"):
+    """The bugs of ci/lists/mutants, or of another list."""
     mutants = []
-    for number, line in enumerate((root / "ci" / "lists" / "mutants").read_text().splitlines(), 1):
+    for number, line in enumerate((root / "ci" / "lists" / name).read_text().splitlines(), 1):
         mark, rest = line[:1], line[1:]
         if mark in ("", "#"):
             continue
@@ -94,5 +95,5 @@ def read(root):
         elif mark == "+":
             mutants[-1].new += rest + "\n"
         else:
-            sys.exit(f"mutations: ci/lists/mutants:{number}: what is that?")
+            sys.exit(f"mutations: ci/lists/{name}:{number}: what is that?")
     return mutants

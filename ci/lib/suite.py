@@ -33,19 +33,22 @@ VIRTUAL = (
     ("watch", "watch_test"),
     ("averages", "averages_test"),
     ("cgroup-files", "cgroup_files_test"),
+    ("cgroup-files-switch", "cgroup_switch_test"),
     ("cgroup-state", "cgroup_state_test"),
     ("cgroup-move", "cgroup_move_test"),
+    ("cgroup-move-often", "cgroup_wander_test"),
     ("cgroup-toggle", "cgroup_toggle_test"),
     ("reserve", "reserve_test -f reserve", "--shift", "2"),
     ("reserve-offline", "reserve_test -f offline", "--smp", "2", "--shift", "2"),
-    ("exact-fast", "exact_test -f permanent_stall -f idle_machine", "--shift", "2"),
-    ("exact-steady", "exact_test -f steady", "--shift", "4"),
+    ("exact-fast", "exact_test -f permanent_stall", "--shift", "2"),
+    ("exact-steady", "steady_test -f steady", "--shift", "4"),
+    ("exact-idle", "steady_test -f idle_machine", "--shift", "2"),
     ("exact", "exact_test -f starvation"),
     ("trigger", "trigger_test"),
     ("trigger-event", "trigger_event_test"),
-    ("trigger-exact", "trigger_exact_test -f trigger -f hog -f cost -f below"),
-    ("trigger-exact-fast", "trigger_exact_test -f neighbour", "--shift", "2"),
-    ("trigger-reader", "trigger_exact_test -f reader", "--shift", "2"),
+    ("trigger-exact", "trigger_exact_test"),
+    ("trigger-exact-fast", "trigger_neighbour_test -f neighbour", "--shift", "2"),
+    ("trigger-reader", "trigger_neighbour_test -f reader", "--shift", "2"),
     ("trigger-oracle", "trigger_oracle_test", "--shift", "4"),
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
     ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
@@ -74,10 +77,21 @@ CHECKED = (
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
     ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
 )
+# These need many file systems: CONFIG=waits.
+WAITS = (
+    ("waits", "waits_test", "--shift", "2", "--mem", "768"),
+)
 # These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
-# Programs that a test runs.
-BESIDE = {"watch_test": ("psi_watch",)}
+# Programs that a test runs, and file systems that it mounts.
+BESIDE = {"watch_test": ("psi_watch",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
+# How each of these is made, and how many MB the file system has: as small as its mkfs allows.
+FILE_SYSTEMS = {
+    "ext4": (64, ["mke2fs", "-q", "-F", "-t", "ext4", "-J", "size=4"]),
+    "xfs": (64, ["mkfs.xfs", "-q", "--unsupported"]),
+    "btrfs": (128, ["mkfs.btrfs", "-q"]),
+}
+BLOCK = 4096
 # The kernel runs its unit tests while it boots; debugfs keeps the results.
 SHOW_KUNIT = """\
 found=
@@ -150,27 +164,29 @@ CHECKERS = {
 MACHINES = {"x86_64": ("x86_64", ""), "i386": ("x86", "i686-linux-gnu-"), "arm64": ("arm64", "aarch64-linux-gnu-")}
 
 
-def place(machine="x86_64", default_off=False):
+def place(machine="x86_64", default_off=False, up_to=""):
     """The directory of what is built for a machine."""
-    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off)
+    name = "-".join(["selftests"] + [machine] * (machine != "x86_64") + ["off"] * default_off + [up_to] * bool(up_to))
     return BUILD / name
 
 
-def programs(machine="x86_64", default_off=False):
+def programs(machine="x86_64", default_off=False, up_to=""):
     """The directory of the test programs for a machine."""
-    return place(machine, default_off) / "installed" / "psi"
+    return place(machine, default_off, up_to) / "installed" / "psi"
 
 
-def build(machine="x86_64", default_off=False):
+def build(machine="x86_64", default_off=False, up_to=""):
     """The test programs as the kernel's own makefiles install them, statically linked; and a tarball of them.
 
-    With DEFAULT_OFF they expect a kernel where PSI is off unless asked for.
+    With DEFAULT_OFF they expect a kernel where PSI is off unless asked for. UP_TO is a set of patches/series: only
+    the programs that the series has at the end of it.
     """
-    tree = subprocess.run([ROOT / "scripts" / "tree"], stdout=subprocess.PIPE, text=True, check=False)
+    tree = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE,
+                          text=True, check=False)
     if tree.returncode:
         sys.exit(1)
     tree = tree.stdout.strip()
-    out = place(machine, default_off)
+    out = place(machine, default_off, up_to)
     shutil.rmtree(out / "installed", ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
@@ -185,11 +201,39 @@ def build(machine="x86_64", default_off=False):
             done = subprocess.run(command, stdout=output, stderr=output, env=clean, check=False)
             if done.returncode or "warning:" in log.read_text(errors="replace"):
                 sys.exit(f"selftests: {' '.join(command)} failed, or warns: see {log}")
+    build_file_systems(out)
     sources = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
-    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + REAL} | {"boot_test"} | ELSEWHERE
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + REAL} | {"boot_test"} | ELSEWHERE
+    used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")
+
+
+def build_file_systems(out):
+    """Empty file systems for psi_fs.c, beside the test programs. Only the blocks are kept that are not zero."""
+    for kind, (size, command) in FILE_SYSTEMS.items():
+        blocks, image = out / f"{kind}.blocks", out / f"{kind}.img"
+        if not blocks.exists():
+            make_blocks(blocks, image, size, command)
+        shutil.copy(blocks, out / "installed" / "psi")
+
+
+def make_blocks(blocks, image, size, command):
+    """One of them, in the file BLOCKS."""
+    with open(image, "wb") as file:
+        file.truncate(size << 20)
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run([*command, image], stdout=subprocess.DEVNULL, env=environment, check=False)
+    if done.returncode:
+        sys.exit(f"selftests: {' '.join(command)} failed")
+    data = image.read_bytes()
+    kept = b"".join(position.to_bytes(8, "little") + data[position:position + BLOCK]
+                    for position in range(0, len(data), BLOCK) if any(data[position:position + BLOCK]))
+    image.unlink()
+    partial = blocks.with_suffix(".new")
+    partial.write_bytes(str(size).encode().ljust(BLOCK, b"\0") + kept)
+    partial.rename(blocks)
 
 
 def compile_beside(source, program):

@@ -129,7 +129,8 @@ void __psi_io_budget_done(void);
  */
 static inline bool psi_io_budget_wait(void)
 {
-	return !static_branch_likely(&psi_disabled) && __psi_io_budget_wait();
+	return IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled) &&
+	       __psi_io_budget_wait();
 }
 
 /**
@@ -140,78 +141,8 @@ static inline bool psi_io_budget_wait(void)
  */
 static inline void psi_io_budget_done(bool waited)
 {
-	if (waited)
+	if (IS_ENABLED(CONFIG_PSI_STAT) && waited)
 		__psi_io_budget_done();
-}
-
-void psi_async_init(struct psi_async *async);
-void psi_async_exit(struct psi_async *async);
-bool __psi_async_begin(struct psi_async *async, struct file *file);
-void __psi_async_end(struct psi_async *async);
-void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
-void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
-
-/**
- * psi_async_begin - a request is about to be issued
- * @async: what it is waited for together with
- * @file: the file it is about
- *
- * A request is to storage if @file is a regular file or a block device.
- *
- * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
- * Return: true if the request was counted. psi_async_end() is due then, once,
- *	   even if PSI is off by then.
- */
-static inline bool psi_async_begin(struct psi_async *async, struct file *file)
-{
-	return !static_branch_likely(&psi_disabled) && __psi_async_begin(async, file);
-}
-
-/**
- * psi_async_end - storage is done with a request that psi_async_begin() counted
- * @async: what psi_async_begin() was given
- *
- * To be called before the request wakes anybody, and while @async is there for
- * sure.
- *
- * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
- */
-static inline void psi_async_end(struct psi_async *async)
-{
-	__psi_async_end(async);
-}
-
-/**
- * psi_async_wait - the current task is about to sleep until requests complete
- * @async: the requests
- * @wait: room on the stack, to be passed to psi_async_done()
- *
- * Asleep, the task counts as waiting for io while a request to storage is in
- * flight, and only then, whatever in_iowait says and whenever such a request
- * begins or ends. in_iowait, which others look at, is to be set before and
- * stays as it is until psi_async_done().
- *
- * Context: Process context, in any task state; no locks may be held that are
- *	    taken where requests begin or end.
- */
-static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
-{
-	wait->task = NULL;
-	if (!static_branch_likely(&psi_disabled))
-		__psi_async_wait(async, wait);
-}
-
-/**
- * psi_async_done - the current task sleeps no more
- * @async: what psi_async_wait() was given
- * @wait: what psi_async_wait() was given
- *
- * Context: As psi_async_wait().
- */
-static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
-{
-	if (wait->task)
-		__psi_async_done(async, wait);
 }
 
 /**
@@ -242,16 +173,6 @@ static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }
 static inline bool psi_io_budget_wait(void) { return false; }
 static inline void psi_io_budget_done(bool waited) { }
-static inline void psi_async_init(struct psi_async *async) { }
-static inline void psi_async_exit(struct psi_async *async) { }
-static inline void psi_async_end(struct psi_async *async) { }
-static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait) { }
-static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait) { }
-
-static inline bool psi_async_begin(struct psi_async *async, struct file *file)
-{
-	return false;
-}
 
 #endif /* CONFIG_PSI */
 

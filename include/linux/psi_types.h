@@ -14,7 +14,7 @@ struct task_struct;
  * @group: the group the task is counted in, %NULL for tasks that are not
  *	   counted (idle threads, PSI's own threads)
  * @asleep: the attributes of the task while it sleeps: those of its memory
- *	    stall as in @mode; for io, what differs from in_iowait, see
+ *	    stall as in @mode; for io, what differs from psi_iowait, see
  *	    kernel/sched/psi_async.c and psi_limit.c
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
@@ -55,16 +55,23 @@ struct psi_task {
 /**
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
+ * @polled: how many of the others that tasks poll in here have such requests
  * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
+ * @polls_lock: protects @polls. Outside of @lock of any psi_async
  * @waiters: the tasks that wait, a list of struct psi_async_wait
+ * @polls: the others in which this one is polled, a list of struct
+ *	   psi_async_poll
  *
- * One for each ring of io_uring and each context of aio.
+ * One for each ring of io_uring, each context of aio and each eventfd.
  */
 struct psi_async {
 #ifdef CONFIG_PSI
 	atomic_t		storage;
+	atomic_t		polled;
 	raw_spinlock_t		lock;
+	raw_spinlock_t		polls_lock;
 	struct list_head	waiters;
+	struct list_head	polls;
 #endif
 };
 

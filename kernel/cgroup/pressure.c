@@ -132,7 +132,9 @@ struct cftype cgroup_pressure_files[] = {
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	PRESSURE_FILE("irq.pressure", PSI_IRQ),
 #endif
+#ifdef CONFIG_PSI_STAT
 	PRESSURE_FILE("cgroup.pressure.stat", PSI_STAT),
+#endif
 	{
 		.name		= "cgroup.pressure",
 		.seq_show	= pressure_switch_show,

@@ -20,8 +20,8 @@
  *			progress when it has the CPU
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io (in_iowait; for waits in io_uring
- *			and aio see psi_async.c)
+ *	iowait		asleep, waiting for io (psi_iowait; for waits in
+ *			io_uring and aio see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
  *   Several attributes may be shown at once: a task that reclaims memory shows
@@ -126,7 +126,7 @@
  *   undelegating cost little against what they save, also where a kernel thread
  *   wakes up every few ms. Three kinds of groups do not delegate: those that a
  *   trigger watches, those off the list (psi_fold.c), and those that are asked
- *   while they show a limit (psi_stat.c).
+ *   while they show a limit (psi_asked.c).
  *
  *   To switch a group G off, by cgroup.pressure=0, takes three steps:
  *
@@ -269,12 +269,12 @@
  *   wake the fold or a monitor does so by an irq_work.
  *
  *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
- *   read is an exception: if it starts what psi_stat.c computes, psi_ask()
+ *   read is an exception: if it starts what psi_asked.c computes, psi_ask()
  *   takes the runqueue locks of CPUs that the group is in use on, one by one.
  *   Write sections of both are short and cannot be preempted. An event opens
  *   one of psi_seq, in which all levels change; the end of a window opens one
  *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
- *   use on any CPU (psi_stat.c) and the causes of memory stalls are atomics.
+ *   use on any CPU (psi_asked.c) and the causes of memory stalls are atomics.
  *   Groups are freed under RCU, because a reader may still follow a pointer to
  *   one.
  */
@@ -340,9 +340,9 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/* psi_change() where the group of the task has no memory on the CPU yet. */
-static noinline void psi_change_first(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				      u64 now)
+/* psi_change() for any change, maybe the first one of the group on the CPU. */
+static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, struct rq *rq,
+				    u64 now)
 {
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
 	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
@@ -354,10 +354,10 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 {
 	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
-	if (likely(gc))
-		psi_walk(gc, psi_task_change(t, attrs), rq, now);
+	if (likely(gc && !((t->attrs ^ attrs) & ~PSI_SCHED_ATTRS)))
+		psi_walk_sched(gc, psi_task_change(t, attrs).sched, rq, now);
 	else
-		psi_change_first(t, attrs, rq, now);
+		psi_change_all(t, attrs, rq, now);
 }
 
 /* psi_change_two() for any change. */
@@ -396,11 +396,11 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes in_iowait, but other CPUs write other
+	 * Only the task itself writes psi_iowait, but other CPUs write other
 	 * bits of that word: a waker may write sched_remote_wakeup while the
 	 * task is switched from. That does not change our bit.
 	 */
-	unsigned int iowait = data_race(!!p->in_iowait) * PSI_IOWAIT;
+	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
 	/*
 	 * While the task is awake, it may change psi.asleep without the lock.
@@ -622,9 +622,49 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
+/**
+ * psi_iowait_begin - from now on the current task sleeps for storage only
+ *
+ * io_schedule() says so by itself, and with it wait_on_bit_io(),
+ * io_wait_event(), mutex_lock_io() and wait_for_completion_io(). A section is
+ * for other waits for storage: where another task waits for the disk (a
+ * journal, a log), where a server does the work (FUSE, NFS), and around
+ * io_schedule_timeout(), in which drivers wait for devices of all kinds.
+ * Sections nest.
+ *
+ *	sleeps in			in_iowait  psi_iowait  for example
+ *	schedule()			0	   0	       a socket
+ *	io_schedule_timeout()		1	   0	       a GPU
+ *	io_schedule()			1	   1	       a disk
+ *	schedule() in a section		0	   1	       a journal
+ *
+ * /proc/stat and cpufreq go by in_iowait, psi goes by psi_iowait.
+ *
+ * Context: Process context.
+ * Return: to be passed to psi_iowait_end()
+ */
+int psi_iowait_begin(void)
+{
+	return psi_iowait_set();
+}
+EXPORT_SYMBOL_GPL(psi_iowait_begin);
+
+/**
+ * psi_iowait_end - a section begun by psi_iowait_begin() is over
+ * @token: what psi_iowait_begin() returned
+ *
+ * Context: Process context.
+ */
+void psi_iowait_end(int token)
+{
+	psi_iowait_restore(token);
+}
+EXPORT_SYMBOL_GPL(psi_iowait_end);
+
 /* See psi_exit(). */
 void __psi_exit(void)
 {
+	current->psi_iowait = 0;
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)

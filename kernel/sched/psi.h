@@ -31,94 +31,37 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
-
-/**
- * struct psi_throttle - tasks that a limit begins or ceases to hold together
- * @gc: the cell in which those are counted that psi_throttle_add() saw last
- * @change: what changes for it
- */
-struct psi_throttle {
-	struct psi_group_cpu	*gc;
-	struct psi_counts	change;
-};
-
-void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
-void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on);
-void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
-void __psi_throttle_again(struct rq *rq, struct task_struct *p);
 void __psi_io_wait(void);
 void __psi_io_done(void);
 
 /**
- * psi_throttle - a limit holds a task that is queued, or does not any more
- * @rq: the runqueue, locked, its clock up to date
- * @p: the task, on @rq or about to get there or to leave. It may be current
- * @on: whether a limit holds it
+ * psi_iowait_set - from now on the current task sleeps for storage only
  *
- * Where a task is queued it counts at once as stalled for that reason.
- * Otherwise the hook that follows (enqueue, dequeue or switch) has it count so.
- */
-static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_throttle(rq, p, on);
-}
-
-/**
- * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
- * @batch: the tasks, zeroed before the first
- * @rq: the runqueue, locked, its clock up to date
- * @p: the task, queued on @rq
- * @on: whether a limit holds it
- */
-static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p, bool on)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_throttle_add(batch, rq, p, on);
-}
-
-/**
- * psi_throttle_flush - the last of many tasks was added
- * @batch: the tasks
- * @rq: the runqueue, locked
- */
-static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
-{
-	if (batch->gc)
-		__psi_throttle_flush(batch, rq);
-}
-
-/**
- * psi_throttle_again - look again whether a limit holds a task
- * @rq: the runqueue of the task, locked, its clock up to date
- * @p: the task, which changed its class or its group
- */
-static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_throttle_again(rq, p);
-}
-
-/**
- * psi_io_wait - the current task is about to sleep until io is complete
+ * psi_iowait_begin() for the scheduler itself. Finds out whether a limit holds
+ * that io. A limit that holds it later, while the task sleeps already, does not
+ * count.
  *
- * It has in_iowait set. Finds out whether a limit holds that io. A limit that
- * holds it later, while the task sleeps already, does not count.
+ * Return: to be passed to psi_iowait_restore()
  */
-static inline void psi_io_wait(void)
+static inline int psi_iowait_set(void)
 {
-	if (!static_branch_likely(&psi_disabled))
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
 		__psi_io_wait();
+	return token;
 }
 
 /**
- * psi_io_done - the current task sleeps no more
+ * psi_iowait_restore - back to what was true before
+ * @token: what psi_iowait_set() returned
  */
-static inline void psi_io_done(void)
+static inline void psi_iowait_restore(int token)
 {
-	if (unlikely(current->psi.io_limit))
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !token && unlikely(current->psi.io_limit))
 		__psi_io_done();
+	current->psi_iowait = token;
 }
 
 /**
@@ -207,14 +150,8 @@ static inline void psi_exit(void)
 
 #else /* CONFIG_PSI */
 
-struct psi_throttle { };
-static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
-static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p, bool on) { }
-static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
-static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
-static inline void psi_io_wait(void) { }
-static inline void psi_io_done(void) { }
+static inline int psi_iowait_set(void) { return 0; }
+static inline void psi_iowait_restore(int token) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

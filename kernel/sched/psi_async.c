@@ -2,12 +2,10 @@
 /*
  * Pressure stall information: waits for requests that are carried out meanwhile
  *
- *   A task that calls read() sleeps with in_iowait set until its read is done.
+ *   A task that calls read() sleeps with psi_iowait set until its read is done.
  *   With io_uring or aio, a task submits requests, and sleeps until some of
  *   them complete: reads from a disk, but also from sockets, timeouts and
- *   polls. There in_iowait does not say what the task waits for: io_uring sets
- *   it while anything is in flight, for the sake of cpufreq, and aio never
- *   does.
+ *   polls.
  *
  *   So each ring, and each context of aio, has a struct psi_async. It counts
  *   the requests to storage that are in flight, and lists the tasks that wait.
@@ -23,8 +21,24 @@
  *   what was submitted, or a task waits for more requests than one. So
  *   psi_async_recount() looks at the sleepers again.
  *
- *   When a task goes to sleep, the scheduler looks at in_iowait, and inverts it
- *   if psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what
+ *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
+ *   has no backing device (noop_backing_dev_info), and a read that waits there
+ *   waits for an event.
+ *
+ *   A task may wait in one ring for another ring, or for a context of aio that
+ *   signals an eventfd: it polls that ring or eventfd. While requests to
+ *   storage are in flight there, it waits for io as well. So the psi_async of a
+ *   ring or eventfd lists those in which it is polled:
+ *
+ *	ring A		storage 0, polled 1	<-- a task waits in here
+ *	  ^ polls
+ *	ring B		storage 1		<-- a read is in flight
+ *
+ *   B tells A whether its own @storage is zero. It does not pass on what others
+ *   tell it, so rings that poll each other do not keep each other's count up.
+ *
+ *   When a task goes to sleep, the scheduler looks at psi_iowait, and inverts
+ *   it if psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what
  *   they did.
  *
  *   A task that polls for completions (IORING_SETUP_IOPOLL) runs: it does not
@@ -32,15 +46,40 @@
  *
  * Locking
  *
- *   psi_async.lock	the list, and PSI_IOWAIT in psi_task.asleep of its tasks
- *     p->pi_lock	that a waiter stays on its runqueue
- *       rq->lock	what it is counted as
+ *   psi_async.polls_lock	where it is polled, and what was said there
+ *     psi_async.lock	the waiters, PSI_IOWAIT in psi_task.asleep of them. Of
+ *			another psi_async than polls_lock
+ *       p->pi_lock	that a waiter stays on its runqueue
+ *         rq->lock	what it is counted as
  *
- *   A request that begins or ends takes the lock only if the count leaves zero
- *   or comes back to it, and the list is not empty. The count changes before
- *   the list is looked at, and a task is on the list before it looks at the
- *   count: one of the two sees the other.
+ *   A request that begins or ends takes a lock only if the count leaves zero or
+ *   comes back to it, and its list is not empty. The count changes before the
+ *   list is looked at, and a task is on the list before it looks at the count:
+ *   one of the two sees the other.
  */
+
+#include <linux/psi_async.h>
+
+/*
+ * In how many others a ring or eventfd may be polled with effect. A request
+ * that begins or ends walks over all of them with interrupts off, so there has
+ * to be a bound. Event loops have one or two.
+ */
+#define PSI_POLLS_MAX	8
+
+/**
+ * struct psi_async_poll - tasks poll one psi_async in another
+ * @link: in psi_async.polls of the one that is polled
+ * @by: the other
+ * @nr: how many polls there are
+ * @storage: counted in @by->polled
+ */
+struct psi_async_poll {
+	struct list_head	link;
+	struct psi_async	*by;
+	unsigned int		nr;
+	bool			storage;
+};
 
 /**
  * psi_async_init - nothing is in flight and no task waits
@@ -49,8 +88,11 @@
 void psi_async_init(struct psi_async *async)
 {
 	atomic_set(&async->storage, 0);
+	atomic_set(&async->polled, 0);
 	raw_spin_lock_init(&async->lock);
+	raw_spin_lock_init(&async->polls_lock);
 	INIT_LIST_HEAD(&async->waiters);
+	INIT_LIST_HEAD(&async->polls);
 }
 
 /**
@@ -59,8 +101,8 @@ void psi_async_init(struct psi_async *async)
  */
 void psi_async_exit(struct psi_async *async)
 {
-	WARN_ON_ONCE(atomic_read(&async->storage));
-	WARN_ON_ONCE(!list_empty(&async->waiters));
+	WARN_ON_ONCE(atomic_read(&async->storage) || atomic_read(&async->polled));
+	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
 /*
@@ -69,12 +111,12 @@ void psi_async_exit(struct psi_async *async)
  */
 static void psi_async_judge(struct psi_async *async, struct task_struct *p)
 {
-	bool storage = atomic_read(&async->storage);
+	bool storage = atomic_read(&async->storage) || atomic_read(&async->polled);
 
 	lockdep_assert_held(&async->lock);
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
-	/* Other bits of the word of in_iowait may change meanwhile. */
-	if (data_race(!!p->in_iowait) != storage)
+	/* Other bits of the word of psi_iowait may change meanwhile. */
+	if (data_race(!!p->psi_iowait) != storage)
 		atomic_or(PSI_IOWAIT, &p->psi.asleep);
 	if (storage && p->psi.io_limit)
 		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
@@ -109,8 +151,8 @@ static void psi_async_recount(struct psi_async *async, struct task_struct *p)
 	task_rq_unlock(rq, p, &rf);
 }
 
-/* The count has left zero, or come back to it. */
-static void psi_async_changed(struct psi_async *async)
+/* What the waiters wait for may have changed. */
+static void psi_async_recount_all(struct psi_async *async)
 {
 	struct psi_async_wait *wait;
 	unsigned long flags;
@@ -127,11 +169,53 @@ static void psi_async_changed(struct psi_async *async)
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
+/* Tell one that polls @async whether requests to storage are in flight. */
+static void psi_async_tell(struct psi_async *async, struct psi_async_poll *poll, bool storage)
+{
+	struct psi_async *by = poll->by;
+
+	lockdep_assert_held(&async->polls_lock);
+	if (poll->storage == storage)
+		return;
+	poll->storage = storage;
+	if (storage ? atomic_inc_return(&by->polled) == 1 : atomic_dec_and_test(&by->polled))
+		psi_async_recount_all(by);
+}
+
+/* The count has left zero, or come back to it. */
+static void psi_async_changed(struct psi_async *async)
+{
+	struct psi_async_poll *poll;
+	unsigned long flags;
+
+	psi_async_recount_all(async);
+	/* Likewise. Pairs with __psi_async_poll(). */
+	if (list_empty(&async->polls))
+		return;
+	raw_spin_lock_irqsave(&async->polls_lock, flags);
+	list_for_each_entry(poll, &async->polls, link)
+		psi_async_tell(async, poll, atomic_read(&async->storage));
+	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
+}
+
+/*
+ * Whether a request on this file is one to storage, or to a server that stands
+ * for it.
+ */
+static bool psi_file_on_storage(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+
+	if (S_ISBLK(inode->i_mode))
+		return true;
+	/* overlayfs has no device of its own. */
+	return S_ISREG(inode->i_mode) &&
+	       d_real_inode(file_dentry(file))->i_sb->s_bdi != &noop_backing_dev_info;
+}
+
 bool __psi_async_begin(struct psi_async *async, struct file *file)
 {
-	umode_t mode = file_inode(file)->i_mode;
-
-	if (!S_ISREG(mode) && !S_ISBLK(mode))
+	if (!psi_file_on_storage(file))
 		return false;
 	if (atomic_inc_return(&async->storage) == 1)
 		psi_async_changed(async);
@@ -169,4 +253,77 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 	current->psi.io_limit = false;
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
+}
+
+static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi_async *by)
+{
+	struct psi_async_poll *poll;
+
+	lockdep_assert_held(&async->polls_lock);
+	list_for_each_entry(poll, &async->polls, link)
+		if (poll->by == by)
+			return poll;
+	return NULL;
+}
+
+/*
+ * Note one more poll of @async in @by, in @fresh if it is the first. Return
+ * false without room.
+ */
+static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
+			       struct psi_async_poll *fresh)
+{
+	struct psi_async_poll *poll;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&async->polls_lock, flags);
+	poll = psi_async_find(async, by);
+	if (!poll && fresh && list_count_nodes(&async->polls) < PSI_POLLS_MAX) {
+		poll = fresh;
+		list_add(&poll->link, &async->polls);
+		/*
+		 * On the list before the count is read. Pairs with
+		 * psi_async_changed().
+		 */
+		smp_mb();
+		psi_async_tell(async, poll, atomic_read(&async->storage));
+	}
+	if (poll)
+		poll->nr++;
+	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
+	return poll;
+}
+
+bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
+{
+	struct psi_async_poll *fresh;
+	bool added;
+
+	if (psi_async_poll_add(async, by, NULL))
+		return true;
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!fresh)
+		return false;
+	fresh->by = by;
+	added = psi_async_poll_add(async, by, fresh);
+	if (!fresh->nr)
+		kfree(fresh);
+	return added;
+}
+
+void __psi_async_unpoll(struct psi_async *async, struct psi_async *by)
+{
+	struct psi_async_poll *poll;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&async->polls_lock, flags);
+	poll = psi_async_find(async, by);
+	if (--poll->nr) {
+		poll = NULL;
+	} else {
+		psi_async_tell(async, poll, false);
+		list_del(&poll->link);
+	}
+	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
+	kfree(poll);
 }

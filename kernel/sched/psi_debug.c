@@ -296,6 +296,7 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 /*
  * What is asked
  */
+#ifdef CONFIG_PSI_STAT
 
 /* Whether a cell that is asked delegates to this one. */
 static bool psi_debug_above(struct psi_group_cpu *gc)
@@ -333,24 +334,6 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 			       more->limit, more->only, limit, only);
 }
 
-/*
- * Times
- */
-
-/* Whether times are possible, one pair of states a line. */
-static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
-{
-	return times[PSI_NONIDLE] <= elapsed &&
-	       times[PSI_CPU_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_CPU_FULL] <= times[PSI_CPU_SOME] &&
-	       times[PSI_IO_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_IO_FULL] <= times[PSI_IO_SOME] &&
-	       times[PSI_MEM_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_MEM_FULL] <= times[PSI_MEM_SOME] &&
-	       /* irq time is another clock: no relation to the rest */
-	       (s64)times[PSI_IRQ_FULL] >= 0;
-}
-
 /* The times of limits, from the first moment on. */
 static void psi_debug_held_times(struct psi_asked_cpu *more, u64 now, struct psi_held *held)
 {
@@ -382,6 +365,29 @@ static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, cons
 				       limit, only, since[s], s);
 	}
 	more->checked = held;
+}
+
+#else
+static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d) { }
+static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, const u64 *since) { }
+#endif
+
+/*
+ * Times
+ */
+
+/* Whether times are possible, one pair of states a line. */
+static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
+{
+	return times[PSI_NONIDLE] <= elapsed &&
+	       times[PSI_CPU_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_CPU_FULL] <= times[PSI_CPU_SOME] &&
+	       times[PSI_IO_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_IO_FULL] <= times[PSI_IO_SOME] &&
+	       times[PSI_MEM_SOME] <= times[PSI_NONIDLE] &&
+	       times[PSI_MEM_FULL] <= times[PSI_MEM_SOME] &&
+	       /* irq time is another clock: no relation to the rest */
+	       (s64)times[PSI_IRQ_FULL] >= 0;
 }
 
 static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)

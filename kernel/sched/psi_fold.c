@@ -151,10 +151,8 @@ static __always_inline void psi_look_around(struct psi_group *group, unsigned in
 	memset(&look->plain, 0, sizeof(look->plain));
 	look->idle = false;
 	look->now = now;
-	if (asked) {
-		memset(&look->sums, 0, sizeof(look->sums));
-		look->sums.used = psi_union_read(&asked->use, now);
-	}
+	if (asked)
+		psi_sums_begin(&look->sums, asked, now);
 	psi_for_each_cpu(cpu, group)
 		psi_look_at(group, cpu, states, asked, fold, look);
 }
@@ -248,39 +246,6 @@ static void psi_read(struct psi_group *group, unsigned int states, struct psi_re
 				&look);
 	} while (read_seqcount_retry(&group->seq, seq));
 	psi_read_on(group, &group->plain, states, look.now, look.plain.stall, reading);
-}
-
-/**
- * psi_read_stat - read what the statistics file of a group shows
- * @group: the group
- * @asked: what it has while it is asked
- * @readings: filled in for all states, by enum psi_kind, all of one moment
- *
- * Context: Process context.
- */
-static void psi_read_stat(struct psi_group *group, struct psi_asked *asked,
-			  struct psi_reading *readings)
-{
-	u64 stall[PSI_NR_KINDS][PSI_NR_STATES];
-	struct psi_look look;
-	unsigned int seq;
-	int kind;
-
-	do {
-		seq = read_seqcount_begin(&group->seq);
-		memset(stall, 0, sizeof(stall));
-		psi_read_account(&group->plain, PSI_ALL_STATES, &readings[PSI_PLAIN]);
-		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-			psi_read_account(&asked->accounts[kind], PSI_ALL_STATES, &readings[kind]);
-		psi_look_around(group, PSI_ALL_STATES, asked, false, psi_read_clock(), &look);
-		if (asked->begun)
-			psi_sums_pressure(asked, &look.sums, PSI_ALL_STATES, stall);
-	} while (read_seqcount_retry(&group->seq, seq));
-	psi_read_on(group, &group->plain, PSI_ALL_STATES, look.now, look.plain.stall,
-		    &readings[PSI_PLAIN]);
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_read_on(group, &asked->accounts[kind], PSI_ALL_STATES, look.now, stall[kind],
-			    &readings[kind]);
 }
 
 /*

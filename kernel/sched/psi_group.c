@@ -27,7 +27,7 @@
  *   those of CPUs that are offline. The change that a task makes goes up, and
  *   each group that it reaches joins the list on that CPU. Then the next group
  *   above needs a cell there, too. A group that is asked takes two pieces, see
- *   psi_stat.c.
+ *   psi_asked.c.
  *
  *   If the reserve is empty, the task, or the group that joins, is counted in
  *   the next group above that has a cell on the CPU. The system has one on
@@ -126,14 +126,6 @@ static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
 	WRITE_ONCE(reserve->nr, reserve->nr - 1);
 	memory->next = NULL;
 	return memory;
-}
-
-/* Give a piece back to a reserve. The runqueue is locked. */
-static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memory)
-{
-	memory->next = reserve->free;
-	reserve->free = memory;
-	WRITE_ONCE(reserve->nr, reserve->nr + 1);
 }
 
 /* Let a group be in use on a CPU, with zeroed memory. */

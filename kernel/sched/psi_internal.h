@@ -24,7 +24,7 @@
  *	slot		the times of a cell at the end of a window
  *	account		totals and averages of a group
  *	kind		of pressure: plain, exact, limit or shortage
- *	exact		pressure moment by moment, see psi_stat.c
+ *	exact		pressure moment by moment, see psi_asked.c
  *	limit		a limit that an administrator set holds a task back
  *	shortage	a task stalls although no limit holds it
  *	only		a limit holds tasks, and there is no shortage
@@ -45,7 +45,6 @@
 #ifndef _KERNEL_SCHED_PSI_INTERNAL_H
 #define _KERNEL_SCHED_PSI_INTERNAL_H
 
-#include <linux/blk-cgroup.h>
 #include <linux/llist.h>
 #include <linux/psi.h>
 #include <linux/refcount.h>
@@ -361,14 +360,65 @@ bool psi_sampling(const struct psi_group *group);
 void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before);
 
 struct psi_asked_cpu;
+struct psi_line;
+
+#ifdef CONFIG_PSI_STAT
 struct psi_held;
 bool psi_asked_wants(struct psi_group *group, int cpu);
 void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory);
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *sum);
+void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *held);
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
 void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_asked_above(struct psi_group_cpu *gc);
 void psi_asked_undelegate(struct psi_group_cpu *gc);
+bool psi_parse_key(const char **p, struct psi_line *line);
+int psi_show_stat(struct seq_file *m, struct psi_group *group);
+#else
+/* No group is ever asked: psi_asked.c and psi_stat.c have these. */
+struct psi_held { };
+struct psi_sums { };
+static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }
+static inline void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory) { }
+static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now,
+				 struct psi_held *held) { }
+static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
+static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
+static inline void psi_asked_above(struct psi_group_cpu *gc) { }
+static inline void psi_asked_undelegate(struct psi_group_cpu *gc) { }
+static inline bool psi_parse_key(const char **p, struct psi_line *line) { return false; }
+
+static inline int psi_show_stat(struct seq_file *m, struct psi_group *group)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void __psi_throttle_again(struct rq *rq, struct task_struct *p) { }
+static inline bool psi_io_held(void) { return false; }
+static inline struct psi_asked *psi_ask(struct psi_group *group) { return NULL; }
+static inline void psi_unask(struct psi_asked *asked) { }
+static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return NULL; }
+static inline void psi_asked_put(struct psi_asked *asked) { }
+static inline u64 psi_asked_used(struct psi_asked *asked, u64 now) { return 0; }
+static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
+static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
+static inline void psi_sums_begin(struct psi_sums *sums, struct psi_asked *asked, u64 now) { }
+static inline void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int states,
+				const struct psi_held *held) { }
+static inline void psi_asked_unlisted(struct psi_asked *asked, int cpu) { }
+static inline void psi_asked_fold(struct psi_group *group, struct psi_asked *asked, u64 idle,
+				  u64 now, const struct psi_sums *sums) { }
+
+static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked, int cpu)
+{
+	return NULL;
+}
+
+static inline u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind kind,
+				enum psi_state state, u64 now, u64 plain)
+{
+	return plain;
+}
+#endif
 
 #ifdef CONFIG_PSI_CAUSES
 void psi_cause_end(u64 now, bool held);

@@ -25,7 +25,7 @@
  *		t u	 v w
  *
  *   Counts of limits are always kept, and only events of limits touch them. The
- *   plain states do not ask which of a pair there is. psi_stat.c measures the
+ *   plain states do not ask which of a pair there is. psi_asked.c measures the
  *   times of limits, while somebody asks.
  *
  * Limits
@@ -48,6 +48,8 @@
  *		io_uring or aio (psi_async.c). So is one that sleeps until
  *		iocost or iolatency let it submit.
  */
+
+#include <linux/blk-cgroup.h>
 
 /* See psi_throttle(). */
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
@@ -101,7 +103,7 @@ static bool psi_io_held(void)
 	return current->psi.io_budget || blkcg_current_throttled();
 }
 
-/* See psi_io_wait(). */
+/* See psi_iowait_set(). */
 void __psi_io_wait(void)
 {
 	if (likely(!psi_io_held()) || current->psi.io_limit)
@@ -110,7 +112,7 @@ void __psi_io_wait(void)
 	atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 }
 
-/* See psi_io_done(). */
+/* See psi_iowait_restore(). */
 void __psi_io_done(void)
 {
 	current->psi.io_limit = false;

@@ -10,7 +10,7 @@
  *   it looks does not depend on which triggers there are. Times of a cell grow
  *   for ever. The sampler remembers of each CPU what it saw: the time in use
  *   and the time in the state. At a sample it adds up the step that ends, by
- *   the formula of the kind (psi_avgs.c, psi_stat.c) and with the weights of
+ *   the formula of the kind (psi_avgs.c, psi_asked.c) and with the weights of
  *   the step.
  *
  * The window slides
@@ -221,7 +221,7 @@ struct psi_sampler {
  * struct psi_trigger - what one open file waits for
  * @node: in psi_sampler.triggers
  * @sampler: where it looks, %NULL for one that never fires
- * @user: whom it counts for, %INVALID_UID if the opener has CAP_SYS_RESOURCE
+ * @user: whom it counts for, %NULL if the opener has CAP_SYS_RESOURCE
  * @threshold: ns
  * @stall: in the window that reached it, or in the last one, ns
  * @file: the kind of file it was armed by
@@ -236,7 +236,7 @@ struct psi_sampler {
 struct psi_trigger {
 	struct list_head	node;
 	struct psi_sampler	*sampler;
-	kuid_t			user;
+	struct ucounts		*user;
 	u64			threshold;
 	u64			stall;
 	u8			file;
@@ -444,13 +444,22 @@ static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 /* What a CPU has by now. */
 static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
 {
-	psi_peek_kind(sampler->watch->group->cpus[cpu], cpu, sampler->kind, sampler->state,
-		      sampler->asked, &now->nonidle, &now->stall);
-}
+	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
+	struct psi_asked_cpu *more = psi_asked_cpu(sampler->asked, cpu);
+	unsigned int states = BIT(PSI_NONIDLE) | BIT(sampler->state), seq;
+	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
+	u64 times[PSI_NR_STATES], at;
 
-static u64 psi_sampler_used(struct psi_sampler *sampler, u64 now)
-{
-	return sampler->asked ? psi_union_read(&sampler->asked->use, now) : 0;
+	rcu_read_lock();
+	do {
+		seq = read_seqcount_begin(seqcount);
+		at = psi_read_cpu_clock(cpu);
+		psi_times(gc, states, at, irq_time_read(cpu), times);
+		now->stall = psi_kind_time(more, sampler->kind, sampler->state, at,
+					   times[sampler->state]);
+	} while (read_seqcount_retry(seqcount, seq));
+	rcu_read_unlock();
+	now->nonidle = times[PSI_NONIDLE];
 }
 
 /*
@@ -461,7 +470,7 @@ static u64 psi_sampler_used(struct psi_sampler *sampler, u64 now)
 static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 {
 	u64 now = psi_read_clock(), ago = psi_since(now, since);
-	u64 used = psi_sampler_used(sampler, now);
+	u64 used = psi_asked_used(sampler->asked, now);
 	struct psi_sampled times;
 	int cpu;
 
@@ -473,8 +482,7 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 		psi_sampler_peek(sampler, cpu, &times);
 		seen->nonidle += psi_since(psi_since(times.nonidle, seen->nonidle), ago);
 	}
-	/* After a rest of any length, so this is no psi_union_since(). */
-	sampler->used = used - min(ago, (used - sampler->used) << PSI_UNION_BITS >> PSI_UNION_BITS);
+	sampler->used = psi_union_before(used, sampler->used, ago);
 }
 
 /*
@@ -487,7 +495,7 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 	int cpu;
 
 	sampler->last.at = psi_read_clock();
-	sampler->used = psi_sampler_used(sampler, sampler->last.at);
+	sampler->used = psi_asked_used(sampler->asked, sampler->last.at);
 	for_each_possible_cpu(cpu) {
 		if (READ_ONCE(sampler->watch->group->cpus[cpu]))
 			psi_sampler_peek(sampler, cpu, &sampler->cpus[cpu]);
@@ -535,7 +543,7 @@ static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	u64 total = psi_sampler_used(sampler, now), used, done;
+	u64 total = psi_asked_used(sampler->asked, now), used, done;
 	struct psi_sum step = { };
 	struct psi_sampled times;
 	int cpu;

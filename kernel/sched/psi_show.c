@@ -13,14 +13,7 @@
  *   holds up the task on the CPU, so no task of the group can run there
  *   meanwhile.
  *
- *   What is more is in /proc/pressure/stat, or cgroup.pressure.stat, all of one
- *   moment. A key says resource, kind and line:
- *
- *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
- *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
- *
- *   The lines without a kind repeat the plain files. The causes of memory
- *   stalls follow (psi_causes.c).
+ *   What is more is in the statistics file (psi_stat.c).
  *
  *   For the system, "full" of cpu is undefined and shown as zero. A CPU that
  *   runs no task of a cgroup may run others, but no task is outside the system.
@@ -42,7 +35,9 @@ static const struct psi_file psi_files[PSI_NR_FILES] = {
 	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
 	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
 	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+#ifdef CONFIG_PSI_STAT
 	[PSI_STAT]	= { "stat",	PSI_NR_STATES,	PSI_NR_STATES },
+#endif
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
 	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
 #endif
@@ -100,23 +95,9 @@ static bool psi_parse_state(const char **p, const struct psi_file *file, enum ps
  */
 static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line *line)
 {
-	enum psi_kind kind;
-
+	if (id == PSI_STAT)
+		return psi_parse_key(p, line);
 	line->kind = PSI_PLAIN;
-	if (id != PSI_STAT)
-		return psi_parse_state(p, &psi_files[id], &line->state);
-	for (id = 0; id < PSI_STAT; id++) {
-		if (psi_file_available(id) && psi_skip_word(p, psi_files[id].name))
-			break;
-	}
-	if (id == PSI_STAT || !psi_skip_word(p, "."))
-		return false;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
-		if (id != PSI_IRQ && psi_skip_word(p, psi_kinds[kind])) {
-			line->kind = kind;
-			break;
-		}
-	}
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
@@ -197,48 +178,6 @@ static void psi_show_plain(struct seq_file *m, struct psi_group *group,
 	psi_mask_reading(group, &reading);
 	psi_show_line(m, "some", &reading, file->some);
 	psi_show_line(m, "full", &reading, file->full);
-}
-
-/* The lines of one kind about a resource, in the statistics file. */
-static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
-			 const struct psi_reading *reading)
-{
-	if (file->some != PSI_NR_STATES) {
-		seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
-		psi_show_line(m, "some", reading, file->some);
-	}
-	seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
-	psi_show_line(m, "full", reading, file->full);
-}
-
-static int psi_show_stat(struct seq_file *m, struct psi_group *group)
-{
-	struct psi_reading *readings;
-	struct psi_asked *asked;
-	enum psi_file_id id;
-	int kind;
-
-	asked = psi_ask(group);
-	if (!asked)
-		return -ENOMEM;
-	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
-	if (readings) {
-		psi_read_stat(group, asked, readings);
-		for (kind = 0; kind < PSI_NR_KINDS; kind++)
-			psi_mask_reading(group, &readings[kind]);
-	}
-	psi_unask(asked);
-	if (!readings)
-		return -ENOMEM;
-	for (id = 0; id < PSI_STAT; id++) {
-		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
-			if (kind == PSI_PLAIN || id != PSI_IRQ)
-				psi_show_key(m, &psi_files[id], kind, &readings[kind]);
-		}
-	}
-	kfree(readings);
-	psi_show_causes(m, group);
-	return 0;
 }
 
 /**

@@ -1,929 +1,117 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure stall information: exact pressure, limit and shortage
+ * Pressure stall information: the statistics file
  *
- * Exact pressure
+ *   /proc/pressure/stat, or cgroup.pressure.stat, has all that is known of a
+ *   group, all of one moment. A key says resource, kind and line:
  *
- *   The plain files follow a formula (psi_avgs.c) that is right while each CPU
- *   is in use throughout the window. A stall that moves between N CPUs within a
- *   window comes out N times too small: each CPU has an N-th of it, and a mean
- *   of these is an N-th. Exact pressure is defined moment by moment, with n(t)
- *   CPUs in use, s(t) of them in the state:
+ *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
+ *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
  *
- *	exact T_s = integral of s(t) / n(t)
- *
- *   A window is computed as the share of the CPU time in use that was in the
- *   state, times the time U in which any CPU was in use:
- *
- *	exact T_s = U * sum_c(t_s[c]) / sum_c(w[c])
- *
- *	CPU 0	 ===-------		=== stalled, --- at work: U 20, w 10 and
- *	CPU 1		   ===-------	10, t 3 and 3. Exact 6; the mean says 3
- *
- *   The formula equals the integral if s / n stays the same throughout the
- *   window. If 64 CPUs are at work first in a window, and then one alone
- *   stalls, the sums do not tell that these were different times.
- *
- * Limit and shortage
- *
- *   Per cell, for cpu, io and memory (psi_limit.c says which limits there are):
- *
- *	limit some	a limit holds at least one stalled task
- *	limit full	limit some, and the plain full of the resource holds
- *	only some	limit some, and no task stalls for a shortage
- *	only full	only some, and the plain full of the resource holds
- *
- *   On each cell only <= limit <= plain, at any moment. With the same formula
- *   for all, where shortage = exact - only:
- *
- *	max(limit, shortage) <= exact <= limit + shortage
- *
- * Asked
- *
- *   All of this is computed for a group only while somebody asks: a trigger on
- *   such a line is armed, or a program read the file in the last five minutes.
- *   Otherwise totals stand still. psi_group.asked has the union meanwhile, and
- *   the times of limits on each CPU that has a cell. Asking begins with the
- *   next window of the fold; at once in a group that is off the list.
- *   psi_asked_sync() has a cell follow psi_group.asked: where the group is in
- *   use it is called under the lock of the runqueue; elsewhere the CPU calls it
- *   when it joins the list. psi_asked_expire() looks now and then which groups
- *   nobody asks about any more.
- *
- *   While a cell shows attributes of limits, it neither delegates nor misses a
- *   change of what it shows: the states of limits depend on all of that.
- *
- * The union
- *
- *   The times in use of CPUs do not tell whether they were in use together, or
- *   one after the other. So a word per group counts the CPUs in use, and has
- *   the time. The time is stored as those of states are, see "Time" in psi.c: x
- *   while no CPU is in use, t - x while one is. It shares 64 bits with the
- *   count, so that one cmpxchg changes both; what is left for the time wraps
- *   after 13 days. Readers take differences, of less than half of that.
- *
- *   All CPUs write the line of that word whenever they begin or end to be in
- *   use. So where CPUs have several caches, or are very many, there are two
- *   levels. CPUs that share a cache count themselves in a block. The first of a
- *   block to begin and the last to end go on to the word, which then counts
- *   blocks:
- *
- *	CPU 0	CPU 1		CPU 8	CPU 9
- *	    \	/		    \	/
- *	   block 0		   block 1	CPUs in use
- *		\		   /
- *		   \		/
- *		      the word		blocks in use, time
- *
- *   No CPU waits for another one. The first CPU of a block to begin may be held
- *   up before it gets to the word: until then the word has one block too few.
- *   No other CPU takes that block off the word, as the block counts the first
- *   CPU. The last CPU to end may be overtaken by one that begins anew: then the
- *   word has one block too many for that moment, and the time goes on as it
- *   should.
- *
- *   The invariant: with the runqueue locked, after an event, a cell with
- *   PSI_ASKED is counted exactly if its states have PSI_NONIDLE.
+ *   The lines without a kind repeat the plain files. The causes of memory
+ *   stalls follow (psi_causes.c).
  */
-
-/* Room for as many CPUs as there can be: no machine has 2^14. */
-#define PSI_UNION_BITS		14
-#define PSI_UNION_COUNT		(BIT_ULL(PSI_UNION_BITS) - 1)
-/* No more CPUs than that count themselves in the word. */
-#define PSI_UNION_FEW		16
-
-/* A program that reads at least that often is asking all the time. */
-#define PSI_ASKED_FOR		(5 * 60 * HZ)
-/* How often is looked whether anybody still asks. */
-#define PSI_ASKED_CHECK		(20 * HZ)
-
-/*
- * Limits are never about PSI_NONIDLE, which comes first: times go without it.
- */
-#define PSI_HELD_AT(s)		((s) - PSI_NONIDLE - 1)
-#define PSI_NR_HELD		PSI_HELD_AT(PSI_NR_STATES)
 
 /**
- * struct psi_held - how long limits held tasks of a group on a CPU
- * @limit: per state by PSI_HELD_AT(), ns
- * @only: per state, while there was no shortage besides, ns
- */
-struct psi_held {
-	u64			limit[PSI_NR_HELD];
-	u64			only[PSI_NR_HELD];
-};
-
-/**
- * struct psi_asked_cpu - the part of a cell that exists while it is asked
- * @joined: psi_asked_sync() was here
- * @limit: states in which a limit holds a task, a subset of the cell's
- * @only: those of @limit in which no task stalls for a shortage
- * @times: times in these, stored as psi_group_cpu.times
- * @base: what @times was when the CPU joined the list
- * @counted: how often the CPU is counted in the union, for psi_debug.c
- * @checked: @times when psi_debug.c last checked them
+ * psi_parse_key - psi_parse_line() for the statistics file
+ * @p: the text, taken past what is understood
+ * @line: filled in
  *
- * Written under the lock of the CPU's runqueue, inside a write section of its
- * psi_seq.
+ * Return: whether there is such a line.
  */
-struct psi_asked_cpu {
-	bool			joined;
-	u8			limit;
-	u8			only;
-	struct psi_held		times;
-	struct psi_held		base;
-#ifdef CONFIG_PSI_DEBUG
-	int			counted;
-	struct psi_held		checked;
-#endif
-};
-
-/* Both are made of the same pieces of memory. */
-static_assert(sizeof(struct psi_asked_cpu) <= sizeof(union psi_memory));
-
-/**
- * struct psi_block - CPUs that share a cache
- * @cpus: how many of them are in use by the group
- */
-struct psi_block {
-	atomic_t		cpus;
-} ____cacheline_aligned;
-
-/**
- * struct psi_union - the time in which a group is in use on any CPU
- * @word: how many blocks (CPUs, where there are no blocks) are in use in the
- *	  low bits, and the time in ns above them
- * @blocks: per block
- */
-struct psi_union {
-	atomic64_t		word;
-	struct psi_block	blocks[];
-} ____cacheline_aligned;
-
-/**
- * struct psi_asked - what exact pressure, limit and shortage of a group need
- * @accounts: the pressure, by enum psi_kind: psi_group.accounts
- * @used: the time in use on any CPU when the last window ended
- * @held: sum over the CPUs on the list of what limits held by then
- * @begun: the last window ended, or there is none: the next one counts
- * @cpus: per CPU with a cell, what it has more
- * @users: triggers, and one until psi_asked_end()
- * @read: jiffies when a program last read the file
- * @refs: references to the memory: one until psi_asked_end(), others are short
- * @group: the group
- * @node: in psi_asked_groups
- * @rcu: frees it
- * @use: the time in which the group is in use on any CPU
- *
- * Readers write psi_account.shown and @read, the fold @accounts, @used, @held
- * and @begun.
- */
-struct psi_asked {
-	struct psi_account	*accounts;
-	u64			used;
-	struct psi_held		held;
-	bool			begun;
-	struct psi_asked_cpu	**cpus;
-	refcount_t		users;
-	unsigned long		read;
-	refcount_t		refs;
-	struct psi_group	*group;
-	struct llist_node	node;
-	struct rcu_head		rcu;
-	struct psi_union	use;
-};
-
-/*
- * The block of each CPU. Without this all CPUs are in one, which is right but
- * slower.
- */
-static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
-static unsigned int psi_nr_blocks __ro_after_init;
-/* There are blocks. */
-static DEFINE_STATIC_KEY_FALSE(psi_blocks_used);
-
-/*
- * The union
- */
-
-/* What @word means at @now: the time in use, modulo what fits. */
-static u64 psi_union_at(u64 word, u64 now)
+bool psi_parse_key(const char **p, struct psi_line *line)
 {
-	u64 time = word >> PSI_UNION_BITS;
+	enum psi_file_id id;
+	enum psi_kind kind;
 
-	return word & PSI_UNION_COUNT ? now - time : time;
-}
-
-/**
- * psi_union_read - how long a group was in use on any CPU
- * @use: the union of the group
- * @now: the time, in ns
- *
- * Context: Any.
- * Return: in ns. Only differences mean something, see psi_union_since().
- */
-static u64 psi_union_read(const struct psi_union *use, u64 now)
-{
-	return psi_union_at(atomic64_read(&use->word), now);
-}
-
-/* How much @now is above @then, both of psi_union_read(). */
-static u64 psi_union_since(u64 now, u64 then)
-{
-	s64 since = (now - then) << PSI_UNION_BITS;
-
-	/* Clocks of CPUs differ a little. */
-	return since > 0 ? since >> PSI_UNION_BITS : 0;
-}
-
-/*
- * What becomes of the word when a CPU or a block begins or ends to be in use.
- */
-static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
-{
-	/*
-	 * The first or the last: the time changes its sign, the count is 0 or
-	 * 1.
-	 */
-	if ((word & PSI_UNION_COUNT) == !begins)
-		return (now << PSI_UNION_BITS) - word + 1;
-	return begins ? word + 1 : word - 1;
-}
-
-/*
- * A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in
- * blocks.
- */
-static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
-					    unsigned int block, bool begins, u64 now)
-{
-	s64 word;
-
-	if (blocks && atomic_fetch_add(begins ? 1 : -1, &use->blocks[block].cpus) != !begins)
-		return;
-	word = atomic64_read(&use->word);
-	while (!atomic64_try_cmpxchg(&use->word, &word, psi_union_next(word, begins, now)))
-		;
-}
-
-/* The same for the group of a cell, which has @more. */
-static __always_inline void psi_union_flip(struct psi_asked *asked, struct psi_asked_cpu *more,
-					   bool begins, int cpu, u64 now)
-{
-#ifdef CONFIG_PSI_DEBUG
-	more->counted += begins ? 1 : -1;
-#endif
-	if (static_branch_unlikely(&psi_blocks_used))
-		psi_union_count(&asked->use, true, per_cpu(psi_block, cpu), begins, now);
-	else
-		psi_union_count(&asked->use, false, 0, begins, now);
-}
-
-/*
- * CPUs that share a cache by now have one block. One that comes later joins the
- * first block.
- */
-static int __init psi_union_init(void)
-{
-	unsigned int block, nr = 0;
-	int cpu, first;
-
-	for_each_online_cpu(cpu) {
-		for_each_online_cpu(first) {
-			if (cpus_share_cache(first, cpu))
-				break;
+	for (id = 0; id < PSI_STAT; id++) {
+		if (psi_file_available(id) && psi_skip_word(p, psi_files[id].name))
+			break;
+	}
+	if (id == PSI_STAT || !psi_skip_word(p, "."))
+		return false;
+	line->kind = PSI_PLAIN;
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
+		if (id != PSI_IRQ && psi_skip_word(p, psi_kinds[kind])) {
+			line->kind = kind;
+			break;
 		}
-		block = first == cpu ? nr++ : per_cpu(psi_block, first);
-		per_cpu(psi_block, cpu) = block;
 	}
-	/* A block of one CPU would cost a line and save nothing. */
-	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
-		psi_nr_blocks = nr;
-		static_branch_enable(&psi_blocks_used);
+	return psi_parse_state(p, &psi_files[id], &line->state);
+}
+
+/**
+ * psi_read_stat - read what the statistics file of a group shows
+ * @group: the group
+ * @asked: what it has while it is asked
+ * @readings: filled in for all states, by enum psi_kind, all of one moment
+ *
+ * Context: Process context.
+ */
+static void psi_read_stat(struct psi_group *group, struct psi_asked *asked,
+			  struct psi_reading *readings)
+{
+	u64 stall[PSI_NR_KINDS][PSI_NR_STATES];
+	struct psi_look look;
+	unsigned int seq;
+	int kind;
+
+	do {
+		seq = read_seqcount_begin(&group->seq);
+		memset(stall, 0, sizeof(stall));
+		psi_read_account(&group->plain, PSI_ALL_STATES, &readings[PSI_PLAIN]);
+		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+			psi_read_account(&asked->accounts[kind], PSI_ALL_STATES, &readings[kind]);
+		psi_look_around(group, PSI_ALL_STATES, asked, false, psi_read_clock(), &look);
+		if (asked->begun)
+			psi_sums_pressure(asked, &look.sums, PSI_ALL_STATES, stall);
+	} while (read_seqcount_retry(&group->seq, seq));
+	psi_read_on(group, &group->plain, PSI_ALL_STATES, look.now, look.plain.stall,
+		    &readings[PSI_PLAIN]);
+	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+		psi_read_on(group, &asked->accounts[kind], PSI_ALL_STATES, look.now, stall[kind],
+			    &readings[kind]);
+}
+
+/* The lines of one kind about a resource, in the statistics file. */
+static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
+			 const struct psi_reading *reading)
+{
+	if (file->some != PSI_NR_STATES) {
+		seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+		psi_show_line(m, "some", reading, file->some);
 	}
+	seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+	psi_show_line(m, "full", reading, file->full);
+}
+
+/* Print the statistics file of a group. */
+int psi_show_stat(struct seq_file *m, struct psi_group *group)
+{
+	struct psi_reading *readings;
+	struct psi_asked *asked;
+	enum psi_file_id id;
+	int kind;
+
+	asked = psi_ask(group);
+	if (!asked)
+		return -ENOMEM;
+	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
+	if (readings) {
+		psi_read_stat(group, asked, readings);
+		for (kind = 0; kind < PSI_NR_KINDS; kind++)
+			psi_mask_reading(group, &readings[kind]);
+	}
+	psi_unask(asked);
+	if (!readings)
+		return -ENOMEM;
+	for (id = 0; id < PSI_STAT; id++) {
+		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
+			if (kind == PSI_PLAIN || id != PSI_IRQ)
+				psi_show_key(m, &psi_files[id], kind, &readings[kind]);
+		}
+	}
+	kfree(readings);
+	psi_show_causes(m, group);
 	return 0;
-}
-core_initcall(psi_union_init);
-
-/*
- * Events
- */
-
-/*
- * The states in which a limit holds a task of a cell; @only: without a
- * shortage.
- */
-static unsigned int psi_limit_states(const struct psi_group_cpu *gc, unsigned int *only)
-{
-	static const struct {
-		u16		limit, shortage;
-		u8		states;
-	} resources[] = {
-		{ PSI_LIMIT_WAITING, PSI_WAITING, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
-		{ PSI_LIMIT_IOWAIT, PSI_IOWAIT, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) },
-		{ PSI_LIMIT_MEMSTALL, PSI_MEMSTALL, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
-	};
-	unsigned int limit = 0, i;
-
-	*only = 0;
-	for (i = 0; i < ARRAY_SIZE(resources); i++) {
-		if (!(gc->attrs & resources[i].limit))
-			continue;
-		limit |= gc->states & resources[i].states;
-		if (!(gc->attrs & resources[i].shortage))
-			*only |= gc->states & resources[i].states;
-	}
-	return limit;
-}
-
-/* Begin and end states at @now, see "Time" in psi.c. */
-static void psi_held_flip(u8 *states, u64 *times, unsigned int to, u64 now)
-{
-	int s;
-
-	psi_for_each_state(s, *states ^ to)
-		times[PSI_HELD_AT(s)] = now - times[PSI_HELD_AT(s)];
-	*states = to;
-}
-
-/* Have the states of limits follow what a cell shows. */
-static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more, u64 now)
-{
-	unsigned int only, limit = psi_limit_states(gc, &only);
-
-	psi_held_flip(&more->limit, more->times.limit, limit, now);
-	psi_held_flip(&more->only, more->times.only, only, now);
-}
-
-/*
- * What a cell of an asked group has more, NULL before psi_asked_sync() was
- * there.
- */
-static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked, int cpu)
-{
-	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
-
-	return more && more->joined ? more : NULL;
-}
-
-/* The group that a cell belongs to, while the lock of its runqueue is held. */
-static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
-{
-	/* psi_asked_end() takes that lock before it frees. */
-	return rcu_dereference_raw(gc->group->asked);
-}
-
-/**
- * psi_asked_event - a cell that is asked, or delegated to by one, changed
- * @gc: the cell
- * @before: its states before
- * @cpu: its CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
-void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
-{
-	bool flips = (before ^ gc->states) & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child = NULL, *p;
-	struct psi_asked_cpu *more;
-	struct psi_asked *asked;
-
-	for (p = gc; flips && p && (!child || psi_delegate_of(p) == child); p = p->parent) {
-		/*
-		 * Looked up once: psi_asked_end() clears the pointer without
-		 * the lock.
-		 */
-		asked = p->asked & PSI_ASKED ? psi_asked_of(p) : NULL;
-		more = psi_asked_cpu(asked, cpu);
-		if (more)
-			psi_union_flip(asked, more, gc->states & BIT(PSI_NONIDLE), cpu, now);
-		child = p;
-	}
-	more = gc->asked & PSI_ASKED ? psi_asked_cpu(psi_asked_of(gc), cpu) : NULL;
-	if (more && (gc->attrs & PSI_LIMIT_ATTRS || more->limit))
-		psi_held_enter(gc, more, now);
-}
-
-/* Whether a group that is asked delegates to a cell; find out anew. */
-void psi_asked_above(struct psi_group_cpu *gc)
-{
-	struct psi_group_cpu *child = gc, *p;
-	u8 above = 0;
-
-	for (p = gc->parent; p && psi_delegate_of(p) == child; p = p->parent) {
-		if (p->asked & PSI_ASKED)
-			above = PSI_ASKED_ABOVE;
-		child = p;
-	}
-	gc->asked = (gc->asked & PSI_ASKED) | above;
-}
-
-/*
- * A cell begins to show limits: no group that is asked delegates to it any
- * more.
- */
-void psi_asked_undelegate(struct psi_group_cpu *gc)
-{
-	struct psi_group_cpu *child = gc, *p = gc->parent, *next;
-
-	if (!(gc->asked & PSI_ASKED_ABOVE))
-		return;
-	for (; p && psi_delegate_of(p) == child; p = next) {
-		next = p->parent;
-		child = p;
-		if (p->asked & PSI_ASKED)
-			psi_undelegate(p);
-	}
-}
-
-/* Count a CPU in the union of a group from now on, and measure limits. */
-static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
-			   struct psi_asked_cpu *more, int cpu, u64 now)
-{
-	struct psi_group_cpu *d = psi_chain_end(gc);
-
-	more->joined = true;
-	gc->asked |= PSI_ASKED;
-	if (d->states & BIT(PSI_NONIDLE))
-		psi_union_flip(asked, more, true, cpu, now);
-	if (d->attrs & PSI_LIMIT_ATTRS) {
-		psi_undelegate(gc);
-		psi_held_enter(gc, more, now);
-	}
-}
-
-/**
- * psi_asked_sync - have a cell follow psi_group.asked
- * @gc: the cell
- * @cpu: its CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
-static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_asked *asked = psi_asked_of(gc);
-	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
-
-	if (!more)
-		gc->asked &= ~PSI_ASKED;
-	else if (!more->joined)
-		psi_asked_join(gc, asked, more, cpu, now);
-	psi_asked_above(psi_chain_end(gc));
-}
-
-/* A group joins the list on a CPU: what limits did there before is over. */
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_asked *asked;
-
-	psi_asked_sync(gc, cpu, now);
-	asked = psi_asked_of(gc);
-	if (asked && psi_asked_cpu(asked, cpu))
-		asked->cpus[cpu]->base = asked->cpus[cpu]->times;
-}
-
-/*
- * Asking
- */
-
-static void psi_asked_expire(struct work_struct *work);
-static DECLARE_DEFERRABLE_WORK(psi_asked_work, psi_asked_expire);
-static LLIST_HEAD(psi_asked_groups);
-
-static void psi_asked_free(struct rcu_head *rcu)
-{
-	struct psi_asked *asked = container_of(rcu, struct psi_asked, rcu);
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		psi_memory_free(asked->cpus[cpu]);
-	kvfree(asked->cpus);
-	kvfree(asked);
-}
-
-static void psi_asked_put(struct psi_asked *asked)
-{
-	if (asked && refcount_dec_and_test(&asked->refs))
-		call_rcu(&asked->rcu, psi_asked_free);
-}
-
-/* What a group has while it is asked, with a reference; NULL if nobody asks. */
-static struct psi_asked *psi_asked_get(struct psi_group *group)
-{
-	struct psi_asked *asked;
-
-	if (!rcu_access_pointer(group->asked))
-		return NULL;
-	rcu_read_lock();
-	asked = rcu_dereference(group->asked);
-	if (asked && !refcount_inc_not_zero(&asked->refs))
-		asked = NULL;
-	rcu_read_unlock();
-	return asked;
-}
-
-/*
- * The accounts of a group, NULL without memory. They stay until the group goes:
- * where somebody asks again later, totals go on from what they were.
- */
-static struct psi_account *psi_asked_accounts(struct psi_group *group)
-{
-	struct psi_account *accounts = READ_ONCE(group->accounts), *other;
-	u64 now = psi_read_clock();
-	int kind;
-
-	if (accounts)
-		return accounts;
-	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
-	if (!accounts)
-		return NULL;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&accounts[kind].avgs, now);
-	other = cmpxchg(&group->accounts, NULL, accounts);
-	if (!other)
-		return accounts;
-	kfree(accounts);
-	return other;
-}
-
-/* Memory for a group that is asked, NULL without. */
-static struct psi_asked *psi_asked_alloc(struct psi_group *group)
-{
-	struct psi_account *accounts = psi_asked_accounts(group);
-	struct psi_asked *asked;
-
-	if (!accounts)
-		return NULL;
-	asked = kvzalloc(struct_size(asked, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
-	if (!asked)
-		return NULL;
-	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
-	if (!asked->cpus) {
-		kvfree(asked);
-		return NULL;
-	}
-	refcount_set(&asked->users, 1);
-	refcount_set(&asked->refs, 1);
-	asked->group = group;
-	asked->read = jiffies;
-	asked->accounts = accounts;
-	return asked;
-}
-
-/*
- * Have the cells of a group follow psi_group.asked, where the group is in use.
- */
-static void psi_asked_visit(struct psi_group *group)
-{
-	struct rq_flags rf;
-	int cpu;
-
-	/*
-	 * Pairs with psi_fold_join(): a CPU that joins later looks by itself.
-	 */
-	smp_mb();
-	psi_for_each_cpu(cpu, group) {
-		struct rq *rq = cpu_rq(cpu);
-
-		rq_lock_irqsave(rq, &rf);
-		update_rq_clock(rq);
-		raw_write_seqcount_begin(&rq->psi_seq);
-		if (psi_listed(group->cpus[cpu], cpu))
-			psi_asked_sync(group->cpus[cpu], cpu, rq_clock(rq));
-		raw_write_seqcount_end(&rq->psi_seq);
-		rq_unlock_irqrestore(rq, &rf);
-	}
-}
-
-/**
- * psi_asked_wants - whether a new cell needs memory for what it has more
- * @group: the group
- * @cpu: the CPU
- *
- * Context: The runqueue lock of the CPU is held.
- * Return: whether psi_asked_give() is due
- */
-bool psi_asked_wants(struct psi_group *group, int cpu)
-{
-	/* With interrupts disabled it stays, see psi_asked_put(). */
-	struct psi_asked *asked = rcu_dereference_raw(group->asked);
-
-	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
-}
-
-/*
- * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
- * back.
- */
-void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory)
-{
-	struct psi_asked *asked = rcu_dereference_raw(group->asked);
-
-	if (!asked || cmpxchg(&asked->cpus[cpu], NULL, (struct psi_asked_cpu *)memory))
-		psi_reserve_put(per_cpu_ptr(&psi_reserves, cpu), memory);
-}
-
-/*
- * Give each cell what it has more. A cell that comes later takes it from the
- * reserve, see psi_group_begin().
- */
-static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
-{
-	union psi_memory *memory;
-	int cpu;
-
-	/* Pairs with psi_group_begin(). */
-	smp_mb();
-	for_each_possible_cpu(cpu) {
-		if (!READ_ONCE(group->cpus[cpu]) || READ_ONCE(asked->cpus[cpu]))
-			continue;
-		memory = psi_memory_alloc(cpu, GFP_KERNEL_ACCOUNT);
-		if (!memory)
-			return false;
-		if (cmpxchg(&asked->cpus[cpu], NULL, (struct psi_asked_cpu *)memory))
-			psi_memory_free(memory);
-		cond_resched();
-	}
-	return true;
-}
-
-/* Nobody asks any more: only one caller gets here, when no user is left. */
-static void psi_asked_end(struct psi_asked *asked)
-{
-	struct psi_group *group = asked->group;
-
-	RCU_INIT_POINTER(group->asked, NULL);
-	psi_asked_visit(group);
-	psi_asked_put(asked);
-}
-
-/* Let go of a use of what a group has while it is asked. */
-static void psi_unask(struct psi_asked *asked)
-{
-	if (refcount_dec_and_test(&asked->users))
-		psi_asked_end(asked);
-}
-
-/* Whether nobody read the file for long. */
-static bool psi_asked_old(const struct psi_asked *asked)
-{
-	return time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
-}
-
-/* End what nobody asks about any more, and look at the rest again later. */
-static void psi_asked_expire(struct work_struct *work)
-{
-	struct llist_node *list = llist_del_all(&psi_asked_groups);
-	struct psi_asked *asked, *next;
-
-	llist_for_each_entry_safe(asked, next, list, node) {
-		struct psi_group *group = asked->group;
-
-		if ((READ_ONCE(group->removed) || psi_asked_old(asked)) &&
-		    refcount_dec_if_one(&asked->users)) {
-			psi_asked_end(asked);
-			psi_group_put(group);
-		} else {
-			llist_add(&asked->node, &psi_asked_groups);
-		}
-		cond_resched();
-	}
-	if (!llist_empty(&psi_asked_groups))
-		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
-}
-
-/* Begin to ask about a group. Return what it has while it is asked, or NULL. */
-static struct psi_asked *psi_asked_begin(struct psi_group *group)
-{
-	struct psi_asked *asked = psi_asked_alloc(group);
-
-	if (!asked)
-		return NULL;
-	/* For the caller. */
-	refcount_inc(&asked->users);
-	/* In a group that is not in use, all that comes counts. */
-	asked->begun = !atomic_read(&group->listed);
-	if (cmpxchg((struct psi_asked **)&group->asked, NULL, asked)) {
-		psi_asked_free(&asked->rcu);
-		return ERR_PTR(-EAGAIN);
-	}
-	refcount_inc(&group->refs);
-	if (!psi_asked_fill(group, asked)) {
-		psi_unask(asked);
-		psi_unask(asked);
-		psi_group_put(group);
-		return NULL;
-	}
-	psi_asked_visit(group);
-	llist_add(&asked->node, &psi_asked_groups);
-	queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
-	return asked;
-}
-
-/**
- * psi_ask - somebody wants exact pressure, limit and shortage of a group
- * @group: the group
- *
- * Takes the runqueue locks of CPUs that the group is in use on.
- *
- * Context: Process context, may sleep.
- * Return: what the group has meanwhile, to be passed to psi_unask(); NULL
- *	   without memory
- */
-static struct psi_asked *psi_ask(struct psi_group *group)
-{
-	struct psi_asked *asked;
-
-	do {
-		rcu_read_lock();
-		asked = rcu_dereference(group->asked);
-		if (asked && !refcount_inc_not_zero(&asked->users))
-			asked = ERR_PTR(-EAGAIN);
-		rcu_read_unlock();
-		if (!asked)
-			asked = psi_asked_begin(group);
-		/* Until psi_asked_end() got there. */
-		if (IS_ERR(asked))
-			cond_resched();
-	} while (IS_ERR(asked));
-	if (asked)
-		WRITE_ONCE(asked->read, jiffies);
-	return asked;
-}
-
-/*
- * Windows
- */
-
-/**
- * struct psi_sums - a window of a group that is asked
- * @plain: sums over CPUs of what the plain states had, and the weights
- * @most: the largest weight
- * @held: sums over CPUs of what limits held, all of it
- * @used: psi_union_read() at the end
- */
-struct psi_sums {
-	struct psi_mean		plain;
-	u64			most;
-	struct psi_held		held;
-	u64			used;
-};
-
-/* The time in a state of limits at @now, see "Time" in psi.c. */
-static u64 psi_held_time(u8 states, const u64 *times, unsigned int s, u64 now)
-{
-	u64 time = times[PSI_HELD_AT(s)];
-
-	return states & BIT(s) ? now - time : time;
-}
-
-/**
- * psi_held_read - what limits held on a CPU since it joined the list
- * @more: the CPU
- * @now: the time, ns of its clock
- * @held: filled in
- *
- * Context: Inside a read section of the CPU's psi_seq, or where it is idle.
- */
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *held)
-{
-	int s;
-
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
-		int i = PSI_HELD_AT(s);
-
-		held->limit[i] = psi_held_time(more->limit, more->times.limit, s, now) -
-				 more->base.limit[i];
-		held->only[i] = psi_held_time(more->only, more->times.only, s, now) -
-				more->base.only[i];
-	}
-}
-
-/*
- * Add one CPU, on which limits @held. What is stalled there was in use there.
- */
-static void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int states,
-			 const struct psi_held *held)
-{
-	u64 w = since[PSI_NONIDLE];
-	int s, i;
-
-	psi_for_each_state(s, states)
-		sums->plain.stall[s] += min(since[s], w);
-	sums->plain.weight += w;
-	sums->most = max(sums->most, w);
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		sums->held.limit[i] += held->limit[i];
-		sums->held.only[i] += held->only[i];
-	}
-}
-
-/*
- * @sum as exact pressure. Up to what clocks differ, @used is between the limits
- * here.
- */
-static u64 psi_sums_share(const struct psi_sums *sums, u64 sum, u64 used)
-{
-	used = clamp(used, sums->most, sums->plain.weight);
-	return psi_muldiv(sum, used, sums->plain.weight);
-}
-
-/* How much a sum of what limits held grew, no more than @most. */
-static u64 psi_held_since(u64 now, u64 then, u64 most)
-{
-	return min(psi_since(now, then), most);
-}
-
-/* Turn the sums of a window into pressure of each kind. */
-static void psi_sums_pressure(const struct psi_asked *asked, const struct psi_sums *sums,
-			      unsigned int states, u64 stall[][PSI_NR_STATES])
-{
-	u64 used = psi_union_since(sums->used, asked->used);
-	int s;
-
-	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE)) {
-		int i = PSI_HELD_AT(s);
-		u64 sum = sums->plain.stall[s];
-		u64 limit = psi_held_since(sums->held.limit[i], asked->held.limit[i], sum);
-		u64 only = psi_held_since(sums->held.only[i], asked->held.only[i], limit);
-
-		stall[PSI_EXACT][s] = psi_sums_share(sums, sum, used);
-		stall[PSI_LIMIT][s] = psi_sums_share(sums, limit, used);
-		stall[PSI_SHORTAGE][s] = stall[PSI_EXACT][s] - psi_sums_share(sums, only, used);
-	}
-}
-
-/*
- * The fold leaves a CPU alone from now on, which is idle. Inside a write
- * section of psi_group.seq.
- */
-static void psi_asked_unlisted(struct psi_asked *asked, int cpu)
-{
-	struct psi_asked_cpu *more = psi_asked_cpu(asked, cpu);
-	struct psi_held had;
-	int i;
-
-	if (!more || !asked->begun)
-		return;
-	psi_held_read(more, 0, &had);
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		asked->held.limit[i] -= had.limit[i];
-		asked->held.only[i] -= had.only[i];
-	}
-}
-
-/* A window ended. The first begins here. */
-static void psi_asked_fold(struct psi_group *group, struct psi_asked *asked, u64 idle, u64 now,
-			   const struct psi_sums *sums)
-{
-	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] = { };
-	int kind;
-
-	if (asked->begun)
-		psi_sums_pressure(asked, sums, PSI_ALL_STATES, stall);
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_account_add(&asked->accounts[kind], idle, now, stall[kind]);
-	asked->used = sums->used;
-	asked->held = sums->held;
-	asked->begun = true;
-}
-
-/*
- * Reading for samplers
- */
-
-/**
- * psi_peek_kind - how long a group was in use on a CPU, and in a state
- * @gc: the cell
- * @cpu: its CPU
- * @kind: of which pressure
- * @state: the state
- * @asked: what the group has while it is asked, for any but %PSI_PLAIN
- * @nonidle: the time in use is put here, ns
- * @stall: the time that @kind has of @state is put here, ns
- */
-static void psi_peek_kind(struct psi_group_cpu *gc, int cpu, enum psi_kind kind,
-			  enum psi_state state, struct psi_asked *asked, u64 *nonidle, u64 *stall)
-{
-	struct psi_asked_cpu *more = kind >= PSI_LIMIT ? psi_asked_cpu(asked, cpu) : NULL;
-	unsigned int states = BIT(PSI_NONIDLE) | BIT(state), seq;
-	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
-	u64 times[PSI_NR_STATES], now, limit, only;
-
-	rcu_read_lock();
-	do {
-		seq = read_seqcount_begin(seqcount);
-		now = psi_read_cpu_clock(cpu);
-		psi_times(gc, states, now, irq_time_read(cpu), times);
-		limit = more ? psi_held_time(more->limit, more->times.limit, state, now) : 0;
-		only = more ? psi_held_time(more->only, more->times.only, state, now) : 0;
-	} while (read_seqcount_retry(seqcount, seq));
-	rcu_read_unlock();
-	*nonidle = times[PSI_NONIDLE];
-	*stall = kind == PSI_LIMIT ? limit :
-		 kind == PSI_SHORTAGE ? times[state] - only : times[state];
 }

@@ -212,6 +212,124 @@ static void psi_test_memstall_class(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, during, PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL);
 }
 
+static void psi_test_wait_plain(void)
+{
+	schedule();
+}
+
+static void psi_test_wait_section(void)
+{
+	int token = psi_iowait_begin();
+
+	schedule();
+	psi_iowait_end(token);
+}
+
+static void psi_test_wait_section_ended(void)
+{
+	int outer = psi_iowait_begin();
+	int inner = psi_iowait_begin();
+
+	psi_iowait_end(inner);
+	psi_iowait_end(outer);
+	schedule();
+}
+
+static void psi_test_wait_section_nested(void)
+{
+	int outer = psi_iowait_begin();
+	int inner = psi_iowait_begin();
+
+	psi_iowait_end(inner);
+	schedule();
+	psi_iowait_end(outer);
+}
+
+static void psi_test_wait_timeout(void)
+{
+	io_schedule_timeout(MAX_SCHEDULE_TIMEOUT);
+}
+
+static void psi_test_wait_timeout_section(void)
+{
+	int token = psi_iowait_begin();
+
+	io_schedule_timeout(MAX_SCHEDULE_TIMEOUT);
+	psi_iowait_end(token);
+}
+
+static void psi_test_wait_prepared(void)
+{
+	int token = io_schedule_prepare();
+
+	schedule();
+	io_schedule_finish(token);
+}
+
+static const struct psi_test_wait {
+	const char *desc;
+	void (*wait)(void);
+	/*
+	 * Whether PSI takes it for io, and whether /proc/stat and cpufreq do.
+	 */
+	bool psi;
+	bool stat;
+} psi_test_waits[] = {
+	{ "schedule() is no io", psi_test_wait_plain, false, false },
+	{ "io_schedule() is io", io_schedule, true, true },
+	{ "a wait between prepare and finish is io", psi_test_wait_prepared, true, true },
+	{ "io_schedule_timeout() is io for /proc/stat only", psi_test_wait_timeout, false, true },
+	{ "io_schedule_timeout() in a section is io", psi_test_wait_timeout_section, true, true },
+	{ "schedule() in a section is io for PSI only", psi_test_wait_section, true, false },
+	{ "the end of an inner section leaves the outer one", psi_test_wait_section_nested, true,
+	  false },
+	{ "a section that has ended is no io", psi_test_wait_section_ended, false, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(psi_test_waits, psi_test_waits, desc);
+
+static int psi_test_sleeper(void *arg)
+{
+	const struct psi_test_wait *how = arg;
+
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	/* Not if it was stopped already. */
+	if (!kthread_should_stop())
+		how->wait();
+	__set_current_state(TASK_RUNNING);
+	return current->in_iowait || current->psi_iowait;
+}
+
+/*
+ * A task in each kind of wait: what it counts as while it sleeps, and that
+ * nothing is left.
+ */
+static void psi_test_iowait(struct kunit *test)
+{
+	const struct psi_test_wait *how = test->param_value;
+	bool asleep, stat;
+	struct task_struct *p;
+	unsigned int attrs;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	p = kthread_run(psi_test_sleeper, (void *)how, "psi_test_sleeper");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
+	do {
+		schedule_timeout_uninterruptible(1);
+		rq = task_rq_lock(p, &rf);
+		asleep = READ_ONCE(p->__state) == TASK_UNINTERRUPTIBLE && !task_current(rq, p);
+		attrs = p->psi.attrs;
+		stat = p->in_iowait;
+		task_rq_unlock(rq, p, &rf);
+	} while (!asleep);
+	KUNIT_EXPECT_EQ(test, attrs, how->psi ? PSI_IOWAIT : 0);
+	KUNIT_EXPECT_EQ(test, stat, how->stat);
+	KUNIT_EXPECT_EQ(test, kthread_stop(p), 0);
+}
+
 /* A task that dies in a stall leaves no count behind. */
 static int psi_test_die(void *arg)
 {
@@ -219,6 +337,7 @@ static int psi_test_die(void *arg)
 
 	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
 	current->in_iowait = 1;
+	current->psi_iowait = 1;
 	atomic_or(PSI_IOWAIT, &current->psi.asleep);
 	return 0;
 }
@@ -247,6 +366,7 @@ static void psi_test_exit(struct kunit *test)
 	} while (!dead);
 	KUNIT_EXPECT_EQ(test, attrs, 0);
 	KUNIT_EXPECT_FALSE(test, p->in_iowait);
+	KUNIT_EXPECT_FALSE(test, p->psi_iowait);
 	if (IS_ENABLED(CONFIG_PSI_CAUSES))
 		KUNIT_EXPECT_EQ(test, psi_test_causes(PSI_CAUSE_THROTTLE), stalls + 1);
 	put_task_struct(p);
@@ -774,6 +894,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_memstall_class),
+	KUNIT_CASE_PARAM(psi_test_iowait, psi_test_waits_gen_params),
 	KUNIT_CASE(psi_test_exit),
 #ifdef CONFIG_CGROUPS
 	KUNIT_CASE(psi_test_strays_move),

@@ -50,11 +50,9 @@
  *   Users
  *
  *   Within a group, all triggers of a sampler look at a sample, one after the
- *   other. So a user without CAP_SYS_RESOURCE has kernel.psi_user_triggers of
- *   them at most, in all groups together. A trigger counts for the user who
- *   opened its file. In a user namespace that is the owner of the namespace, or
- *   of the outermost one: else a user would have as many again for each ID that
- *   is mapped there.
+ *   other. So a user without CAP_SYS_RESOURCE has user.max_psi_triggers of them
+ *   at most, in all groups together. A trigger counts for the user who opened
+ *   its file, and in a user namespace for the owner of that too.
  *
  * Lifetime
  *
@@ -91,13 +89,10 @@
 #define PSI_SHARE		8
 
 /*
- * kernel.psi_user_triggers: some for each service of a session, and no more than
- * a monitor looks at within a turn.
+ * The initial value of user.max_psi_triggers: some for each service of a
+ * session, and no more than a monitor looks at within a turn.
  */
-static unsigned int psi_user_triggers = 1024;
-
-/* Per user ID, how many triggers count for it, as an XArray value. */
-static DEFINE_XARRAY(psi_users);
+#define PSI_USER_TRIGGERS	1024
 
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
@@ -547,6 +542,7 @@ static int __init psi_monitors_start(void)
 
 	if (static_branch_likely(&psi_disabled))
 		return 0;
+	init_user_ns.ucount_max[UCOUNT_PSI_TRIGGERS] = PSI_USER_TRIGGERS;
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		psi_monitors[prio].queue.rb_root = RB_ROOT_CACHED;
 		psi_worker_start(&psi_monitors[prio].worker);
@@ -554,26 +550,6 @@ static int __init psi_monitors_start(void)
 	return 0;
 }
 subsys_initcall(psi_monitors_start);
-
-#ifdef CONFIG_SYSCTL
-static struct ctl_table psi_sysctls[] = {
-	{
-		.procname	= "psi_user_triggers",
-		.data		= &psi_user_triggers,
-		.maxlen		= sizeof(psi_user_triggers),
-		.mode		= 0644,
-		.proc_handler	= proc_douintvec,
-	},
-};
-
-static int __init psi_sysctls_init(void)
-{
-	if (!static_branch_likely(&psi_disabled))
-		register_sysctl_init("kernel", psi_sysctls);
-	return 0;
-}
-late_initcall(psi_sysctls_init);
-#endif
 
 /*
  * Arming
@@ -695,56 +671,27 @@ static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
 	return ret;
 }
 
-/* The user whom a trigger of an opener with @cred counts for. */
-static kuid_t psi_user_of(const struct cred *cred)
-{
-	struct user_namespace *ns = cred->user_ns;
-	kuid_t user = cred->euid;
-
-	for (; ns != &init_user_ns; ns = ns->parent)
-		user = ns->owner;
-	return user;
-}
-
-/* Count one trigger more or less for a user: 0, -ENOSPC or -ENOMEM. */
-static int psi_user_count(kuid_t user, int change)
-{
-	void *old, *found;
-	long nr;
-
-	do {
-		old = xa_load(&psi_users, __kuid_val(user));
-		nr = (old ? xa_to_value(old) : 0) + change;
-		if (change > 0 && nr > READ_ONCE(psi_user_triggers))
-			return -ENOSPC;
-		found = xa_cmpxchg(&psi_users, __kuid_val(user), old,
-				   nr ? xa_mk_value(nr) : NULL, GFP_KERNEL_ACCOUNT);
-		if (xa_is_err(found))
-			return xa_err(found);
-	} while (found != old);
-	return 0;
-}
-
 static void psi_trigger_free(struct psi_trigger *t)
 {
-	if (uid_valid(t->user))
-		psi_user_count(t->user, -1);
+	if (t->user)
+		dec_ucount(t->user, UCOUNT_PSI_TRIGGERS);
 	kfree(t);
 }
 
 /* A trigger of the opener of @file, or an error. */
 static struct psi_trigger *psi_trigger_alloc(const struct file *file, enum psi_prio prio)
 {
+	const struct cred *cred = file->f_cred;
 	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
-	int ret;
 
 	if (!t)
 		return ERR_PTR(-ENOMEM);
-	t->user = prio == PSI_NORMAL ? psi_user_of(file->f_cred) : INVALID_UID;
-	ret = uid_valid(t->user) ? psi_user_count(t->user, 1) : 0;
-	if (ret) {
-		kfree(t);
-		return ERR_PTR(ret);
+	if (prio == PSI_NORMAL) {
+		t->user = inc_ucount(cred->user_ns, cred->euid, UCOUNT_PSI_TRIGGERS);
+		if (!t->user) {
+			kfree(t);
+			return ERR_PTR(-ENOSPC);
+		}
 	}
 	INIT_LIST_HEAD(&t->node);
 	return t;

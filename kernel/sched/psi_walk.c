@@ -68,7 +68,7 @@ static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
  * The attributes with a count above zero. A count carries into the bit above it
  * when PSI_LANE_MAX is added, unless it is zero.
  */
-static __always_inline unsigned int psi_sched_attrs_of(u64 sched)
+static __always_inline unsigned long psi_sched_attrs_of(u64 sched)
 {
 	u64 carry = sched + PSI_LANES_MAX;
 
@@ -503,7 +503,7 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, st
 static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 					   u64 *sched, struct rq *rq, u64 now)
 {
-	unsigned int old = gc->attrs, new;
+	unsigned long old = gc->attrs, new;
 	u8 states;
 
 	/* It delegates, or is about to. */
@@ -546,6 +546,9 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 				 struct rq *rq, u64 now)
 {
 	for (; sched && gc; from = gc, gc = gc->up) {
+		/* As in psi_walk_up(). */
+		if (!from)
+			__builtin_unreachable();
 		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 	}
@@ -556,6 +559,9 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 					u64 sched, struct rq *rq, u64 now)
 {
+	/* So that a step does not ask whether it is for a task. */
+	if (!from)
+		__builtin_unreachable();
 	if (sched && gc) {
 		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
 			return psi_walk_rest(gc, from, sched, rq, now);
@@ -608,11 +614,8 @@ general:
  * @rq: the runqueue of the CPU
  * @now: time of the event in ns
  */
-static __always_inline void psi_walk(struct psi_group_cpu *gc, struct psi_counts change,
-				     struct rq *rq, u64 now)
+static void psi_walk(struct psi_group_cpu *gc, struct psi_counts change, struct rq *rq, u64 now)
 {
-	if (likely(!(change.stall | change.limit)))
-		return psi_walk_sched(gc, change.sched, rq, now);
 	raw_write_seqcount_begin(&rq->psi_seq);
 	psi_walk_general((struct psi_climb){ gc, NULL, change }, (struct psi_climb){ }, rq, now);
 }

@@ -3,16 +3,17 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "pressure.h"
 
-#define REMOVE_TRIES	200	/* of 10 ms: killed processes leave soon */
+#define LEAVE	5	/* s; so long it may take processes to end, once they are killed */
 
 static int checked_path(char *path, size_t size, int length)
 {
@@ -94,8 +95,29 @@ int cgroup_enter(const char *path)
 	return cgroup_write(path, "cgroup.procs", "0");
 }
 
-/* Signal what runs in a cgroup, not below it; how many processes. */
-int cgroup_signal(const char *path, int signal)
+/* Call for a cgroup and all below it, which come first; the sum of results. */
+static int for_tree(const char *path, int (*call)(const char *path, int arg), int arg)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int sum = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		char *below;
+
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, ".."))
+			continue;
+		below = text_of("%s/%s", path, entry->d_name);
+		sum += for_tree(below, call, arg);
+		free(below);
+	}
+	if (dir)
+		closedir(dir);
+	return sum + call(path, arg);
+}
+
+static int signal_one(const char *path, int signal)
 {
 	char *name = text_of("%s/cgroup.procs", path);
 	FILE *file = fopen(name, "re");
@@ -109,36 +131,49 @@ int cgroup_signal(const char *path, int signal)
 	return count;
 }
 
-/* Also cgroups that the program made; 0 or -1 with errno. */
-static int remove_tree(const char *path)
+/* Signal what runs in a cgroup and below it; how many processes. */
+int cgroup_signal(const char *path, int signal)
 {
-	DIR *dir = opendir(path);
-	struct dirent *entry;
+	return for_tree(path, signal_one, signal);
+}
 
-	while (dir && (entry = readdir(dir))) {
-		char *below;
-
-		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
-		    !strcmp(entry->d_name, ".."))
-			continue;
-		below = text_of("%s/%s", path, entry->d_name);
-		remove_tree(below);
-		free(below);
-	}
-	if (dir)
-		closedir(dir);
+static int remove_one(const char *path, int unused)
+{
+	(void)unused;
 	return rmdir(path);
 }
 
-/* Remove a cgroup of ours; with @kill, end what still runs there. */
+/*
+ * A process that was killed, or whose parent does not wait for it, still has
+ * memory to free: until then its cgroup is populated, and rmdir says EBUSY.
+ */
+static void wait_until_empty(const char *path)
+{
+	char *name = text_of("%s/cgroup.events", path), text[128] = "";
+	struct pollfd file = { .fd = open(name, O_RDONLY | O_CLOEXEC), .events = POLLPRI };
+	double end = now() + LEAVE;
+
+	/* Only what changed since the file was read wakes a poll. */
+	while (pread(file.fd, text, sizeof(text) - 1, 0) > 0 && strstr(text, "populated 1") &&
+	       now() < end) {
+		progress("waiting for processes of the command to end");
+		poll(&file, 1, (end - now()) * 1000 + 1);
+	}
+	progress_end();
+	close(file.fd);
+	free(name);
+}
+
+/*
+ * Remove a cgroup of ours and those that the program made below it, once their
+ * processes ended; with @kill, end them.
+ */
 void cgroup_remove(const char *path, bool kill)
 {
-	for (int i = 0; i < (kill ? REMOVE_TRIES : 1); i++) {
-		if (!remove_tree(path) || errno != EBUSY)
-			return;
-		if (kill)
-			cgroup_write(path, "cgroup.kill", "1");
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	}
-	complain("processes still run in %s: remove it with rmdir when they are gone", path);
+	if (kill)
+		cgroup_write(path, "cgroup.kill", "1");
+	wait_until_empty(path);
+	if (for_tree(path, remove_one, 0) && errno == EBUSY)
+		complain("processes still run in %s: remove it with rmdir when they are gone",
+			 path);
 }

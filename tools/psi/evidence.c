@@ -50,6 +50,11 @@ static double sum_of(const char *text, const char *key)
 
 static const char * const io_keys[EVIDENCE_IO] = { "rbytes=", "wbytes=", "rios=", "wios=" };
 
+void evidence_none(struct evidence *evidence)
+{
+	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN } };
+}
+
 static void read_system(struct evidence *evidence, char *text)
 {
 	char *proc = text_of("%s/proc", psi_root());
@@ -70,7 +75,7 @@ void evidence_read(struct evidence *evidence, const char *directory)
 {
 	char text[TEXT_MAX];
 
-	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN } };
+	evidence_none(evidence);
 	if (!directory) {
 		read_system(evidence, text);
 		return;

@@ -143,10 +143,12 @@ static void match(struct snapshot *snapshot, const char *pattern)
 int verb_export(int argc, char **argv)
 {
 	const char *cgroup = NULL, *pattern = NULL, *beside = "";
+	struct span span = SPAN_NONE;
 	const struct opt opts[] = {
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "only this one, and those below" },
 		{ "match", OPT_TEXT, &pattern, "PATTERN", "only cgroups such as '*.service'" },
 		{ "beside", OPT_TEXT, &beside, "NAME", "not what node_exporter or cadvisor has" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
 	struct snapshot snapshot;
@@ -158,11 +160,16 @@ int verb_export(int argc, char **argv)
 		die("export takes no arguments; 'pressure export --help' shows how to use it");
 	if (*beside && strcmp(beside, "node_exporter") && strcmp(beside, "cadvisor"))
 		die("--beside: '%s' is none of node_exporter and cadvisor", beside);
+	if (cgroup && span_given(&span))
+		die("--cgroup: of a record, --match chooses cgroups");
 	if (cgroup)
 		cgroup_find_or_die(directory, cgroup);
 	if (cgroup && !psi_cgroup_mount(mount, sizeof(mount)) && !strcmp(directory, mount))
 		cgroup = NULL;
-	snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false);
+	if (span_given(&span))
+		span_read(&span, NULL, &snapshot);
+	else
+		snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false);
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error));
 	if (pattern)

@@ -4,7 +4,7 @@
 _pressure()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i verb=show
-	local verbs='show run top wait on why simulate doctor export help'
+	local verbs='show run top wait on pace record replay why simulate doctor export help'
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -20,19 +20,24 @@ _pressure()
 		return
 	fi
 	case $before in
-	--html|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+	--html|--output|--record) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
+	--style) mapfile -t COMPREPLY < <(compgen -W 'fifo pipe' -- "$word"); return ;;
 	--beside) mapfile -t COMPREPLY < <(compgen -W 'node_exporter cadvisor' -- "$word"); return ;;
-	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup) return ;;
+	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup|--jobs|--cpu|--memory|--io|--since|--until|--step|--size|--sync) return ;;
 	esac
 	case $verb in
-	show|why) verbs='--time' ;;
+	show) verbs='--time --record --since --until' ;;
+	why) verbs='--time' ;;
+	record) verbs='--record --every --size --sync --count --plain' ;;
+	replay) verbs='--record --since --until --step' ;;
 	run) verbs='--html --output' ;;
-	top) verbs='--interval --count' ;;
+	top) verbs='--interval --count --record --since --until' ;;
 	wait) verbs='--below --for --timeout --cgroup' ;;
+	pace) verbs='--jobs --cpu --memory --io --cgroup --style --output' ;;
 	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
-	export) verbs='--cgroup --match --beside' ;;
+	export) verbs='--cgroup --match --beside --record --since --until' ;;
 	doctor) verbs= ;;
 	*) return ;;
 	esac

@@ -6,7 +6,7 @@
  *   options.c    command lines            text.c     ... for people
  *   sample.c     totals of all cgroups    json.c     ... for programs
  *   cgroup.c     cgroups of our own       html.c     ... as a page
- *   util.c       errors, time, progress
+ *   util.c       errors, time, progress   record.c, replay.c, ring.h   a record
  *
  * A verb fills a report and ends with report_print(); text, JSON and HTML come
  * from the same report.
@@ -34,6 +34,9 @@ int verb_run(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_wait(int argc, char **argv);
 int verb_on(int argc, char **argv);
+int verb_record(int argc, char **argv);
+int verb_replay(int argc, char **argv);
+int verb_pace(int argc, char **argv);
 int verb_why(int argc, char **argv);
 int verb_simulate(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
@@ -71,6 +74,7 @@ void *grow(void *array, size_t count, size_t size);
 char *vtext_of(const char *format, va_list arguments);
 char *text_of(const char *format, ...) PRINTF(1, 2);
 double now(void);
+int sleep_until(double end);
 int sleep_with_progress(double seconds, const char *what);
 void progress(const char *format, ...) PRINTF(1, 2);
 void progress_end(void);
@@ -79,6 +83,9 @@ int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
+int take_signals(void);
+FILE *open_or_die(const char *path);
+void close_file(FILE *file, const char *path);
 
 /* Reports */
 enum format {
@@ -285,6 +292,7 @@ struct loads {
 	int count;
 };
 
+void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource);
 bool read_group(struct group *group, const char *directory);
 void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
 void snapshot_free(struct snapshot *snapshot);
@@ -297,8 +305,35 @@ double worst_percent(const struct load *load);
 int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
 double measurable(double seconds, bool stat);
+double look_every(const struct group *group);
+
+/* What pressure record wrote */
+#define RECORD		"/var/lib/pressure/record"
+
+/**
+ * struct span - a part of a record
+ * @path: of the file; NULL for the usual one
+ * @since: how long before the end of the record it begins, in s; negative for all
+ * @until: how long before that it ends; negative for the end
+ */
+struct span {
+	const char *path;
+	double since;
+	double until;
+};
+
+#define SPAN_NONE	((struct span){ NULL, -1, -1 })
+#define SPAN_OPTS(span)								\
+	{ "record", OPT_TEXT, &(span).path, "FILE", "what 'pressure record' wrote" },	\
+	{ "since", OPT_TIME, &(span).since, "TIME", "so long before the record's end" },	\
+	{ "until", OPT_TIME, &(span).until, "TIME", "the same, where to end" }
+
+bool span_given(const struct span *span);
+void span_read(const struct span *span, struct snapshot *from, struct snapshot *to);
+void note_record(struct report *report, const struct snapshot *to);
 
 /* What other files say */
+void evidence_none(struct evidence *evidence);
 void evidence_read(struct evidence *evidence, const char *directory);
 bool is_thrashing(const struct load *load, const struct load *system);
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);

@@ -73,6 +73,30 @@ static void say_lost(struct report *report, const struct group *from, const stru
 	free(text);
 }
 
+/*
+ * How long others had the CPUs that the command wanted: then none of its tasks ran
+ * there.  A limit would have held it alone as well.  Exact pressure is a share of
+ * the CPUs that the command uses, and so of its speed.  NAN when a limit cannot be told.
+ */
+static double taken_by_others(const struct group *from, const struct group *to)
+{
+	double full = lost(from, to, PSI_CPU, PSI_EXACT, PSI_FULL);
+	double limit = lost(from, to, PSI_CPU, PSI_LIMIT, PSI_FULL);
+
+	return isnan(full) ? NAN : fmax(0, full - limit);
+}
+
+static void say_alone(struct report *report, const struct group *from, const struct group *to,
+		      double seconds)
+{
+	double others = taken_by_others(from, to);
+
+	report_fact(report, "alone_s", FMT_SECONDS, seconds - others);
+	if (others >= 0.01 && others >= seconds / 1000)
+		report_say(report, "Others had its CPUs for %.2f s: without them it would have "
+			   "taken about %.2f s.", others, seconds - others);
+}
+
 /**
  * lost_report() - what was lost between two times
  * @report: where it is added
@@ -87,6 +111,7 @@ void lost_report(struct report *report, const struct group *from, const struct g
 
 	say_lost(report, from, to, seconds);
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
+	say_alone(report, from, to, seconds);
 	table = report_table(report, "lost", NULL, lost_columns, ARRAY_SIZE(lost_columns));
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		struct cell *cell = table_row(table);
@@ -239,24 +264,6 @@ static void make_cgroup(char *cgroup, char **argv)
 		    explain(error));
 }
 
-static FILE *open_or_die(const char *path)
-{
-	FILE *file = path ? fopen(path, "we") : NULL;
-
-	if (path && !file)
-		die("%s: %s", path, strerror(errno));
-	return file;
-}
-
-/* The command has ended, and its status is the answer: a full disk is no reason to lose it. */
-static void close_file(FILE *file, const char *path)
-{
-	bool bad = ferror(file);
-
-	if (fclose(file) || bad)
-		complain("%s: %s", path, strerror(errno));
-}
-
 static void finish(struct report *report, const char *cgroup, const struct group *first,
 		   struct series *series)
 {
@@ -275,22 +282,6 @@ static void finish(struct report *report, const char *cgroup, const struct group
 	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
-}
-
-/* Signals that end the command and not this program, as a descriptor. */
-static int take_signals(void)
-{
-	static const int ending[] = { SIGTERM, SIGHUP };
-	struct sigaction action;
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-		/* nohup(1) had it ignored. */
-		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(&set, ending[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static char *join(char **words)
@@ -347,7 +338,6 @@ int verb_run(int argc, char **argv)
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, cgroup, &first, &series);
-	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);
@@ -355,6 +345,7 @@ int verb_run(int argc, char **argv)
 		report_html(page, &report, title, &series);
 		close_file(page, html);
 	}
+	cgroup_remove(cgroup, false);
 	free(title);
 	report_free(&report);
 	free(series.point);

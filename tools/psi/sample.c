@@ -16,7 +16,7 @@
 /* Cgroups nest no deeper than the kernel allows by far. */
 #define DEPTH_MAX	256
 
-static void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
+void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource)
 {
 	for (int class = 0; class < PSI_CLASSES; class++) {
 		for (int kind = 0; kind < PSI_KINDS; kind++) {
@@ -55,6 +55,12 @@ static bool has_classes(const struct group *group)
 {
 	return group->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ||
 	       group->totals[PSI_MEMORY].known[PSI_LIMIT][PSI_SOME];
+}
+
+/* How often totals are worth a look, in s: other kernels add them up every 2 s. */
+double look_every(const struct group *group)
+{
+	return has_classes(group) ? 0.5 : 2;
 }
 
 static void add_group(struct snapshot *snapshot, const char *directory, const char *name)

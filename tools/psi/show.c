@@ -73,7 +73,7 @@ static void fill_cgroups(struct report *report, const struct loads *loads)
 }
 
 static void make_report(struct report *report, const struct loads *loads,
-			const struct snapshot *snapshot, double seconds)
+			const struct snapshot *snapshot, bool recorded, double seconds)
 {
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
 	verdict(report, loads, seconds);
@@ -85,17 +85,31 @@ static void make_report(struct report *report, const struct loads *loads,
 	if (snapshot->error)
 		report_note(report, "/proc/pressure cannot be read (%s): only cgroups are shown",
 			    explain(snapshot->error));
-	note_missing(report, snapshot->stat);
+	if (recorded)
+		note_record(report, snapshot);
+	else
+		note_missing(report, snapshot->stat);
+}
+
+static void measure(struct snapshot *from, struct snapshot *to, double seconds)
+{
+	snapshot_take(from, NULL, true, true);
+	if (!from->count)
+		die("/proc/pressure/cpu: %s", explain(from->error));
+	sleep_with_progress(measurable(seconds, from->stat), "measuring");
+	snapshot_take(to, NULL, true, true);
 }
 
 int verb_show(int argc, char **argv)
 {
 	double seconds = 2;
+	struct span span = SPAN_NONE;
 	const struct opt opts[] = {
 		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (2s)" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
-	char **rest = parse_options(argc, argv, opts, "[--time TIME]");
+	char **rest = parse_options(argc, argv, opts, "[OPTIONS]");
 	struct snapshot from, to;
 	struct report report = { 0 };
 	struct loads loads;
@@ -104,15 +118,15 @@ int verb_show(int argc, char **argv)
 		die("there is no verb '%s'; 'pressure help' lists them", *rest);
 	if (seconds <= 0)
 		die("--time: in no time nothing can be measured");
-	snapshot_take(&from, NULL, true, true);
-	if (!from.count)
-		die("/proc/pressure/cpu: %s", explain(from.error));
-	sleep_with_progress(measurable(seconds, from.stat), "measuring");
-	snapshot_take(&to, NULL, true, true);
+	if (span_given(&span))
+		span_read(&span, &from, &to);
+	else
+		measure(&from, &to, seconds);
 	loads_make(&loads, &from, &to);
 	if (!loads.count)
 		die("the pressure files vanished while they were measured: was PSI switched off?");
-	make_report(&report, &loads, &to, to.groups[0].time - from.groups[0].time);
+	seconds = to.groups[0].time - from.groups[0].time;
+	make_report(&report, &loads, &to, span_given(&span), seconds);
 	report_print(stdout, &report);
 	report_free(&report);
 	free(loads.load);

@@ -126,8 +126,9 @@ static void fill(struct table *table, const struct loads *loads,
 	free(rank);
 }
 
+/* With @recorded, what is shown is not of now. */
 static void show(const struct loads *loads, const struct histories *histories, bool stat,
-		 bool screen)
+		 bool screen, const struct snapshot *recorded)
 {
 	struct winsize size = { 0 };
 	struct report report = { 0 };
@@ -147,7 +148,9 @@ static void show(const struct loads *loads, const struct histories *histories, b
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
 	fill(table, loads, histories, opt_json ? 0 : rows);
-	if (!screen || opt_json)
+	if (recorded)
+		note_record(&report, recorded);
+	else if (!screen || opt_json)
 		note_missing(&report, stat);
 	else if (!stat)
 		report_note(&report, "limits are not known to this kernel: they count as others");
@@ -217,20 +220,31 @@ static bool pause_for(double seconds, bool screen)
 int verb_top(int argc, char **argv)
 {
 	double interval = 2;
+	struct span span = SPAN_NONE;
 	long count = 0;
 	const struct opt opts[] = {
 		{ "interval", OPT_TIME, &interval, "TIME", "between looks (2s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks (1 without a terminal)" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
 	bool screen;
 	struct histories histories = { 0 };
 	struct snapshot from, to;
 
-	if (*parse_options(argc, argv, opts, "top [--interval TIME] [--count N]"))
+	if (*parse_options(argc, argv, opts, "top [OPTIONS]"))
 		die("top takes no arguments; 'pressure top --help' shows how to use it");
 	if (interval <= 0)
 		die("--interval: in no time nothing can be measured");
+	if (span_given(&span)) {
+		struct loads loads;
+
+		span_read(&span, &from, &to);
+		loads_make(&loads, &from, &to);
+		remember(&histories, &loads);
+		show(&loads, &histories, to.stat, false, &to);
+		return STATUS_OK;
+	}
 	screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	snapshot_take(&from, NULL, true, false);
 	if (!from.count)
@@ -245,7 +259,7 @@ int verb_top(int argc, char **argv)
 		snapshot_take(&to, NULL, true, false);
 		loads_make(&loads, &from, &to);
 		remember(&histories, &loads);
-		show(&loads, &histories, to.stat, screen);
+		show(&loads, &histories, to.stat, screen, NULL);
 		free(loads.load);
 		snapshot_free(&from);
 		from = to;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,7 +66,7 @@ const char *explain(int error)
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
 		{ ENOSPC, "this user has too many triggers: close some, or raise "
-			  "kernel.psi_user_triggers" },
+			  "user.max_psi_triggers" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
 	};
 
@@ -152,7 +153,7 @@ void progress_end(void)
 	progress_shown = false;
 }
 
-static int sleep_until(double end)
+int sleep_until(double end)
 {
 	struct timespec time = { .tv_sec = end };
 
@@ -256,4 +257,38 @@ pid_t run_program(char **argv, const char *cgroup)
 int status_of(int wait_status)
 {
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+/* Signals that end the command and not this program, as a descriptor. */
+int take_signals(void)
+{
+	static const int ending[] = { SIGTERM, SIGHUP };
+	struct sigaction action;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+		/* nohup(1) had it ignored. */
+		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&set, ending[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+FILE *open_or_die(const char *path)
+{
+	FILE *file = path ? fopen(path, "we") : NULL;
+
+	if (path && !file)
+		die("%s: %s", path, strerror(errno));
+	return file;
+}
+
+/* A command has ended, and its status is the answer: a full disk is no reason to lose it. */
+void close_file(FILE *file, const char *path)
+{
+	bool bad = ferror(file);
+
+	if (fclose(file) || bad)
+		complain("%s: %s", path, strerror(errno));
 }

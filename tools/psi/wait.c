@@ -5,9 +5,6 @@
 
 #include "pressure.h"
 
-#define STEP		0.5	/* s; between looks at totals */
-#define STEP_OLD	2	/* where the kernel only adds them up every 2 s */
-
 /* "memory some 10%", whose first part is that of a trigger. */
 static double parse_threshold(const char *text, struct psi_trigger *trigger)
 {
@@ -67,7 +64,7 @@ static int wait_below(const char *directory, const struct psi_trigger *which, do
 
 	if (!read_group(&group, directory))
 		die("no pressure can be read here; 'pressure doctor' tells why");
-	step = group.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
+	step = look_every(&group);
 	do {
 		before = group.time;
 		if (timeout > 0 && begin + timeout - before < step)

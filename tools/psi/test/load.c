@@ -5,12 +5,18 @@
  *	load spin SECONDS		keep a CPU busy until so much time has passed
  *	load read DEVICE COUNT		read blocks, one after the other; print how long that took
  *	load touch MB SECONDS		write to all pages of so much memory, again and again
+ *	load beat MB			work for 2 ms each 20 ms on so much memory, until SIGTERM;
+ *					print how many turns there were, how many of them were
+ *					over 10 ms late, and the worst one in ms
+ *	load job MB ROUNDS		a job of a build: so much work, with memory that grows
+ *	load tick			work for 50 us at the begin of each second
  *	load namespace COMMAND...	run it in a cgroup namespace of its own
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +65,74 @@ static void touch(size_t size, double end)
 			memory[i]++;
 }
 
+static volatile sig_atomic_t over;
+
+static void end(int unused)
+{
+	(void)unused;
+	over = 1;
+}
+
+static void beat(size_t size)
+{
+	const double period = 0.02, work = 0.002, bound = 0.01;
+	char *memory = calloc(1, size);
+	double due = now(), worst = 0;
+	int count = 0, late = 0;
+
+	if (!memory)
+		err(1, "calloc");
+	signal(SIGTERM, end);
+	for (; !over; count++) {
+		struct timespec time;
+		double delay;
+
+		due += period;
+		time = (struct timespec){ due, (due - (time_t)due) * 1e9 };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+		/* A part of the memory in each turn, so that all of it is in use. */
+		for (size_t i = 0; i < size / 8; i += BLOCK)
+			memory[(count % 8) * (size / 8) + i]++;
+		spin(now() + work);
+		delay = now() - due - work;
+		late += delay > bound;
+		worst = delay > worst ? delay : worst;
+		if (delay > period)
+			due = now();
+	}
+	printf("%d %d %.0f\n", count, late, worst * 1e3);
+}
+
+/* As a compiler: memory grows until half of the work is done, and all of it is in use. */
+static void job(size_t size, unsigned int rounds)
+{
+	size_t pages = size / BLOCK, next = 0;
+	/* Nobody reads it: a compiler would leave out what is not volatile. */
+	volatile char *memory = malloc(size);
+	volatile unsigned int work;
+
+	if (!memory)
+		err(1, "malloc");
+	for (unsigned int round = 0; round < rounds; round++) {
+		size_t in_use = round < rounds / 2 ? 2 * pages * (round + 1) / rounds : pages;
+
+		for (unsigned int i = 0; i <= 2 * pages / rounds + 64; i++)
+			memory[next++ % (in_use ? in_use : 1) * BLOCK]++;
+		for (work = 0; work < 20000; work++)
+			;
+	}
+}
+
+static void tick(void)
+{
+	for (;;) {
+		struct timespec time = { .tv_sec = (time_t)now() + 1 };
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+		spin(now() + 0.00005);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "spin"))
@@ -67,10 +141,16 @@ int main(int argc, char **argv)
 		read_blocks(argv[2], atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "touch"))
 		touch(strtoul(argv[2], NULL, 10) << 20, now() + atof(argv[3]));
+	else if (argc == 3 && !strcmp(argv[1], "beat"))
+		beat(strtoul(argv[2], NULL, 10) << 20);
+	else if (argc == 4 && !strcmp(argv[1], "job"))
+		job(strtoul(argv[2], NULL, 10) << 20, atoi(argv[3]));
+	else if (argc == 2 && !strcmp(argv[1], "tick"))
+		tick();
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
 		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS | "
-			"namespace COMMAND...");
+			"beat MB | job MB ROUNDS | tick | namespace COMMAND...");
 	return 0;
 }

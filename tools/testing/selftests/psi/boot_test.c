@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_util.h"
+#include "psi_stat.h"
 
 #ifndef PSI_DEFAULT
 #define PSI_DEFAULT	true	/* CONFIG_PSI_DEFAULT_DISABLED is not set, see config */

@@ -37,6 +37,33 @@
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
 #include "psi_trigger.h"
+#include "psi_work.h"
+
+/* Ten seconds of context switches may add up to this, at 5 us each. */
+#define RUN_SLACK	(20 * MSEC)
+/* Reads of 10 ms for ten seconds may: 30 us for interrupt and wake-up. */
+#define IO_SLACK	(50 * MSEC)
+
+/* The only task of the group waited for @wait, which is some and full. */
+static bool wait_is(const struct view *view, enum group g, __u64 wait)
+{
+	return stall_is(view, g, RES_CPU, wait, wait, RUN_SLACK);
+}
+
+/*
+ * Two tasks share the CPU: while one runs the other waits, so some is @waits,
+ * the sum of their waits. Full is the time in which both wait because @others,
+ * tasks outside of the group, run.
+ */
+static bool union_is(const struct view *view, enum group g, double waits, __u64 others)
+{
+	const struct pressure *p = &view->p[g];
+	bool right;
+
+	right = value_is("some", g, RES_CPU, waits - RUN_SLACK - others, waits + RUN_SLACK,
+			 p->some[RES_CPU]);
+	return value_is("full", g, RES_CPU, 0, others + RUN_SLACK, p->full[RES_CPU]) && right;
+}
 
 FIXTURE(tree) {
 	struct timetable t;
@@ -44,6 +71,7 @@ FIXTURE(tree) {
 
 FIXTURE_SETUP(tree)
 {
+	task_delays_on();
 	timetable_set_up(&self->t);
 }
 

@@ -25,6 +25,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_leak.h"
+#include "psi_stat.h"
 #include "psi_storm.h"
 
 #define TOP		CGROUP_ROOT "/psi_cgroups"

@@ -30,6 +30,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_tree.h"
+#include "psi_work.h"
 
 static void switch_off(enum group g)
 {

@@ -38,9 +38,10 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
+#include "psi_swap.h"
 #include "psi_uring.h"
-#include "psi_util.h"
+#include "psi_work.h"
 
 #define GROUP		CGROUP_ROOT "/psi_class"
 #define LEAF		GROUP "/leaf"

@@ -23,7 +23,7 @@
 #include <sys/resource.h>
 
 #include "../kselftest_harness.h"
-#include "psi_util.h"
+#include "psi_work.h"
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	0.5

@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
 
 #define GROUP		CGROUP_ROOT "/psi_fault"
 #define CHILD		GROUP "/child"

@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #include "psi_fuzz.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
 
 #define PAGE	4096
 

@@ -3,7 +3,7 @@
  * Triggers of a hostile user
  *
  * Invariant: any user may open a pressure file, and arm as many triggers as
- * kernel.psi_user_triggers allows. The memory is charged to the user's cgroup, and
+ * user.max_psi_triggers allows. The memory is charged to the user's cgroup, and
  * other users notice nothing: their events and totals stay the same.
  *
  * Bugs it would find: memory that is not charged, or stays after the last
@@ -35,7 +35,9 @@
 #include "../kselftest_harness.h"
 #include "psi_fuzz.h"
 #include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
+#include "psi_storm.h"
+#include "psi_switches.h"
 
 #define HOSTILE		CGROUP_ROOT "/psi_hostile"
 #define VICTIM		CGROUP_ROOT "/psi_victim"
@@ -152,7 +154,7 @@ static void owner_run(void *arg)
 }
 
 #define PROCESSES	10
-#define TRIGGERS_OF_USER	"/proc/sys/kernel/psi_user_triggers"
+#define TRIGGERS_OF_USER	"/proc/sys/user/max_psi_triggers"
 
 /* Lets each user have so many triggers. */
 static void allow_triggers(int nr)

@@ -2,26 +2,28 @@
 /*
  * IO pressure of a task that submits requests and waits for them later
  *
- * Invariant: a task asleep in a ring of io_uring, or in io_getevents(), waits for io while
- * a request to storage is in flight there, and only then.
+ * Invariant: a task asleep in a ring of io_uring, or in io_getevents(), waits
+ * for io while a request to storage is in flight there, and only then.
  *
  *     read from a disk     |======|        |==============|
  *     read from a pipe        |==================|
  *     the task          run|  asleep, waiting for both    |run
  *     io some              |######|        |##############|
  *
- * So the same reads make the same pressure, however they are asked for, and a server that
- * waits for its clients has none. /proc/stat keeps its own meaning of iowait: anything that
- * io_uring has in flight for the task, but no reference that the task keeps for later.
+ * So the same reads make the same pressure, however they are asked for, and a
+ * server that waits for its clients has none. /proc/stat keeps its own meaning
+ * of iowait: anything that io_uring has in flight for the task, but no
+ * reference that the task keeps for later.
  *
- * What would break it: in_iowait taken at face value, a request that is not seen to end when
- * it is canceled, fails or its ring is closed, a sleeper that is not looked at again when
- * another thread submits or when one of two requests is done.
+ * What would break it: in_iowait taken at face value, a request that is not
+ * seen to end when it is canceled, fails or its ring is closed, a sleeper that
+ * is not looked at again when another thread submits or when one of two
+ * requests is done.
  *
  * The device (null_blk) answers by the guest's own timer.
  *
- * Tolerance: 1 % against read(), 0.5 % against the task's own clocks: the switch to and
- * from the task is in neither.
+ * Tolerance: 1 % against read(), 0.5 % against the task's own clocks: the
+ * switch to and from the task is in neither.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +34,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_delays.h"
+#include "psi_leak.h"
+#include "psi_swap.h"
 #include "psi_uring.h"
-#include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_io_async"
 #define DISK_MB		64
@@ -117,6 +122,8 @@ static int aio_wait(aio_context_t ctx, int nr, __u64 ns)
  * @fd: the device
  * @buf: a block
  * @ring: where it reads by io_uring
+ * @outer: a ring in which it polls @ring or @eventfd
+ * @eventfd: what aio signals
  * @aio: where it reads by aio
  * @map: where it reads by page faults
  * @asleep: how long it was asleep, in ns
@@ -133,6 +140,8 @@ struct job {
 	int fd;
 	char *buf;
 	struct uring ring;
+	struct uring outer;
+	int eventfd;
 	aio_context_t aio;
 	char *map;
 	__u64 asleep;
@@ -163,6 +172,63 @@ static void by_uring(struct job *job, off_t pos)
 		psi_die("%s: io_uring did not read: %d", job->node, job->ring.last.res);
 }
 
+/* Sleeps in a ring until @fd can be read. */
+static void wait_by_poll(struct uring *ring, int fd)
+{
+	uring_prepare(ring, IORING_OP_POLL_ADD, fd)->poll32_events = POLLIN;
+	uring_submit(ring);
+	if (!uring_wait(ring, 1, WAIT) || uring_reap(ring) != 1 || ring->last.res != POLLIN)
+		psi_die("a poll in a ring gave %d", ring->last.res);
+}
+
+static void by_polled_ring(struct job *job, off_t pos)
+{
+	uring_prepare_read(&job->ring, job->fd, job->buf, BLOCK, pos);
+	uring_submit(&job->ring);
+	wait_by_poll(&job->outer, job->ring.fd);
+	if (uring_reap(&job->ring) != 1 || job->ring.last.res != BLOCK)
+		psi_die("%s: io_uring did not read: %d", job->node, job->ring.last.res);
+}
+
+static void submit_with_eventfd(struct job *job, off_t pos)
+{
+	struct iocb iocb = {
+		.aio_lio_opcode = IOCB_CMD_PREAD,
+		.aio_fildes = job->fd,
+		.aio_buf = (unsigned long)job->buf,
+		.aio_nbytes = BLOCK,
+		.aio_offset = pos,
+		.aio_flags = IOCB_FLAG_RESFD,
+		.aio_resfd = job->eventfd,
+	};
+
+	aio_submit(job->aio, &iocb);
+}
+
+static void by_polled_eventfd(struct job *job, off_t pos)
+{
+	__u64 value;
+
+	submit_with_eventfd(job, pos);
+	wait_by_poll(&job->outer, job->eventfd);
+	if (read(job->eventfd, &value, sizeof(value)) != sizeof(value) || value != 1 ||
+	    aio_wait(job->aio, 1, 0) != 1)
+		psi_die("%s: aio did not read", job->node);
+}
+
+/* It reads the eventfd through the ring, which polls it for that. */
+static void by_eventfd_in_a_ring(struct job *job, off_t pos)
+{
+	__u64 value;
+
+	submit_with_eventfd(job, pos);
+	uring_prepare_read(&job->outer, job->eventfd, &value, sizeof(value), -1);
+	uring_submit(&job->outer);
+	if (!uring_wait(&job->outer, 1, WAIT) || uring_reap(&job->outer) != 1 ||
+	    job->outer.last.res != sizeof(value) || aio_wait(job->aio, 1, 0) != 1)
+		psi_die("%s: aio did not read", job->node);
+}
+
 static void by_fault(struct job *job, off_t pos)
 {
 	memcpy(job->buf, job->map + pos, BLOCK);
@@ -173,9 +239,11 @@ static void job_open(struct job *job)
 	job->buf = aligned_alloc(BLOCK, BLOCK);
 	job->fd = open(job->node, O_RDONLY | O_CLOEXEC | job->open_flags);
 	job->aio = aio_create();
+	job->eventfd = eventfd(0, EFD_CLOEXEC);
 	job->map = mmap(NULL, DISK_MB << 20, PROT_READ, MAP_SHARED, job->fd, 0);
 	if (!job->buf || job->fd < 0 || job->map == MAP_FAILED ||
-	    !uring_create(&job->ring, job->setup))
+	    job->eventfd < 0 || !uring_create(&job->ring, job->setup) ||
+	    !uring_create(&job->outer, 0))
 		psi_die("%s: %s", job->node, strerror(errno));
 	posix_fadvise(job->fd, 0, 0, POSIX_FADV_DONTNEED);
 	posix_fadvise(job->fd, 0, 0, POSIX_FADV_RANDOM);
@@ -353,6 +421,27 @@ TEST_F(async, workers_that_read_through_the_page_cache_are_io_as_read_is)
 	same_reads(_metadata, self->job, self->disk.node, "io_uring, workers");
 }
 
+TEST_F(async, ring_that_polls_a_ring_is_io_as_read_is)
+{
+	self->job->way = by_polled_ring;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, polled in another ring");
+}
+
+TEST_F(async, ring_that_polls_the_eventfd_of_aio_is_io_as_read_is)
+{
+	self->job->way = by_polled_eventfd;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "libaio, its eventfd polled in a ring");
+}
+
+TEST_F(async, ring_that_reads_the_eventfd_of_aio_is_io_as_read_is)
+{
+	self->job->way = by_eventfd_in_a_ring;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "libaio, its eventfd read in a ring");
+}
+
 TEST_F(async, page_faults_are_io_as_read_is)
 {
 	self->job->way = by_fault;
@@ -473,8 +562,8 @@ TEST_F(ring, wait_with_nothing_pending_is_no_iowait)
 }
 
 /*
- * But a request that is pending is iowait to /proc/stat, whatever it is for: that of the task
- * that issued it.
+ * But a request that is pending is iowait to /proc/stat, whatever it is for:
+ * that of the task that issued it.
  */
 TEST_F(ring, wait_with_a_request_pending_is_iowait_as_before)
 {
@@ -634,6 +723,103 @@ TEST_F(async, read_that_another_thread_submits_to_aio_is_io_of_the_one_that_wait
 	aio_destroy(late.aio);
 }
 
+/*
+ * The poll is there before the read that it waits for. Asleep from 0 to 8 s, as
+ * above.
+ */
+TEST_F(async, poll_of_a_ring_is_io_while_a_read_is_in_flight_there)
+{
+	struct late late = { .ring = &self->ring, .fd = self->fd, .buf = self->buf };
+	struct uring outer;
+	pthread_t thread;
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	ASSERT_TRUE(uring_create(&outer, 0));
+	uring_prepare(&outer, IORING_OP_POLL_ADD, self->ring.fd)->poll32_events = POLLIN;
+	uring_submit(&outer);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_late, &late));
+	EXPECT_FALSE(uring_wait(&outer, 2, WAIT));
+	EXPECT_SOME(2);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(1, uring_reap(&outer));
+	uring_destroy(&outer);
+	uring_destroy(&self->ring);
+}
+
+/*
+ * Neither takes what it hears from the other for its own: no io is left when
+ * the read is done.
+ */
+TEST_F(async, rings_that_poll_each_other_are_io_while_one_reads)
+{
+	struct uring outer;
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	ASSERT_TRUE(uring_create(&outer, 0));
+	uring_prepare(&outer, IORING_OP_POLL_ADD, self->ring.fd)->poll32_events = POLLPRI;
+	uring_submit(&outer);
+	uring_prepare(&self->ring, IORING_OP_POLL_ADD, outer.fd)->poll32_events = POLLPRI;
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 0);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&outer, 1, WAIT));
+	EXPECT_SOME(2);
+	uring_destroy(&outer);
+	uring_destroy(&self->ring);
+}
+
+#define MANY_RINGS	12
+
+/*
+ * More than a ring tells of its reads: those that are left out lose nothing but
+ * their io.
+ */
+TEST_F(async, ring_that_many_poll_forgets_them_as_they_go)
+{
+	struct uring outer[MANY_RINGS];
+
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, self->fd, self->buf, BLOCK, 0);
+	uring_submit(&self->ring);
+	for (int i = 0; i < MANY_RINGS; i++) {
+		ASSERT_TRUE(uring_create(&outer[i], 0));
+		for (int polls = 0; polls < 3; polls++)
+			uring_prepare(&outer[i], IORING_OP_POLL_ADD, self->ring.fd)->poll32_events =
+				POLLPRI;
+		uring_submit(&outer[i]);
+	}
+	EXPECT_FALSE(uring_wait(&outer[0], 1, NSEC_PER_SEC));
+	EXPECT_SOME(1);
+	for (int i = 0; i < MANY_RINGS; i++)
+		uring_destroy(&outer[i]);
+	uring_destroy(&self->ring);
+}
+
+/* ---- Files that are on no disk ---- */
+
+/*
+ * A regular file, as those of tracefs and cgroups are, whose read waits for an
+ * event.
+ */
+TEST_F(async, read_of_a_file_without_storage_is_no_io)
+{
+	int fd = open("/proc/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char *buf = private_memory(65536);
+
+	ASSERT_LE(0, fd);
+	while (read(fd, buf, 65536) > 0)
+		;
+	close(fd);
+	fd = open("/proc/kmsg", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(uring_create(&self->ring, 0));
+	uring_prepare_read(&self->ring, fd, buf, 65536, -1);
+	uring_submit(&self->ring);
+	EXPECT_FALSE(uring_wait(&self->ring, 1, WAIT));
+	EXPECT_NO_IO();
+	uring_destroy(&self->ring);
+	close(fd);
+}
+
 /* ---- Requests that do not end well ---- */
 
 /* Only what is in flight in the ring in which a task waits is its io. */
@@ -670,7 +856,9 @@ TEST_F(async, wait_after_a_ring_was_closed_with_a_read_in_flight_is_no_io)
 	uring_destroy(&self->ring);
 }
 
-/* The read fails when its time is over; what is linked to it is never issued. */
+/*
+ * The read fails when its time is over; what is linked to it is never issued.
+ */
 TEST_F(async, read_that_fails_ends_as_others_do)
 {
 	slow_disk_fail(&self->slower, 0, 7, true);
@@ -700,7 +888,10 @@ TEST_F(async, read_that_cannot_begin_is_no_io)
 	uring_destroy(&self->ring);
 }
 
-/* The first is not taken: the file is not for reading. The second fails at once. */
+/*
+ * The first is not taken: the file is not for reading. The second fails at
+ * once.
+ */
 TEST_F(async, aio_that_cannot_begin_is_no_io)
 {
 	aio_context_t aio = aio_create();
@@ -724,7 +915,10 @@ TEST_F(async, aio_that_cannot_begin_is_no_io)
 	close(fd);
 }
 
-/* The only worker reads through the page cache; what it has not begun is canceled. */
+/*
+ * The only worker reads through the page cache; what it has not begun is
+ * canceled.
+ */
 TEST_F(async, reads_that_are_canceled_are_no_io)
 {
 	int cached = open(self->slower.node, O_RDONLY | O_CLOEXEC);

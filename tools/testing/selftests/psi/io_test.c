@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_util.h"
+#include "psi_work.h"
 
 #define LATENCY		(10 * NSEC_PER_MSEC)
 #define DISK_MB		64

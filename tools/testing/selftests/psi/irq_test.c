@@ -28,7 +28,9 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_delays.h"
 #include "psi_trigger.h"
+#include "psi_work.h"
 
 #define TICK		(10 * NSEC_PER_MSEC)
 

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_switches.h"
 #include "psi_trigger.h"
 
 #define GROUP		CGROUP_ROOT "/psi_kill"

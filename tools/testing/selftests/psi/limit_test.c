@@ -38,8 +38,8 @@
 #include <sys/syscall.h>
 
 #include "../kselftest_harness.h"
-#include "psi_trigger.h"
-#include "psi_util.h"
+#include "psi_delays.h"
+#include "psi_stat.h"
 
 #define GROUP		CGROUP_ROOT "/psi_limit"
 #define CHILD		GROUP "/child"

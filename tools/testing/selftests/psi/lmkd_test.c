@@ -43,7 +43,9 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_switches.h"
 #include "psi_trigger.h"
+#include "psi_work.h"
 
 #define GROUP		CGROUP_ROOT "/psi_lmkd"
 #define DISK_MB		16

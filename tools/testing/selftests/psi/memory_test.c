@@ -32,7 +32,9 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_swap.h"
 #include "psi_trigger.h"
+#include "psi_work.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_memory"
 #define LIMIT		(8UL << 20)

@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
 
 #define LATENCY		(5 * NSEC_PER_MSEC)
 #define WORK		(700 * NSEC_PER_USEC)

@@ -29,7 +29,8 @@
 
 #include "../kselftest_harness.h"
 #include "psi_causes.h"
-#include "psi_util.h"
+#include "psi_delays.h"
+#include "psi_stat.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_node"
 #define MODE		"/proc/sys/vm/zone_reclaim_mode"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "psi_causes.h"
-#include "psi_util.h"
+#include "psi_stat.h"
 
 static const char * const names[NR_CAUSES] = {
 	"reclaim", "reclaim_limit", "high", "compact", "refault", "swapin", "readahead",

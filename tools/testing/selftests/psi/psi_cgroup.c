@@ -3,13 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <linux/sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "psi_util.h"
@@ -89,20 +86,6 @@ void group_enter(const char *path)
 void group_leave(void)
 {
 	cgroup_write(CGROUP_ROOT, "cgroup.procs", "0");
-}
-
-pid_t cgroup_fork(const char *path)
-{
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
-	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	pid_t pid;
-
-	if (dir < 0)
-		return -1;
-	args.cgroup = dir;
-	pid = syscall(SYS_clone3, &args, sizeof(args));
-	close(dir);
-	return pid;
 }
 
 /* ---- Files ---- */

@@ -32,9 +32,6 @@ void cgroup_move(const char *path, pid_t pid);
 void group_enter(const char *path);
 /* The caller goes back to the root. */
 void group_leave(void);
-/* fork() with the child in this cgroup from the start. */
-pid_t cgroup_fork(const char *path);
-
 void cgroup_write(const char *path, const char *file, const char *text);
 /* Returns 0, or the error. */
 int cgroup_try_write(const char *path, const char *file, const char *text);

@@ -10,7 +10,7 @@
 
 #include "psi_crew.h"
 #include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
 
 #define PATH_SIZE	256
 

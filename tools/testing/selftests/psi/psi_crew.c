@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "psi_crew.h"
+#include "psi_delays.h"
 
 unsigned int storm_chance(unsigned int limit)
 {

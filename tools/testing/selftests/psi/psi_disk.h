@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Slow disks (null_blk), stalls of known length on them, and swap
+ * Slow disks (null_blk), and stalls of known length on them
  */
 #ifndef PSI_DISK_H
 #define PSI_DISK_H
@@ -22,19 +22,8 @@ struct slow_disk {
 
 void slow_disk_create(struct slow_disk *disk, const char *name, __u64 latency, int size_mb);
 void slow_disk_remove(const struct slow_disk *disk);
-/* The disk takes @depth requests at a time; further ones wait. */
-void slow_disk_queue(const struct slow_disk *disk, int depth);
-/*
- * The disk is said to take @iops requests of a block a second, and 1 MB; iocost lets cgroups have
- * no more. 0: it does not.
- */
-void slow_disk_budget(const struct slow_disk *disk, int iops);
-/* The number of its device, as MAJOR:MINOR. */
-void slow_disk_number(const struct slow_disk *disk, char *number, size_t size);
-/* Requests for the sectors from @first to @last fail, after the same delay. */
-void slow_disk_fail(const struct slow_disk *disk, unsigned long first, unsigned long last, bool on);
-/* Writes a swap header to a device of @size_mb and swaps on it. */
-void swap_on(const char *node, int size_mb);
+/* Changes one of its attributes in configfs. */
+void slow_disk_set(const struct slow_disk *disk, const char *key, unsigned long long value);
 
 /**
  * struct stalls - a disk for stalls of the caller

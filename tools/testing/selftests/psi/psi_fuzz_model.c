@@ -32,7 +32,9 @@
 
 #include "psi_fuzz.h"
 #include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
+#include "psi_switches.h"
+#include "psi_work.h"
 
 #define ALWAYS		(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM)
 #define BROKEN		(POLLERR | POLLPRI)

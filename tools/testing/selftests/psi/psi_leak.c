@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 
 #include "psi_leak.h"
+#include "psi_switches.h"
+#include "psi_work.h"
 
 /* A sampling window of 2 s, and time to fold it. */
 #define WINDOW		(2 * NSEC_PER_SEC + 200 * NSEC_PER_MSEC)
@@ -303,4 +305,20 @@ const char *find_leak_in(const char *cgroup, const char *disk)
 const char *find_leak(const char *disk)
 {
 	return find_leak_in(NULL, disk);
+}
+
+void idle_growth_measure(struct idle_growth *growth, __u64 ns)
+{
+	struct pressure before, grown;
+	struct cpu_clock begin, end;
+
+	pressure_read(NULL, &before);
+	cpu_clock_read(-1, &begin);
+	sleep_for(ns);
+	cpu_clock_read(-1, &end);
+	grown = pressure_since(NULL, &before);
+	growth->cpu_wait = end.wait - begin.wait;
+	growth->memory = grown.some[RES_MEMORY];
+	growth->io = grown.some[RES_IO];
+	growth->cpu = grown.some[RES_CPU];
 }

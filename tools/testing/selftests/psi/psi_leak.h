@@ -21,7 +21,7 @@
 #ifndef PSI_LEAK_H
 #define PSI_LEAK_H
 
-#include "psi_util.h"
+#include "psi_work.h"
 
 #define MAX_CPUS	64
 
@@ -75,5 +75,25 @@ const char *find_excess_in(const char *path, const struct psi *psi);
 
 /* A trigger that is left, while some task stalls on its resource. */
 const char *find_trigger(void);
+
+/**
+ * struct idle_growth - growth of the system's totals while the test sleeps
+ * @cpu: of cpu some, in ns, like all of these
+ * @io: of io some
+ * @memory: of memory some
+ * @cpu_wait: by the run queues' own clocks, tasks waited this long for a CPU
+ *
+ * A lost event that left a count above zero makes its total grow by the whole
+ * time. The test and kernel threads wait a little for a CPU when they wake up,
+ * so @cpu may reach @cpu_wait.
+ */
+struct idle_growth {
+	__u64 cpu;
+	__u64 io;
+	__u64 memory;
+	__u64 cpu_wait;
+};
+
+void idle_growth_measure(struct idle_growth *growth, __u64 ns);
 
 #endif

@@ -47,8 +47,6 @@ int reap_exit(pid_t pid);
 
 void spin(void *arg);
 pid_t spin_on(int cpu);
-/* A spinner of SCHED_IDLE: no kernel thread has to wait for it. */
-pid_t spin_idle_on(int cpu);
 /* Two spinners that share CPU 0, in @cgroup or in the one of the test. */
 void spin_pair_start(pid_t pid[2], const char *cgroup);
 void spin_pair_stop(const pid_t pid[2]);
@@ -72,56 +70,6 @@ struct poller {
 
 /* @arg is a struct poller, in shared memory if the test wants @reads. */
 void poll_file(void *arg);
-
-/**
- * struct ping_pong - two loads that wake each other through pipes
- * @pipes: from one to the other, and back
- * @ends: of each load
- */
-struct ping_pong {
-	int pipes[2][2];
-	int ends[2][2];
-};
-
-void ping_pong_create(struct ping_pong *pp);
-/* The @fn of each load: @arg is its ends. */
-void ping_pong_forever(void *arg);
-/* Sends @nr bytes round. */
-void ping_pong_begin(const struct ping_pong *pp, int nr);
-void ping_pong_remove(const struct ping_pong *pp);
-
-/* ---- A reader that measures itself ---- */
-
-/**
- * struct reader - a load that reads a device, and what it measured
- * @node: the device
- * @flags: of open(): O_DIRECT or 0
- * @begin: it measures from here on, by default at once
- * @end: it stops
- * @elapsed: from @begin to @end; this and the following are in ns
- * @asleep: time that it was asleep
- * @some: growth of io some
- * @full: growth of io full
- *
- * The reader does nothing else, so all its sleep is in iowait. The oracle is
- * what remains of its time after it ran, was interrupted, or waited for the
- * CPU. The blkio delay of taskstats is no oracle: when a delayed dequeue is
- * completed, the kernel charges that delay to whichever task is current.
- */
-struct reader {
-	const char *node;
-	int flags;
-	__u64 begin;
-	__u64 end;
-	__u64 elapsed;
-	__u64 asleep;
-	__u64 some;
-	__u64 full;
-};
-
-/* The @fn of such a load: @arg is a struct reader in shared memory. */
-void read_blocks(void *arg);
-pid_t reader_start(struct reader *reader, int cpu);
 
 /*
  * ---- Loads with a timetable ----
@@ -159,12 +107,6 @@ struct sleeper {
 /* @arg is a struct sleeper in shared memory. */
 void read_span(void *arg);
 
-/*
- * Time that a sleeper was asleep, which is all in iowait. @awake_before is its
- * task_awake_ns() before its span.
- */
-__u64 sleeper_asleep_ns(const struct sleeper *sleeper, pid_t pid, __u64 awake_before);
-
 /**
  * struct throttled - a load that memory.high of its cgroup puts to sleep
  * @size: memory that it asks for, in bytes
@@ -184,21 +126,5 @@ struct throttled {
 
 /* @arg is a struct throttled in shared memory. */
 void take_memory(void *arg);
-
-/* A load on CPU 0 that keeps all memory of the machine but @room bytes, once this returns. */
-pid_t memory_take(unsigned long room);
-
-/**
- * struct thrasher - a load that reads a working set of 5 MB in random order
- * @node: the device
- * @span: when it reads
- */
-struct thrasher {
-	const char *node;
-	struct span span;
-};
-
-/* @arg is a struct thrasher. */
-void thrash(void *arg);
 
 #endif

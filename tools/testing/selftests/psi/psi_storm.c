@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "psi_crew.h"
+#include "psi_swap.h"
+#include "psi_work.h"
 
 static const struct load spinner = { .cpu = -1, .fn = spin };
 static const struct load napper = { .cpu = -1, .fn = nap_forever };
@@ -520,4 +522,11 @@ void storm_hotplug(struct storm *storm)
 	}
 	crew_stop(&nappers);
 	crew_stop(&readers);
+}
+
+__u64 storm_time(__u64 ns)
+{
+	const char *seconds = getenv("PSI_STORM_SECONDS");
+
+	return seconds ? atoi(seconds) * NSEC_PER_SEC : ns;
 }

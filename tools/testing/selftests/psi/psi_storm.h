@@ -99,4 +99,13 @@ void storm_read_file(const char *path);
 /* Errors that mean that a cgroup or a task is gone, as storms remove them. */
 bool storm_is_gone(int error);
 
+/*
+ * How long a test runs that has no end of its own: @ns, or the seconds that
+ * PSI_STORM_SECONDS in the environment asks for.
+ */
+__u64 storm_time(__u64 ns);
+
+/* The harness must not end such a test: PSI_STORM_SECONDS limits it. */
+#define STORM_TIMEOUT	86400
+
 #endif

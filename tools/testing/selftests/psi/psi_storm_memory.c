@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "psi_crew.h"
+#include "psi_swap.h"
 
 #define SWAP_MB		64
 

@@ -85,7 +85,6 @@ void timetable_set_up(struct timetable *t)
 {
 	cpus_use(1);
 	rt_limits_lift(&t->limits);
-	task_delays_on();
 	set_policy(0, SCHED_FIFO, 50);
 	tree_make();
 	t->begin = now_ns() + SEC;
@@ -164,21 +163,6 @@ bool nothing_in(const struct view *view, enum group g)
 	for (int r = 0; r < NR_RESOURCES; r++)
 		right = stall_is(view, g, r, 0, 0, 0) && right;
 	return right;
-}
-
-bool wait_is(const struct view *view, enum group g, __u64 wait)
-{
-	return stall_is(view, g, RES_CPU, wait, wait, RUN_SLACK);
-}
-
-bool union_is(const struct view *view, enum group g, double waits, __u64 others)
-{
-	const struct pressure *p = &view->p[g];
-	bool right;
-
-	right = value_is("some", g, RES_CPU, waits - RUN_SLACK - others, waits + RUN_SLACK,
-			 p->some[RES_CPU]);
-	return value_is("full", g, RES_CPU, 0, others + RUN_SLACK, p->full[RES_CPU]) && right;
 }
 
 bool throttled_is(const struct view *view, enum group g, __u64 elapsed, __u64 awake)

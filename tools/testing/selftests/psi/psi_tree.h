@@ -84,10 +84,6 @@ struct throttled *start_throttled(const struct timetable *t, enum group g, pid_t
 
 /* A timetable is as exact as a wake-up is on time. */
 #define SLACK		(4 * MSEC)
-/* Ten seconds of context switches may add up to this, at 5 us each. */
-#define RUN_SLACK	(20 * MSEC)
-/* Reads of 10 ms for ten seconds may: 30 us for interrupt and wake-up. */
-#define IO_SLACK	(50 * MSEC)
 
 bool value_is(const char *what, enum group g, enum psi_resource r, double least, double most,
 	      __u64 value);
@@ -95,14 +91,6 @@ bool value_is(const char *what, enum group g, enum psi_resource r, double least,
 bool stall_is(const struct view *view, enum group g, enum psi_resource r, double some, double full,
 	      double slack);
 bool nothing_in(const struct view *view, enum group g);
-/* The only task of the group waited for @wait, which is some and full. */
-bool wait_is(const struct view *view, enum group g, __u64 wait);
-/*
- * Two tasks share the CPU: while one runs the other waits, so some is @waits,
- * the sum of their waits. Full is the time in which both wait because @others,
- * tasks outside of the group, run.
- */
-bool union_is(const struct view *view, enum group g, double waits, __u64 others);
 /*
  * A task was throttled by memory.high for @elapsed, and awake for @awake of
  * it. It sleeps for nothing else, and runs mostly to reclaim.

@@ -41,23 +41,4 @@ bool trigger_fired(int fd, int ms);
 /* Collects events until @end; returns their number. */
 int trigger_count(int fd, __u64 end);
 
-/* ---- Limit or shortage, by totals and by triggers ---- */
-
-#define NR_CLASS_GROUPS	3
-
-/**
- * classes_measure - what the totals of classes grow by from now on, and which triggers fire
- * @groups: cgroups; NULL: the system
- * @resource: "cpu", "memory" or "io"
- * @ns: for so long
- * @c: the result, for each group
- */
-void classes_measure(const char * const groups[NR_CLASS_GROUPS], const char *resource, __u64 ns,
-		     struct classes c[NR_CLASS_GROUPS]);
-/*
- * What is wrong with a result of @ns: the classes do not add up to the exact pressure, or a
- * trigger fired for what its line does not have. NULL if nothing is.
- */
-const char *classes_contradiction(const struct classes *c, __u64 ns);
-
 #endif

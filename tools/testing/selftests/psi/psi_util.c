@@ -71,13 +71,6 @@ void sleep_forever(void)
 		pause();
 }
 
-__u64 storm_time(__u64 ns)
-{
-	const char *seconds = getenv("PSI_STORM_SECONDS");
-
-	return seconds ? atoi(seconds) * NSEC_PER_SEC : ns;
-}
-
 /* ---- Memory ---- */
 
 static void *map_memory(size_t size, int flags)

@@ -14,7 +14,8 @@
  * A helper that fails prints one line that says why and ends the test. A test
  * never goes on with half of its set-up.
  *
- * The rooms, one header and one source file each; libpsi.a holds all of them:
+ * The rooms, one header and one source file each; libpsi.a holds all of them,
+ * and some more:
  *
  *   psi_util      errors, time, memory, files            this header
  *   psi_pressure  the text of a pressure file, totals    included at its end
@@ -25,9 +26,6 @@
  *   psi_cgroup    cgroups and their files                           same
  *   psi_trigger   triggers: arm, poll, count events
  *   psi_tree      a tree of cgroups with a timetable
- *   psi_leak      checks that no count was left wrong
- *   psi_storm     storms; psi_crew.h for the files that implement them
- *   psi_fuzz      the fuzzer's texts, model and coverage
  */
 #ifndef PSI_UTIL_H
 #define PSI_UTIL_H
@@ -49,6 +47,25 @@ void __noreturn __printf(1, 2) psi_die(const char *fmt, ...);
 /* Prints one row of a table of measured values: "# row: ROW: VALUE". */
 void __printf(2, 3) report_row(const char *row, const char *fmt, ...);
 
+/* ---- Known defects ---- */
+
+/* Whether this PSI has them: it is the one without a statistics file. */
+bool psi_has_known_defects(void);
+
+/*
+ * Unless @right, a test on such a kernel failed as expected, and the function
+ * returns. The first reason is reported.
+ */
+#define XFAIL_UNLESS(right, fmt, ...) do {					\
+	if (!(right) && __test_passed(_metadata) && psi_has_known_defects()) {	\
+		if (_metadata->exit_code != KSFT_XFAIL)				\
+			snprintf(_metadata->results->reason,			\
+				 sizeof(_metadata->results->reason), fmt, ##__VA_ARGS__); \
+		_metadata->exit_code = KSFT_XFAIL;				\
+		return;								\
+	}									\
+} while (0)
+
 /* ---- Time ---- */
 
 __u64 now_ns(void);
@@ -56,15 +73,6 @@ void sleep_until(__u64 ns);
 void sleep_for(__u64 ns);
 void spin_until(__u64 ns);
 void __noreturn sleep_forever(void);
-
-/*
- * How long a test runs that has no end of its own: @ns, or the seconds that
- * PSI_STORM_SECONDS in the environment asks for.
- */
-__u64 storm_time(__u64 ns);
-
-/* The harness must not end such a test: PSI_STORM_SECONDS limits it. */
-#define STORM_TIMEOUT	86400
 
 /* ---- Memory ---- */
 

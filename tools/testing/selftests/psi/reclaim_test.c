@@ -37,7 +37,8 @@
 
 #include "../kselftest_harness.h"
 #include "psi_causes.h"
-#include "psi_util.h"
+#include "psi_stat.h"
+#include "psi_work.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_reclaim"
 #define PRESSURE	GROUP "/memory.pressure"

@@ -26,6 +26,7 @@
  * Tolerance: the kernel looks every 20 s who still asks. A window of 2 s is under
  * way when somebody begins to ask.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,8 +34,8 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_trigger.h"
-#include "psi_util.h"
+#include "psi_stat.h"
+#include "psi_work.h"
 
 #define GROUP		CGROUP_ROOT "/psi_stat"
 #define STAT		(GROUP CGROUP_STAT)
@@ -363,6 +364,53 @@ TEST_F_TIMEOUT(moment, of_all_lines_of_the_system_is_the_same, 120)
 TEST_F_TIMEOUT(moment, of_all_lines_of_a_cgroup_is_the_same, 120)
 {
 	expect_one_moment(_metadata, GROUP);
+}
+
+/* ---- The directory ---- */
+
+TEST(directory_holds_the_pressure_files_and_nothing_else)
+{
+	static const char * const names[] = {
+		"cpu", "memory", "io", "irq", "stat",
+	};
+	struct dirent *entry;
+	size_t known;
+	int files = 0;
+	DIR *dir;
+
+	dir = opendir(PSI_DIR);
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		for (known = 0; known < ARRAY_SIZE(names); known++) {
+			if (!strcmp(entry->d_name, names[known]))
+				break;
+		}
+		EXPECT_LT(known, ARRAY_SIZE(names))
+			TH_LOG("unknown file %s", entry->d_name);
+		files++;
+	}
+	EXPECT_EQ(0, closedir(dir));
+	EXPECT_EQ(access(PSI_IRQ, F_OK) ? 4 : 5, files);
+}
+
+TEST(statistics_file_has_all_lines_in_their_order)
+{
+	struct psi_stat stat;
+	char buf[PSI_STAT_MAX], *next;
+	size_t len = read_text(PSI_STAT, buf, sizeof(buf));
+
+	EXPECT_EQ(NULL, psi_stat_parse(buf, len, &stat))
+		TH_LOG("%s", buf);
+	EXPECT_EQ(psi_irq_accounted(), stat.irq.present);
+	/* A line less, and one more, are seen. */
+	EXPECT_NE(NULL, psi_stat_parse(buf, len - 1, &stat));
+	next = strchr(buf, '\n') + 1;
+	EXPECT_NE(NULL, psi_stat_parse(next, buf + len - next, &stat));
+	ASSERT_LT(len + 2, sizeof(buf));
+	memcpy(buf + len, "x\n", 3);
+	EXPECT_NE(NULL, psi_stat_parse(buf, len + 2, &stat));
 }
 
 TEST_HARNESS_MAIN

@@ -24,8 +24,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_causes.h"
-#include "psi_trigger.h"
-#include "psi_util.h"
+#include "psi_stat.h"
 
 #define TRACING		"/sys/kernel/tracing"
 #define EVENTS		TRACING "/events/psi"

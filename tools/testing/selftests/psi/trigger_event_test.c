@@ -868,4 +868,19 @@ TEST(switch_of_a_parent_leaves_its_children_alone)
 	stalls_remove(&stalls);
 }
 
+/* With a NUL and without; to the system and to a cgroup. */
+TEST(window_below_the_shortest_is_refused)
+{
+	int fd = trigger_open(PSI_IO), root = trigger_open(CGROUP_ROOT "/io.pressure");
+
+	EXPECT_EQ(EINVAL, trigger_write(fd, "some 1 499999", 13));
+	EXPECT_EQ(EINVAL, trigger_write(fd, "some 1 499999", 14));
+	EXPECT_EQ(EINVAL, trigger_write(root, "some 1 499999", 13));
+	EXPECT_EQ(EINVAL, trigger_write(root, "some 1 499999", 14));
+	EXPECT_EQ(NO_TRIGGER, poll_fd(fd, POLLPRI, 0));
+	EXPECT_EQ(0, trigger_write(fd, "some 1 500000", 14));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(0, close(root));
+}
+
 TEST_HARNESS_MAIN

@@ -35,6 +35,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
+#include "psi_work.h"
 
 #define MAX_SPINNERS	6
 #define TOLERANCE	1.0

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _LINUX_PSI_ASYNC_H
+#define _LINUX_PSI_ASYNC_H
+
+#include <linux/psi.h>
+
+/*
+ * Pressure stall information: functions for what lets tasks submit requests
+ * first and wait for them later, see kernel/sched/psi_async.c.
+ */
+
+#ifdef CONFIG_PSI
+
+void psi_async_init(struct psi_async *async);
+void psi_async_exit(struct psi_async *async);
+bool __psi_async_begin(struct psi_async *async, struct file *file);
+void __psi_async_end(struct psi_async *async);
+bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
+void __psi_async_unpoll(struct psi_async *async, struct psi_async *by);
+void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
+void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
+
+/**
+ * psi_async_begin - a request is about to be issued
+ * @async: what it is waited for together with
+ * @file: the file it is about
+ *
+ * A request is to storage if @file is a block device, or a regular file of a
+ * file system that has a backing device or a server: not of proc, tracefs or
+ * tmpfs.
+ *
+ * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
+ * Return: true if the request was counted. psi_async_end() is due then, once,
+ *	   even if PSI is off by then.
+ */
+static inline bool psi_async_begin(struct psi_async *async, struct file *file)
+{
+	return !static_branch_likely(&psi_disabled) && __psi_async_begin(async, file);
+}
+
+/**
+ * psi_async_end - storage is done with a request that psi_async_begin() counted
+ * @async: what psi_async_begin() was given
+ *
+ * To be called before the request wakes anybody, and while @async is there for
+ * sure.
+ *
+ * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
+ */
+static inline void psi_async_end(struct psi_async *async)
+{
+	__psi_async_end(async);
+}
+
+/**
+ * psi_async_poll - a poll waits in one psi_async for another
+ * @async: what is polled
+ * @by: where it is polled
+ *
+ * From now on tasks that wait in @by wait for io while requests to storage are
+ * in flight in @async.
+ *
+ * Context: Process context, may sleep.
+ * Return: true if so. psi_async_unpoll() is due then, once, while both are
+ *	   there. False: PSI is off, @async is polled in too many others, or
+ *	   there is no memory.
+ */
+static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
+{
+	return !static_branch_likely(&psi_disabled) && __psi_async_poll(async, by);
+}
+
+/**
+ * psi_async_unpoll - that poll is over
+ * @async: what was polled
+ * @by: where it was polled
+ *
+ * Context: Process context.
+ */
+static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by)
+{
+	__psi_async_unpoll(async, by);
+}
+
+/**
+ * psi_async_wait - the current task is about to sleep until requests complete
+ * @async: the requests
+ * @wait: room on the stack, to be passed to psi_async_done()
+ *
+ * Asleep, the task counts as waiting for io while a request to storage is in
+ * flight, and only then, whenever such a request begins or ends.
+ *
+ * Context: Process context, in any task state; no locks may be held that are
+ *	    taken where requests begin or end.
+ */
+static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
+{
+	wait->task = NULL;
+	if (!static_branch_likely(&psi_disabled))
+		__psi_async_wait(async, wait);
+}
+
+/**
+ * psi_async_done - the current task sleeps no more
+ * @async: what psi_async_wait() was given
+ * @wait: what psi_async_wait() was given
+ *
+ * Context: As psi_async_wait().
+ */
+static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
+{
+	if (wait->task)
+		__psi_async_done(async, wait);
+}
+
+#else /* CONFIG_PSI */
+
+static inline void psi_async_init(struct psi_async *async) { }
+static inline void psi_async_exit(struct psi_async *async) { }
+static inline void psi_async_end(struct psi_async *async) { }
+static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait) { }
+static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait) { }
+static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by) { }
+
+static inline bool psi_async_begin(struct psi_async *async, struct file *file)
+{
+	return false;
+}
+
+static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
+{
+	return false;
+}
+
+#endif /* CONFIG_PSI */
+
+#endif /* _LINUX_PSI_ASYNC_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pressure stall information: what tells a limit from a shortage
+ *
+ * The scheduler calls these where a limit begins or ceases to hold a task, see
+ * psi_limit.c.
+ */
+#ifndef _KERNEL_SCHED_PSI_LIMIT_H
+#define _KERNEL_SCHED_PSI_LIMIT_H
+
+#include "psi.h"
+
+#ifdef CONFIG_PSI_STAT
+
+/**
+ * struct psi_throttle - tasks that a limit begins or ceases to hold together
+ * @gc: the cell in which those are counted that psi_throttle_add() saw last
+ * @change: what changes for it
+ */
+struct psi_throttle {
+	struct psi_group_cpu	*gc;
+	struct psi_counts	change;
+};
+
+void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
+void __psi_throttle_again(struct rq *rq, struct task_struct *p);
+
+/**
+ * psi_throttle - a limit holds a task that is queued, or does not any more
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, on @rq or about to get there or to leave. It may be current
+ * @on: whether a limit holds it
+ *
+ * Where a task is queued it counts at once as stalled for that reason.
+ * Otherwise the hook that follows (enqueue, dequeue or switch) has it count so.
+ */
+static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle(rq, p, on);
+}
+
+/**
+ * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
+ * @batch: the tasks, zeroed before the first
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, queued on @rq
+ * @on: whether a limit holds it
+ */
+static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
+				    struct task_struct *p, bool on)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle_add(batch, rq, p, on);
+}
+
+/**
+ * psi_throttle_flush - the last of many tasks was added
+ * @batch: the tasks
+ * @rq: the runqueue, locked
+ */
+static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
+{
+	if (batch->gc)
+		__psi_throttle_flush(batch, rq);
+}
+
+/**
+ * psi_throttle_again - look again whether a limit holds a task
+ * @rq: the runqueue of the task, locked, its clock up to date
+ * @p: the task, which changed its class or its group
+ */
+static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
+{
+	if (!static_branch_likely(&psi_disabled))
+		__psi_throttle_again(rq, p);
+}
+
+#else /* CONFIG_PSI_STAT */
+
+struct psi_throttle { };
+static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
+static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
+				    struct task_struct *p, bool on) { }
+static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
+static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
+
+#endif /* CONFIG_PSI_STAT */
+
+#endif /* _KERNEL_SCHED_PSI_LIMIT_H */

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pressure record: a flight recorder.
+ *
+ * Its cost is that of reading totals, so it keeps files open, and reads no cgroup
+ * below one whose totals did not grow: a task that stalls in a cgroup stalls
+ * in all that contain it.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ring.h"
+
+#define DEPTH_MAX	256
+#define FILES_MAX	(1 << 20)	/* as many as fs.nr_open allows, unless somebody set it */
+#define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
+#define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
+
+/**
+ * struct source - a cgroup, or the system, whose totals are recorded
+ * @name: as in struct group
+ * @fd: of the statistics file, or of the plain files by resource; -1 for none
+ * @stat: @fd[0] is the statistics file
+ * @parent: the source that contains it; -1 for none
+ * @grew: totals grew at the last look
+ * @totals: at the last look
+ */
+struct source {
+	char *name;
+	int fd[PSI_RESOURCES];
+	bool stat;
+	int parent;
+	bool grew;
+	struct totals totals[PSI_RESOURCES];
+};
+
+struct bytes {
+	unsigned char *data;
+	size_t count;
+};
+
+/**
+ * struct recorder - what pressure record has
+ * @source: sorted by name
+ * @count: how many
+ * @descendants: of the root, when these were found
+ * @scanned: when that was
+ * @changed: since the last frame was written
+ * @asked: when all were read
+ * @written: what the file has, for the next frame: totals by cgroup
+ * @nr_written: how many
+ * @fd: of the file
+ * @number: of the segment
+ * @size: bytes of a segment
+ * @at: where the next frame begins in the segment
+ * @frame: the frame that is made
+ * @time: of the last frame, in us
+ * @plain: leave the statistics files alone
+ */
+struct recorder {
+	struct source *source;
+	int count;
+	long descendants;
+	double scanned;
+	bool changed;
+	double asked;
+	struct source *written;
+	int nr_written;
+	int fd;
+	uint64_t number;
+	uint64_t size;
+	uint64_t at;
+	struct bytes frame;
+	uint64_t time;
+	bool plain;
+};
+
+static volatile sig_atomic_t over;
+
+static void end(int unused)
+{
+	(void)unused;
+	over = 1;
+}
+
+/* FNV-1a: against what was cut, not against an enemy. */
+uint64_t ring_sum(uint64_t sum, const void *data, size_t length)
+{
+	const unsigned char *byte = data;
+
+	sum ^= 0xcbf29ce484222325;
+	while (length--)
+		sum = (sum ^ *byte++) * 0x100000001b3;
+	return sum;
+}
+
+static void put_bytes(struct bytes *bytes, const void *data, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		bytes->data = grow(bytes->data, bytes->count, 1);
+		bytes->data[bytes->count++] = ((const unsigned char *)data)[i];
+	}
+}
+
+/* Seven bits a byte; the last one has the eighth clear. */
+static void put(struct bytes *bytes, uint64_t number)
+{
+	unsigned char byte;
+
+	do {
+		byte = (number & 0x7f) | (number > 0x7f ? 0x80 : 0);
+		put_bytes(bytes, &byte, 1);
+		number >>= 7;
+	} while (number);
+}
+
+/* Files */
+
+static int open_at(const char *directory, const char *file)
+{
+	char *path = text_of("%s/%s", directory, file);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		die("%s: %s; raise the limit of open files", path, strerror(errno));
+	free(path);
+	return fd;
+}
+
+static bool open_files(struct source *source, const char *directory, bool system, bool plain)
+{
+	bool any = false;
+
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		source->fd[resource] = -1;
+	if (!plain)
+		source->fd[0] = open_at(directory, system ? "stat" : "cgroup.pressure.stat");
+	source->stat = source->fd[0] >= 0;
+	for (int resource = 0; !source->stat && resource < PSI_RESOURCES; resource++) {
+		char *file = text_of("%s%s", psi_resource_name(resource),
+				     system ? "" : ".pressure");
+
+		source->fd[resource] = open_at(directory, file);
+		free(file);
+	}
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		any |= source->fd[resource] >= 0;
+	return any;
+}
+
+static void close_files(struct source *source)
+{
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (source->fd[resource] >= 0)
+			close(source->fd[resource]);
+	free(source->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct source *)a)->name, ((const struct source *)b)->name);
+}
+
+/* Take over the files of a source that is known already. */
+static void add_source(struct recorder *recorder, const struct source *old, int nr_old,
+		       const char *directory, const char *name)
+{
+	struct source source = { .name = (char *)name, .grew = true }, *known;
+
+	known = nr_old ? bsearch(&source, old, nr_old, sizeof(*old), by_name) : NULL;
+	if (known) {
+		source = *known;
+		for (int resource = 0; resource < PSI_RESOURCES; resource++)
+			known->fd[resource] = -1;
+	} else if (!open_files(&source, directory, !*name, recorder->plain)) {
+		return;
+	}
+	source.name = text_of("%s", name);
+	recorder->source = grow(recorder->source, recorder->count, sizeof(source));
+	recorder->source[recorder->count++] = source;
+}
+
+static void scan(struct recorder *recorder, const struct source *old, int nr_old, char *path,
+		 size_t top, int depth)
+{
+	size_t end = strlen(path);
+	struct dirent *entry;
+	DIR *dir;
+
+	if (end > top || exists("%s/cgroup.type", path))
+		add_source(recorder, old, nr_old, path, end > top ? path + top : "/");
+	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
+		    !strcmp(entry->d_name, "..") || end + 1 + strlen(entry->d_name) >= PATH_MAX)
+			continue;
+		sprintf(path + end, "/%s", entry->d_name);
+		scan(recorder, old, nr_old, path, top, depth + 1);
+	}
+	path[end] = 0;
+	if (dir)
+		closedir(dir);
+}
+
+/* The next one that contains it, in what is sorted: "" and "/" contain all. */
+static int parent_of(const struct recorder *recorder, int child)
+{
+	const char *name = recorder->source[child].name;
+
+	for (int i = child - 1; i >= 0; i = recorder->source[i].parent) {
+		const char *above = recorder->source[i].name;
+		size_t length = strcmp(above, "/") ? strlen(above) : 0;
+
+		if (!strncmp(name, above, length) && (!*above || name[length] == '/'))
+			return i;
+	}
+	return -1;
+}
+
+static long count_descendants(void)
+{
+	char mount[PATH_MAX], text[512];
+	long count = 0;
+
+	if (psi_cgroup_mount(mount, sizeof(mount)))
+		return 0;
+	strncat(mount, "/cgroup.stat", sizeof(mount) - strlen(mount) - 1);
+	if (read_text(mount, text, sizeof(text)) > 0)
+		sscanf(text, "nr_descendants %ld", &count);
+	return count;
+}
+
+static void find_sources(struct recorder *recorder)
+{
+	struct source *old = recorder->source;
+	int nr_old = recorder->count;
+	char path[PATH_MAX], *proc = text_of("%s/proc/pressure", psi_root());
+
+	recorder->source = NULL;
+	recorder->count = 0;
+	recorder->descendants = count_descendants();
+	recorder->scanned = now();
+	recorder->changed = true;
+	add_source(recorder, old, nr_old, proc, "");
+	if (!psi_cgroup_mount(path, sizeof(path)))
+		scan(recorder, old, nr_old, path, strlen(path), 0);
+	for (int i = 0; i < nr_old; i++)
+		close_files(&old[i]);
+	free(old);
+	free(proc);
+	if (recorder->count)
+		qsort(recorder->source, recorder->count, sizeof(*old), by_name);
+	for (int i = 0; i < recorder->count; i++)
+		recorder->source[i].parent = parent_of(recorder, i);
+}
+
+/* False when the cgroup is gone. */
+static bool read_source(struct source *source)
+{
+	static struct psi_pressure *pressure;
+	struct totals totals[PSI_RESOURCES];
+	bool any = false;
+
+	if (!pressure)
+		pressure = checked(psi_new());
+	psi_clear(pressure);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		any |= source->fd[resource] >= 0 &&
+		       !psi_read_fd(source->fd[resource], resource, pressure);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		take_totals(&totals[resource], pressure, resource);
+	source->grew = memcmp(totals, source->totals, sizeof(totals));
+	memcpy(source->totals, totals, sizeof(totals));
+	return any;
+}
+
+static void look(struct recorder *recorder)
+{
+	bool all = now() >= recorder->asked + ASK, gone = false;
+
+	if (all)
+		recorder->asked = now();
+	if (now() >= recorder->scanned + RESCAN || recorder->descendants != count_descendants())
+		find_sources(recorder);
+	for (int i = 0; i < recorder->count; i++) {
+		struct source *source = &recorder->source[i];
+
+		if (!all && source->parent >= 0 && !recorder->source[source->parent].grew)
+			source->grew = false;
+		else
+			gone |= !read_source(source);
+	}
+	/* What is gone stays as it was, until the next look. */
+	if (gone)
+		recorder->scanned = 0;
+}
+
+/* Frames */
+
+static uint32_t known_mask(struct source *source)
+{
+	uint32_t mask = 0;
+	bool *known;
+
+	for (int bit = 0; bit < RING_BITS; bit++) {
+		ring_total(source->totals, bit, &known);
+		mask |= (uint32_t)*known << bit;
+	}
+	return mask;
+}
+
+static void put_new(struct bytes *frame, struct source *source)
+{
+	uint32_t mask = known_mask(source);
+	bool *known;
+
+	put(frame, RING_NEW);
+	put(frame, strlen(source->name));
+	put_bytes(frame, source->name, strlen(source->name));
+	put(frame, mask);
+	for (int bit = 0; bit < RING_BITS; bit++)
+		if (mask & 1u << bit)
+			put(frame, *ring_total(source->totals, bit, &known));
+}
+
+/* Whether the totals of @new are those of @old or more: of the same cgroup. */
+static bool put_growth(struct bytes *frame, struct source *old, struct source *new)
+{
+	unsigned long long from[RING_BITS], to[RING_BITS];
+	uint32_t mask = 0;
+	bool *known;
+
+	if (known_mask(old) != known_mask(new))
+		return false;
+	for (int bit = 0; bit < RING_BITS; bit++) {
+		from[bit] = *ring_total(old->totals, bit, &known);
+		to[bit] = *ring_total(new->totals, bit, &known);
+		if (to[bit] < from[bit])
+			return false;
+		mask |= (uint32_t)(to[bit] > from[bit]) << bit;
+	}
+	put(frame, RING_GREW);
+	put(frame, mask);
+	for (int bit = 0; bit < RING_BITS; bit++)
+		if (mask & 1u << bit)
+			put(frame, to[bit] - from[bit]);
+	return true;
+}
+
+/* A list of changes: how many cgroups stay as they are, and what comes then. */
+static void put_changes(struct recorder *recorder, struct source *old, int nr_old)
+{
+	struct bytes *frame = &recorder->frame;
+	int i = 0, j = 0, same = 0;
+
+	while (i < nr_old || j < recorder->count) {
+		struct source *new = &recorder->source[j];
+		int order = i == nr_old ? 1 : j == recorder->count ? -1 :
+			    strcmp(old[i].name, new->name);
+
+		if (!order && !memcmp(old[i].totals, new->totals, sizeof(new->totals))) {
+			same++, i++, j++;
+			continue;
+		}
+		put(frame, same);
+		same = 0;
+		if (order > 0) {
+			put_new(frame, new);
+			j++;
+		} else if (!order && put_growth(frame, &old[i], new)) {
+			i++, j++;
+		} else {
+			put(frame, RING_GONE);
+			i++;
+		}
+	}
+	put(frame, same);
+	put(frame, RING_END);
+}
+
+static void make_frame(struct recorder *recorder, uint64_t time, struct source *old, int nr_old)
+{
+	struct ring_frame head = { 0 };
+
+	recorder->frame.count = 0;
+	put_bytes(&recorder->frame, &head, sizeof(head));
+	put(&recorder->frame, nr_old ? time - recorder->time : time);
+	put_changes(recorder, old, nr_old);
+}
+
+/* The head of the frame, once all else and the segment are known. */
+static void seal_frame(struct recorder *recorder)
+{
+	struct ring_frame head = { .length = recorder->frame.count - sizeof(head) };
+
+	head.sum = ring_sum(recorder->number, recorder->frame.data + sizeof(head), head.length);
+	memcpy(recorder->frame.data, &head, sizeof(head));
+}
+
+static void write_at(struct recorder *recorder, uint64_t at, const void *data, size_t length)
+{
+	off_t offset = recorder->number % SEGMENTS * recorder->size + at;
+
+	if (pwrite(recorder->fd, data, length, offset) != (ssize_t)length)
+		die("cannot write the record: %s", strerror(errno));
+}
+
+static void read_boot_id(char *boot, size_t size)
+{
+	char *path = text_of("%s/proc/sys/kernel/random/boot_id", psi_root());
+
+	read_text(path, boot, size);
+	free(path);
+}
+
+/* The old head goes first: of what comes after it, some may be on disk and some not. */
+static void begin_segment(struct recorder *recorder)
+{
+	struct ring_head head = { .magic = RING_MAGIC, .number = ++recorder->number,
+				  .size = recorder->size };
+
+	if (sizeof(head) + recorder->frame.count > recorder->size)
+		die("--size: a look at %d cgroups takes %zu bytes; the file must have %zu at least",
+		    recorder->count, recorder->frame.count,
+		    2 * SEGMENTS * (sizeof(head) + recorder->frame.count));
+	read_boot_id(head.boot, sizeof(head.boot));
+	head.sum = ring_sum(0, &head, offsetof(struct ring_head, sum));
+	write_at(recorder, 0, &head, sizeof(head));
+	recorder->at = sizeof(head);
+}
+
+static void remember(struct recorder *recorder)
+{
+	for (int i = 0; !recorder->changed && i < recorder->count; i++)
+		memcpy(recorder->written[i].totals, recorder->source[i].totals,
+		       sizeof(recorder->source[i].totals));
+	if (!recorder->changed)
+		return;
+	recorder->changed = false;
+	for (int i = 0; i < recorder->nr_written; i++)
+		free(recorder->written[i].name);
+	free(recorder->written);
+	recorder->written = checked(malloc((recorder->count + 1) * sizeof(struct source)));
+	recorder->nr_written = recorder->count;
+	for (int i = 0; i < recorder->count; i++) {
+		recorder->written[i] = recorder->source[i];
+		recorder->written[i].name = text_of("%s", recorder->source[i].name);
+	}
+}
+
+static void write_frame(struct recorder *recorder, uint64_t time)
+{
+	make_frame(recorder, time, recorder->written, recorder->nr_written);
+	if (!recorder->at || recorder->at + recorder->frame.count > recorder->size) {
+		make_frame(recorder, time, NULL, 0);
+		begin_segment(recorder);
+	}
+	seal_frame(recorder);
+	write_at(recorder, recorder->at, recorder->frame.data, recorder->frame.count);
+	recorder->at += recorder->frame.count;
+	recorder->time = time;
+	remember(recorder);
+}
+
+/* The file */
+
+/* The number of the newest segment. */
+static void find_end(struct recorder *recorder, const char *path)
+{
+	struct ring_head head;
+
+	for (int i = 0; i < SEGMENTS; i++) {
+		if (pread(recorder->fd, &head, sizeof(head), i * recorder->size) != sizeof(head) ||
+		    memcmp(head.magic, RING_MAGIC, sizeof(head.magic)) ||
+		    head.sum != ring_sum(0, &head, offsetof(struct ring_head, sum)))
+			continue;
+		if (head.size != recorder->size)
+			die("%s was made with another --size: remove it", path);
+		if (head.number > recorder->number)
+			recorder->number = head.number;
+	}
+}
+
+static void open_ring(struct recorder *recorder, const char *path, long megabytes)
+{
+	struct stat status;
+	int error;
+
+	recorder->size = ((uint64_t)megabytes << 20) / SEGMENTS;
+	recorder->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (recorder->fd < 0 || fstat(recorder->fd, &status))
+		die("%s: %s", path, strerror(errno));
+	if (flock(recorder->fd, LOCK_EX | LOCK_NB))
+		die("%s: another 'pressure record' writes to it", path);
+	if (status.st_size && (uint64_t)status.st_size != recorder->size * SEGMENTS)
+		die("%s has another size than --size says: remove it", path);
+	find_end(recorder, path);
+	/* All of the room that it will ever need. */
+	error = posix_fallocate(recorder->fd, 0, recorder->size * SEGMENTS);
+	if (error)
+		die("%s: %s", path, strerror(error));
+}
+
+/* Of a cgroup each file is open; only root may have more than the limit's limit. */
+static void raise_limit(void)
+{
+	struct rlimit limit = { FILES_MAX, FILES_MAX };
+
+	if (!setrlimit(RLIMIT_NOFILE, &limit) || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static uint64_t real_us(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_REALTIME, &time);
+	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
+}
+
+static void keep_looking(struct recorder *recorder, double every, double sync, long count)
+{
+	const uint64_t begin = real_us();
+	double start = now(), next = start, synced = start;
+
+	for (long i = 0; !over && (!count || i < count); i++) {
+		look(recorder);
+		/* A clock that somebody sets goes on as it began. */
+		write_frame(recorder, begin + (now() - start) * 1e6);
+		if (now() >= synced + sync) {
+			fdatasync(recorder->fd);
+			synced = now();
+		}
+		next = fmax(next + every, now());
+		if (!over && (!count || i + 1 < count))
+			sleep_until(next);
+	}
+	if (fdatasync(recorder->fd))
+		die("cannot write the record: %s", strerror(errno));
+}
+
+int verb_record(int argc, char **argv)
+{
+	const char *path = RECORD;
+	double every = 1, sync = 5;
+	long size = 64, count = 0;
+	struct recorder recorder = { 0 };
+	const struct opt opts[] = {
+		{ "record", OPT_TEXT, &path, "FILE", "where (" RECORD ")" },
+		{ "every", OPT_TIME, &every, "TIME", "between looks (1s)" },
+		{ "size", OPT_NUMBER, &size, "MB", "of the file, at most (64)" },
+		{ "sync", OPT_TIME, &sync, "TIME", "what a power loss may take (5s)" },
+		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
+		{ "plain", OPT_FLAG, &recorder.plain, NULL, "no limit and shortage: cheaper" },
+		{ 0 }
+	};
+
+	if (*parse_options(argc, argv, opts, "record [OPTIONS]"))
+		die("record takes no arguments; 'pressure record --help' shows how to use it");
+	if (every <= 0 || size < 1)
+		die("--every and --size: more than nothing");
+	raise_limit();
+	find_sources(&recorder);
+	if (!recorder.count)
+		die("no pressure can be read here; 'pressure doctor' tells why");
+	open_ring(&recorder, path, size);
+	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
+	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
+	keep_looking(&recorder, every, sync, count);
+	return STATUS_OK;
+}

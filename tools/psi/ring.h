@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What pressure record writes: totals of all cgroups over time, in a file of
+ * bounded size.
+ *
+ *	file	 | segment | segment | ...		as many as SEGMENTS
+ *	segment	 | head | key frame | frame | frame | ...
+ *	frame	 | length | sum | time, changes		one for each look
+ *
+ * A key frame has all cgroups, the frames after it what changed since.  A full
+ * segment is followed by the next one in the file, which loses what it had.
+ * So the file needs no index, and a reader no recovery: segments go by their
+ * number, and a segment ends at the first frame whose sum is wrong.  That is
+ * one that a power loss cut, or one of the segment that was there before, as
+ * the sum covers the number of the segment.
+ */
+#ifndef _PRESSURE_RING_H
+#define _PRESSURE_RING_H
+
+#include <stdint.h>
+
+#include "pressure.h"
+
+#define SEGMENTS	16
+#define RING_MAGIC	"PSIRING1"	/* other bytes, or their other order, are no ring */
+
+/**
+ * struct ring_head - begins a segment
+ * @magic: RING_MAGIC
+ * @number: of the segment, since the file was made; 0 for an empty one
+ * @size: bytes of a segment
+ * @boot: id of the boot: totals begin anew with each
+ * @sum: of all before
+ */
+struct ring_head {
+	char magic[8];
+	uint64_t number;
+	uint64_t size;
+	char boot[40];
+	uint64_t sum;
+};
+
+struct ring_frame {
+	uint32_t length;
+	uint32_t sum;
+};
+
+/* What a change is, in a list of cgroups that is sorted by name. */
+enum ring_change {
+	RING_END,
+	RING_GREW,	/* totals: a mask, and what is added to each */
+	RING_GONE,
+	RING_NEW	/* comes before: its name, a mask, and totals */
+};
+
+uint64_t ring_sum(uint64_t sum, const void *data, size_t length);
+
+#define RING_BITS	(PSI_RESOURCES * PSI_CLASSES * PSI_KINDS)
+
+/* The total that a bit of a mask stands for, and whether it is known. */
+static inline unsigned long long *ring_total(struct totals *totals, int bit, bool **known)
+{
+	struct totals *one = &totals[bit / (PSI_CLASSES * PSI_KINDS)];
+	int class = bit / PSI_KINDS % PSI_CLASSES, kind = bit % PSI_KINDS;
+
+	*known = &one->known[class][kind];
+	return &one->us[class][kind];
+}
+
+#endif /* _PRESSURE_RING_H */

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * IO pressure of a task that waits for storage inside a file system
+ *
+ * Invariant: a task that is blocked in a call for its disk, or for the server
+ * of its file system, waits for io, in whatever function it sleeps: for a page,
+ * for a buffer of metadata, for the commit of a journal, for another task that
+ * waits for the disk.
+ *
+ *     the task      run|  asleep in fsync()             |run|
+ *     its journal      |  writes, waits, writes, waits  |
+ *     io some          |################################|
+ *
+ * The load makes one call after the other and does nothing else, so the time
+ * for which it is asleep is the time for which the call was blocked.
+ *
+ * What would break it: a wait that ends in schedule() instead of io_schedule(),
+ * as those for a journal do; a driver's wait for a GPU that counts; a read of
+ * trace_pipe that counts because it comes through a ring.
+ *
+ * The disk (null_blk) answers after 5 ms of a timer of the guest, the server
+ * after 5 ms.
+ *
+ * Tolerance: 3 % of the time on the clock. Waits for locks, of buffers say, are
+ * no io.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+#include "psi_delays.h"
+#include "psi_fs.h"
+#include "psi_uring.h"
+#include "psi_util.h"
+
+#define GROUP		CGROUP_ROOT "/psi_waits"
+#define DISK_FS		"/tmp/psi_disk"
+#define WHERE		"/tmp/psi_waits"
+#define LATENCY		(5 * NSEC_PER_MSEC)
+#define SPAN		(4 * NSEC_PER_SEC)
+#define TOLERANCE	0.03
+/*
+ * A call that is hardly ever blocked tells nothing: each is for longer than
+ * this.
+ */
+#define LEAST		0.1
+#define DIRS		8
+#define FILES		16
+#define NR_FILES	(DIRS * FILES)
+#define FILE_BLOCKS	8
+
+/**
+ * struct site - a mounted file system, and one load on it
+ * @call: makes call number @n
+ * @flat: all files are in the root: f0, f1, ...
+ * @keeps: metadata that drop_caches does not make it forget
+ * @log: a file to write to
+ * @fd: a file to read from
+ * @buf: a block
+ * @ring: of the load
+ * @elapsed: how long the load went on, in ns
+ * @asleep: how long it was asleep meanwhile
+ * @some: growth of io some of its cgroup
+ */
+struct site {
+	void (*call)(struct site *site, int n);
+	bool flat;
+	bool keeps;
+	int log;
+	int fd;
+	char *buf;
+	struct uring ring;
+	__u64 elapsed;
+	__u64 asleep;
+	__u64 some;
+};
+
+static void file_name(const struct site *site, int n, char *name, size_t size)
+{
+	n %= NR_FILES;
+	if (site->flat)
+		snprintf(name, size, WHERE "/f%d", n);
+	else	/* From directory to directory. */
+		snprintf(name, size, WHERE "/d%d/f%d", n % DIRS, n / DIRS);
+}
+
+static int open_number(const struct site *site, int n, int flags)
+{
+	char name[64];
+	int fd;
+
+	file_name(site, n, name, sizeof(name));
+	fd = open(name, flags | O_CLOEXEC, 0644);
+	if (fd < 0)
+		psi_die("%s: %s", name, strerror(errno));
+	return fd;
+}
+
+/* Once around, forget what was read. */
+static void forget(int n, int around)
+{
+	if (n % around == 0)
+		fs_drop_caches();
+}
+
+/* ---- Calls ---- */
+
+static void call_read(struct site *site, int n)
+{
+	int fd;
+
+	forget(n, NR_FILES);
+	fd = open_number(site, n, O_RDONLY);
+	if (read(fd, site->buf, BLOCK) != BLOCK)
+		psi_die("read: %s", strerror(errno));
+	close(fd);
+}
+
+static void call_mmap(struct site *site, int n)
+{
+	char *map;
+	int fd;
+
+	forget(n, NR_FILES);
+	fd = open_number(site, n, O_RDONLY);
+	map = mmap(NULL, BLOCK, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+	memcpy(site->buf, map, 1);
+	munmap(map, BLOCK);
+	close(fd);
+}
+
+static void call_uring_read(struct site *site, int n)
+{
+	int fd;
+
+	forget(n, NR_FILES);
+	fd = open_number(site, n, O_RDONLY);
+	uring_prepare_read(&site->ring, fd, site->buf, BLOCK, 0);
+	uring_submit(&site->ring);
+	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1 ||
+	    site->ring.last.res != BLOCK)
+		psi_die("io_uring: %d", site->ring.last.res);
+	close(fd);
+}
+
+/* Block after block of one file, where it is large enough. */
+static void call_uring_next(struct site *site, int n)
+{
+	int blocks = site->flat ? 1 << 20 : FILE_BLOCKS;
+
+	forget(n, blocks);
+	if (!n) {
+		site->fd = open_number(site, n, O_RDONLY);
+		posix_fadvise(site->fd, 0, 0, POSIX_FADV_RANDOM);
+	}
+	uring_prepare_read(&site->ring, site->fd, site->buf, BLOCK, (off_t)(n % blocks) * BLOCK);
+	uring_submit(&site->ring);
+	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1 ||
+	    site->ring.last.res != BLOCK)
+		psi_die("io_uring: %d", site->ring.last.res);
+}
+
+static void append(struct site *site)
+{
+	if (write(site->log, site->buf, BLOCK) != BLOCK)
+		psi_die("write: %s", strerror(errno));
+}
+
+static void call_write(struct site *site, int n)
+{
+	if (!n)
+		fcntl(site->log, F_SETFL, O_APPEND | O_DIRECT);
+	append(site);
+}
+
+static void call_fsync(struct site *site, int n)
+{
+	append(site);
+	if (fsync(site->log))
+		psi_die("fsync: %s", strerror(errno));
+}
+
+static void call_uring_fsync(struct site *site, int n)
+{
+	append(site);
+	uring_prepare(&site->ring, IORING_OP_FSYNC, site->log);
+	uring_submit(&site->ring);
+	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1)
+		psi_die("io_uring: %d", site->ring.last.res);
+}
+
+static void call_sync(struct site *site, int n)
+{
+	append(site);
+	if (syncfs(site->log))
+		psi_die("syncfs: %s", strerror(errno));
+}
+
+static void call_create(struct site *site, int n)
+{
+	char name[64];
+	int fd;
+
+	file_name(site, n, name, sizeof(name));
+	unlink(name);
+	fd = open_number(site, n, O_RDWR | O_CREAT);
+	if (fsync(fd))
+		psi_die("fsync %s: %s", name, strerror(errno));
+	close(fd);
+}
+
+static void call_truncate(struct site *site, int n)
+{
+	int fd = open_number(site, n, O_RDWR);
+
+	if (ftruncate(fd, n / NR_FILES % 2 ? BLOCK * FILE_BLOCKS : BLOCK) || fsync(fd))
+		psi_die("ftruncate: %s", strerror(errno));
+	close(fd);
+}
+
+static void call_stat(struct site *site, int n)
+{
+	struct stat st;
+	char name[64];
+
+	forget(n, NR_FILES);
+	file_name(site, n, name, sizeof(name));
+	if (stat(name, &st))
+		psi_die("%s: %s", name, strerror(errno));
+}
+
+static void call_readdir(struct site *site, int n)
+{
+	char name[64] = WHERE;
+	DIR *dir;
+
+	forget(n, DIRS);
+	if (!site->flat)
+		snprintf(name, sizeof(name), WHERE "/d%d", n % DIRS);
+	dir = opendir(name);
+	if (!dir)
+		psi_die("%s: %s", name, strerror(errno));
+	while (readdir(dir))
+		;
+	closedir(dir);
+}
+
+/* ---- The load ---- */
+
+static void run_site(void *arg)
+{
+	struct site *site = arg;
+	struct pressure before;
+	__u64 start, awake;
+
+	site->buf = aligned_alloc(BLOCK, BLOCK);
+	site->log = open(site->flat ? WHERE "/f0" : WHERE "/log",
+			 O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (!site->buf || site->log < 0 || !uring_create(&site->ring, 0))
+		psi_die(WHERE ": %s", strerror(errno));
+	memset(site->buf, 1, BLOCK);
+	awake = task_awake_ns(getpid());
+	start = now_ns();
+	pressure_read(GROUP, &before);
+	for (int n = 0; now_ns() < start + SPAN; n++)
+		site->call(site, n);
+	site->some = pressure_since(GROUP, &before).some[RES_IO];
+	site->elapsed = now_ns() - start;
+	site->asleep = site->elapsed - (task_awake_ns(getpid()) - awake);
+}
+
+static void expect_io(struct __test_metadata *_metadata, const char *fs, const char *call,
+		      struct site *site)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = run_site, .arg = site };
+	double blocked, some;
+	char row[64];
+
+	load_wait(load_start(&load));
+	blocked = 100.0 * site->asleep / site->elapsed;
+	some = 100.0 * site->some / site->elapsed;
+	snprintf(row, sizeof(row), "%s: %s: blocked, io some, %%", fs, call);
+	report_row(row, "%.1f %.1f", blocked, some);
+	/*
+	 * btrfs keeps a tree that small: stat and readdir are not blocked, and
+	 * must be no io.
+	 */
+	if (!site->keeps || (site->call != call_stat && site->call != call_readdir))
+		EXPECT_LE(100 * LEAST, blocked);
+	EXPECT_GE(100 * TOLERANCE, fabs(some - blocked)) {
+		TH_LOG("%s, %s: io some is %.1f %%, blocked %.1f %%", fs, call, some, blocked);
+	}
+}
+
+/* ---- On a disk ---- */
+
+FIXTURE(on) {
+	struct slow_disk disk;
+	struct slow_server server;
+	struct site *site;
+};
+
+/*
+ * @name: what the table calls it
+ * @type: of the file system on the disk, %NULL if a server has it
+ * @overlay: the load uses an overlay on that
+ * @cache: the mount option of 9p, %NULL if it is FUSE
+ * @direct: of FUSE, not through the page cache
+ */
+FIXTURE_VARIANT(on) {
+	const char *name;
+	const char *type;
+	bool overlay;
+	const char *cache;
+	bool direct;
+};
+
+FIXTURE_VARIANT_ADD(on, ext4) { .name = "ext4", .type = "ext4" };
+FIXTURE_VARIANT_ADD(on, xfs) { .name = "XFS", .type = "xfs" };
+FIXTURE_VARIANT_ADD(on, btrfs) { .name = "btrfs", .type = "btrfs" };
+FIXTURE_VARIANT_ADD(on, overlay) { .name = "overlay on ext4", .type = "ext4", .overlay = true };
+FIXTURE_VARIANT_ADD(on, fuse) { .name = "FUSE" };
+FIXTURE_VARIANT_ADD(on, fuse_direct) { .name = "FUSE, direct", .direct = true };
+FIXTURE_VARIANT_ADD(on, p9) { .name = "9p", .cache = "none" };
+FIXTURE_VARIANT_ADD(on, p9_cached) { .name = "9p, cached", .cache = "loose" };
+
+static void make_files(void)
+{
+	static char block[BLOCK];
+	char name[64];
+
+	for (int d = 0; d < DIRS; d++) {
+		snprintf(name, sizeof(name), WHERE "/d%d", d);
+		if (mkdir(name, 0755))
+			psi_die("%s: %s", name, strerror(errno));
+		for (int f = 0; f < FILES; f++) {
+			int fd;
+
+			snprintf(name, sizeof(name), WHERE "/d%d/f%d", d, f);
+			fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+			for (int i = 0; i < FILE_BLOCKS; i++)
+				if (write(fd, block, BLOCK) != BLOCK)
+					psi_die("%s: %s", name, strerror(errno));
+			close(fd);
+		}
+	}
+	sync();
+}
+
+static void overlay_mount(void)
+{
+	if ((mkdir(DISK_FS "/upper", 0755) || mkdir(DISK_FS "/work", 0755) ||
+	     mkdir(DISK_FS "/lower", 0755)) && errno != EEXIST)
+		psi_die(DISK_FS ": %s", strerror(errno));
+	fs_mount("psi", WHERE, "overlay",
+		 "lowerdir=" DISK_FS "/lower,upperdir=" DISK_FS "/upper,workdir=" DISK_FS "/work");
+}
+
+FIXTURE_SETUP(on)
+{
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "");
+	self->site = shared_memory(sizeof(*self->site));
+	if (!variant->type) {
+		self->site->flat = true;
+		if (variant->cache)
+			slow_server_start_9p(&self->server, WHERE, LATENCY, variant->cache);
+		else
+			slow_server_start(&self->server, WHERE, LATENCY, variant->direct);
+		return;
+	}
+	self->site->keeps = !strcmp(variant->type, "btrfs");
+	slow_disk_create(&self->disk, "psi_waits", LATENCY, fs_size_mb(variant->type));
+	if (!fs_make(self->disk.node, variant->type))
+		SKIP(return, "no %s.blocks, and no mkfs.%s", variant->type, variant->type);
+	if (variant->overlay) {
+		fs_mount(self->disk.node, DISK_FS, variant->type, NULL);
+		overlay_mount();
+	} else {
+		fs_mount(self->disk.node, WHERE, variant->type, NULL);
+	}
+	make_files();
+}
+
+FIXTURE_TEARDOWN(on)
+{
+	if (!variant->type) {
+		slow_server_stop(&self->server, WHERE);
+	} else {
+		fs_unmount(WHERE);
+		if (variant->overlay)
+			fs_unmount(DISK_FS);
+		slow_disk_remove(&self->disk);
+	}
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+#define CALL(test, fn, text)						\
+	TEST_F(on, test)						\
+	{								\
+		self->site->call = fn;					\
+		expect_io(_metadata, variant->name, text, self->site);	\
+	}
+
+CALL(read_is_io, call_read, "read")
+CALL(read_through_a_ring_is_io, call_uring_read, "read by io_uring")
+CALL(reads_on_through_a_ring_are_io, call_uring_next, "reads on by io_uring")
+CALL(page_fault_is_io, call_mmap, "mmap")
+CALL(direct_write_is_io, call_write, "direct write")
+CALL(fsync_is_io, call_fsync, "append, fsync")
+CALL(fsync_through_a_ring_is_io, call_uring_fsync, "append, fsync by io_uring")
+CALL(syncfs_is_io, call_sync, "append, syncfs")
+CALL(create_is_io, call_create, "create, fsync")
+CALL(truncate_is_io, call_truncate, "truncate, fsync")
+CALL(stat_is_io, call_stat, "stat")
+CALL(readdir_is_io, call_readdir, "readdir")
+
+/* ---- Not on storage ---- */
+
+#define TRACING		"/sys/kernel/tracing"
+
+static void wait_for_an_event(void *arg)
+{
+	int fd = open_file(TRACING "/trace_pipe", O_RDONLY);
+	static char buf[BLOCK];
+	struct uring ring;
+
+	if (!uring_create(&ring, 0))
+		psi_die("io_uring: %s", strerror(errno));
+	uring_prepare_read(&ring, fd, buf, sizeof(buf), -1);
+	uring_submit(&ring);
+	if (uring_wait(&ring, 1, SPAN))
+		psi_die("trace_pipe: there was something to read");
+}
+
+/* A regular file, by its mode. */
+TEST(read_of_trace_pipe_through_a_ring_is_no_io)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = wait_for_an_event };
+	struct pressure before;
+
+	if (mount("psi", TRACING, "tracefs", 0, NULL) && errno != EBUSY)
+		SKIP(return, "no tracefs");
+	cgroup_create(GROUP, "");
+	pressure_read(GROUP, &before);
+	load_wait(load_start(&load));
+	EXPECT_EQ(0, pressure_since(GROUP, &before).some[RES_IO]);
+	cgroup_remove(GROUP);
+}
+
+TEST_HARNESS_MAIN
