@@ -358,10 +358,10 @@ def memory():
     for name, words, most in (("unused", "", 8), ("used", " that was used on a CPU", 8)):
         yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
                    most=most)
-        yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1000)
+        yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1700)
     yield Line("memory of a group, bytes: for each CPU that it was used on",
                lambda values: (values.extra(f"memory/online={ONLINE}/used") - values.extra("memory/used")) / (ONLINE - 1),
-               "{:,.0f}", most=160)
+               "{:,.0f}", most=300)
 
 
 LINES = (*pingpong(), *others())
