@@ -22,7 +22,7 @@
 #include "ring.h"
 
 #define DEPTH_MAX	256
-#define FILES_MAX	(1 << 20)	/* as many as fs.nr_open allows, unless somebody set it */
+#define FILES_MAX	1048576	/* as many as fs.nr_open allows, unless somebody set it */
 #define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
 

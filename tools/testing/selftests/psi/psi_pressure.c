@@ -170,9 +170,11 @@ bool psi_file_is_dead(int fd)
 	struct pollfd pollfd = { .fd = fd, .events = POLLPRI };
 	char buf[512];
 
-	return pread(fd, buf, sizeof(buf), 0) == -1 && errno == ENODEV &&
-	       write(fd, "some 200000 2000000", 20) == -1 && errno == ENODEV &&
-	       poll(&pollfd, 1, 0) == 1 && pollfd.revents == (POLLERR | POLLPRI);
+	if (pread(fd, buf, sizeof(buf), 0) != -1 || errno != ENODEV)
+		return false;
+	if (write(fd, "some 200000 2000000", 20) != -1 || errno != ENODEV)
+		return false;
+	return poll(&pollfd, 1, 0) == 1 && pollfd.revents == (POLLERR | POLLPRI);
 }
 
 bool psi_has_known_defects(void)
