@@ -27,7 +27,7 @@ VIRTUAL = (
     ("memory", "memory_test"),
     ("reclaim", "reclaim_test"),
     ("causes", "causes_test", "--shift", "2"),
-    ("limit", "limit_test", "--smp", "2", "--shift", "2"),
+    ("limit", "limit_test", "--smp", "2", "--shift", "1"),
     ("class", "class_test", "--shift", "2"),
     ("damon", "damon_test"),
     ("watch", "watch_test"),
