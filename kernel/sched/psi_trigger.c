@@ -51,8 +51,8 @@
  *
  *   Within a group, all triggers of a sampler look at a sample, one after the
  *   other. So a user without CAP_SYS_RESOURCE has user.max_psi_triggers of them
- *   at most, in all groups together. A trigger counts for the user who opened
- *   its file, and in a user namespace for the owner of that too.
+ *   at most, in all groups together. A trigger counts for the opener of its
+ *   file, and in a user namespace for the owner of that too.
  *
  * Lifetime
  *
