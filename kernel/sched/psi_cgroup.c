@@ -274,6 +274,7 @@ static void psi_stray_home(struct psi_group *group)
 	cgroup_put(cgrp);
 }
 
+/* The groups that psi_group_extend() has put on the list so far. */
 static struct llist_node *psi_strays_take(void)
 {
 	KUNIT_STATIC_STUB_REDIRECT(psi_strays_take);

@@ -374,7 +374,10 @@ void psi_asked_undelegate(struct psi_group_cpu *gc);
 bool psi_parse_key(const char **p, struct psi_line *line);
 int psi_show_stat(struct seq_file *m, struct psi_group *group);
 #else
-/* No group is ever asked: psi_asked.c and psi_stat.c have these. */
+/*
+ * No group is ever asked, and no limit is told. These are in psi_asked.c,
+ * psi_stat.c and psi_limit.c.
+ */
 struct psi_held { };
 struct psi_sums { };
 static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }

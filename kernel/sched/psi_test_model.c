@@ -1055,8 +1055,8 @@ static void psi_test_chain(struct kunit *test)
 	psi_test_chain_beside(test, &task, cpu, now);
 	/* The task ran half of the time. */
 	for (g = 0; g <= begin; g++) {
-		psi_peek_cpu(chain->groups[g].cpus[cpu], cpu, PSI_ALL_STATES,
-			     times);
+		psi_peek_more(chain->groups[g].cpus[cpu], cpu, PSI_ALL_STATES,
+			      times, NULL, NULL);
 		KUNIT_EXPECT_EQ(test, times[PSI_NONIDLE], (now - PSI_TEST_START) / 2);
 	}
 }

@@ -608,7 +608,7 @@ general:
 }
 
 /**
- * psi_walk - apply the change of one task
+ * psi_walk - apply any change of one task, or of several in one group
  * @gc: its group on the CPU
  * @change: what the task adds to the counts from now on
  * @rq: the runqueue of the CPU
@@ -725,13 +725,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 	rcu_read_unlock();
 }
 
-static __always_inline void psi_peek_cpu(struct psi_group_cpu *gc, int cpu, unsigned int states,
-					 u64 *times)
-{
-	psi_peek_more(gc, cpu, states, times, NULL, NULL);
-}
-
-/* How much @now is above @then, times of a state that psi_peek_cpu() read. */
+/* How much @now is above @then, times of a state that psi_peek_more() read. */
 static u64 psi_since(u64 now, u64 then)
 {
 	return (s64)(now - then) > 0 ? now - then : 0;
