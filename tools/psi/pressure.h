@@ -294,6 +294,8 @@ struct loads {
 
 void take_totals(struct totals *totals, const struct psi_pressure *pressure, int resource);
 bool read_group(struct group *group, const char *directory);
+void visit_cgroups(char *path, size_t top,
+		   void (*visit)(void *arg, const char *directory, const char *name), void *arg);
 void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
 void snapshot_free(struct snapshot *snapshot);
 void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);

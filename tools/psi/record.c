@@ -7,7 +7,6 @@
  * in all that contain it.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +20,6 @@
 
 #include "ring.h"
 
-#define DEPTH_MAX	256
 #define FILES_MAX	1048576	/* as many as fs.nr_open allows, unless somebody set it */
 #define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
@@ -171,13 +169,27 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct source *)a)->name, ((const struct source *)b)->name);
 }
 
+/**
+ * struct scan - looking for cgroups anew
+ * @recorder: has those that were found
+ * @old: what it had before, sorted
+ * @nr_old: how many
+ */
+struct scan {
+	struct recorder *recorder;
+	struct source *old;
+	int nr_old;
+};
+
 /* Take over the files of a source that is known already. */
-static void add_source(struct recorder *recorder, const struct source *old, int nr_old,
-		       const char *directory, const char *name)
+static void add_source(void *arg, const char *directory, const char *name)
 {
 	struct source source = { .name = (char *)name, .grew = true }, *known;
+	const struct scan *scan = arg;
+	struct recorder *recorder = scan->recorder;
 
-	known = nr_old ? bsearch(&source, old, nr_old, sizeof(*old), by_name) : NULL;
+	known = scan->nr_old ? bsearch(&source, scan->old, scan->nr_old, sizeof(source), by_name) :
+			       NULL;
 	if (known) {
 		source = *known;
 		for (int resource = 0; resource < PSI_RESOURCES; resource++)
@@ -188,28 +200,6 @@ static void add_source(struct recorder *recorder, const struct source *old, int 
 	source.name = text_of("%s", name);
 	recorder->source = grow(recorder->source, recorder->count, sizeof(source));
 	recorder->source[recorder->count++] = source;
-}
-
-static void scan(struct recorder *recorder, const struct source *old, int nr_old, char *path,
-		 size_t top, int depth)
-{
-	size_t end = strlen(path);
-	struct dirent *entry;
-	DIR *dir;
-
-	if (end > top || exists("%s/cgroup.type", path))
-		add_source(recorder, old, nr_old, path, end > top ? path + top : "/");
-	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
-		    !strcmp(entry->d_name, "..") || end + 1 + strlen(entry->d_name) >= PATH_MAX)
-			continue;
-		sprintf(path + end, "/%s", entry->d_name);
-		scan(recorder, old, nr_old, path, top, depth + 1);
-	}
-	path[end] = 0;
-	if (dir)
-		closedir(dir);
 }
 
 /* The next one that contains it, in what is sorted: "" and "/" contain all. */
@@ -242,8 +232,7 @@ static long count_descendants(void)
 
 static void find_sources(struct recorder *recorder)
 {
-	struct source *old = recorder->source;
-	int nr_old = recorder->count;
+	struct scan scan = { recorder, recorder->source, recorder->count };
 	char path[PATH_MAX], *proc = text_of("%s/proc/pressure", psi_root());
 
 	recorder->source = NULL;
@@ -251,15 +240,15 @@ static void find_sources(struct recorder *recorder)
 	recorder->descendants = count_descendants();
 	recorder->scanned = now();
 	recorder->changed = true;
-	add_source(recorder, old, nr_old, proc, "");
+	add_source(&scan, proc, "");
 	if (!psi_cgroup_mount(path, sizeof(path)))
-		scan(recorder, old, nr_old, path, strlen(path), 0);
-	for (int i = 0; i < nr_old; i++)
-		close_files(&old[i]);
-	free(old);
+		visit_cgroups(path, strlen(path), add_source, &scan);
+	for (int i = 0; i < scan.nr_old; i++)
+		close_files(&scan.old[i]);
+	free(scan.old);
 	free(proc);
 	if (recorder->count)
-		qsort(recorder->source, recorder->count, sizeof(*old), by_name);
+		qsort(recorder->source, recorder->count, sizeof(*recorder->source), by_name);
 	for (int i = 0; i < recorder->count; i++)
 		recorder->source[i].parent = parent_of(recorder, i);
 }

@@ -63,8 +63,9 @@ double look_every(const struct group *group)
 	return has_classes(group) ? 0.5 : 2;
 }
 
-static void add_group(struct snapshot *snapshot, const char *directory, const char *name)
+static void add_group(void *arg, const char *directory, const char *name)
 {
+	struct snapshot *snapshot = arg;
 	struct group group;
 
 	if (!read_group(&group, directory))
@@ -78,7 +79,8 @@ static void add_group(struct snapshot *snapshot, const char *directory, const ch
 }
 
 /* A directory that vanishes meanwhile is left out. */
-static void walk(struct snapshot *snapshot, char *path, size_t top, int depth)
+static void walk(char *path, size_t top, int depth,
+		 void (*visit)(void *arg, const char *directory, const char *name), void *arg)
 {
 	size_t end = strlen(path);
 	struct dirent *entry;
@@ -86,18 +88,31 @@ static void walk(struct snapshot *snapshot, char *path, size_t top, int depth)
 
 	/* The real root shows the system, which is there already. */
 	if (end > top || exists("%s/cgroup.type", path))
-		add_group(snapshot, path, end > top ? path + top : "/");
+		visit(arg, path, end > top ? path + top : "/");
 	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
 		    !strcmp(entry->d_name, "..") || end + 1 + strlen(entry->d_name) >= PATH_MAX)
 			continue;
 		sprintf(path + end, "/%s", entry->d_name);
-		walk(snapshot, path, top, depth + 1);
+		walk(path, top, depth + 1, visit, arg);
 	}
 	path[end] = 0;
 	if (dir)
 		closedir(dir);
+}
+
+/**
+ * visit_cgroups() - visit a cgroup and all below it
+ * @path: its directory, in PATH_MAX bytes of room; changes meanwhile
+ * @top: length of the directory of the root, which names leave out
+ * @visit: what to call for each of them
+ * @arg: handed on to @visit
+ */
+void visit_cgroups(char *path, size_t top,
+		   void (*visit)(void *arg, const char *directory, const char *name), void *arg)
+{
+	walk(path, top, 0, visit, arg);
 }
 
 static int by_name(const void *a, const void *b)
@@ -136,7 +151,7 @@ void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool
 	}
 	if (!psi_cgroup_mount(mount, sizeof(mount)) &&
 	    snprintf(path, sizeof(path), "%s", top ? top : mount) < (int)sizeof(path))
-		walk(snapshot, path, strlen(mount), 0);
+		visit_cgroups(path, strlen(mount), add_group, snapshot);
 	if (snapshot->count)
 		qsort(snapshot->groups, snapshot->count, sizeof(*snapshot->groups), by_name);
 }
