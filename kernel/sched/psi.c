@@ -128,32 +128,18 @@
  *   trigger watches, those off the list (psi_fold.c), and those that are asked
  *   while they show a limit (psi_asked.c).
  *
- *   To switch a group G off, by cgroup.pressure=0, takes three steps:
+ *   A group that is switched off, by cgroup.pressure=0, goes on counting and
+ *   showing, so that nothing changes for the groups above and below. It only
+ *   measures nothing: kernel/cgroup/pressure.c removes its files, which ends
+ *   its triggers, and then psi_cgroup_enable() visits each CPU that the group
+ *   is in use on. The states of the group end there; its times and totals stay
+ *   what they are. (The system keeps "nonidle", by which the fold knows whether
+ *   the machine is idle.) A group does not delegate to a child that measures
+ *   other states. To switch the group on begins its states from what it shows
+ *   then.
  *
- *	A		A		A		A
- *	|		|		| \		|\ \
- *	G      --->	G no states ->	G  t	--->	C t u	G is empty
- *	|\ \		|\ \		|\
- *	C t u		C t u		C u
- *
- *   Before the first step, kernel/cgroup/pressure.c removes the files of G,
- *   which ends its triggers. Then psi_switch_group() visits each CPU that G is
- *   in use on. G stops delegating there, and so does a parent that delegates to
- *   G, because their states will differ. The states of G end; its times and
- *   totals stay what they are. (The system keeps "nonidle", by which the fold
- *   knows whether the machine is idle.)
- *
- *   Then the children and the tasks of G become contributors of A, the next
- *   group above that is on: one by one, each under the lock of its runqueue. A
- *   contributor leaves G and enters A in the same write section, so A and all
- *   above see no change. Until the last one has left, G counts what is left in
- *   it, passes it on, and stays on the list of the fold: a task that dies
- *   meanwhile stays in G until its last switch. To switch G on moves
- *   contributors back, and its states begin from what they show then.
- *
- *   On a CPU that a group does not use, no step changes the group. Such a CPU
- *   reads psi_group.off and psi_group.parent when it joins the list
- *   (psi_fold.c).
+ *   On a CPU that a group does not use, no switch changes the group. Such a CPU
+ *   reads psi_group.off when it joins the list (psi_fold.c).
  *
  * Time
  *
@@ -182,8 +168,8 @@
  *
  *   A task remembers what it is counted as (psi_task.attrs) and where: in
  *   psi_task.group, on task_cpu(). That is the group of its cgroup, or the next
- *   above that is on and has a cell on the CPU (psi_group.c). Events do not
- *   say what happened; they say that the task has to be looked at again.
+ *   above that has a cell on the CPU (psi_group.c). Events do not say what
+ *   happened; they say that the task has to be looked at again.
  *   psi_task_attrs() derives what it should be counted as, and the difference
  *   to what is remembered is applied. An event that changes nothing for PSI
  *   costs a comparison. A hook that is called twice, or for a queue operation

@@ -4,18 +4,16 @@
  *
  *   Cgroups are made, removed and switched off and on, and tasks change their
  *   cgroup, while the tasks run. Each step is exact by itself: a walk under the
- *   lock of one runqueue. "Delegation" in psi.c says where the contributors of
- *   a group that is switched off are counted. A user may have made any number
- *   of contributors, so cgroup_mutex is released after each PSI_BATCH of them.
+ *   lock of one runqueue.
  */
-
-/* So many contributors move before others get cgroup_mutex: some 50 us. */
-#define PSI_BATCH		64
 
 /*
- * How many calls move contributors right now: meanwhile some are not in their
- * home.
+ * So many strays go home before others get cgroup_mutex: some 50 us. A user may
+ * have made any number of them.
  */
+#define PSI_BATCH		64
+
+/* Says that strays move right now: meanwhile they are on no list. */
 static atomic_t psi_moves;
 
 /**
@@ -43,17 +41,6 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	task_rq_unlock(rq, p, &rf);
 }
 
-/*
- * Where tasks and children of a cgroup are counted: the next group that is on,
- * from @cgrp up.
- */
-static struct psi_group *psi_home(struct cgroup *cgrp)
-{
-	struct psi_group *group = cgroup_psi(cgrp), *parent = READ_ONCE(group->parent);
-
-	return READ_ONCE(group->off) && parent ? parent : group;
-}
-
 /**
  * psi_cgroup_alloc - give a new cgroup a group of its own
  * @cgrp: the cgroup, linked to its parent, without tasks
@@ -77,7 +64,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 		kfree(group);
 		return -ENOMEM;
 	}
-	psi_group_init(group, psi_home(cgroup_parent(cgrp)), cgrp->level);
+	psi_group_init(group, cgroup_psi(cgroup_parent(cgrp)), cgrp->level);
 	group->id = cgroup_id(cgrp);
 	cgrp->psi = group;
 	return 0;
@@ -126,65 +113,19 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_group_put(group);
 }
 
-/* Have a group be counted in its parent on each CPU on which it is in use. */
-static void psi_cgroup_adopt(struct psi_group *group)
-{
-	int cpu;
-
-	psi_for_each_cpu(cpu, group) {
-		struct rq *rq = cpu_rq(cpu);
-		struct rq_flags rf;
-
-		rq_lock_irqsave(rq, &rf);
-		update_rq_clock(rq);
-		psi_adopt(group->cpus[cpu], cpu, rq_clock(rq));
-		rq_unlock_irqrestore(rq, &rf);
-	}
-}
-
-/* Move the group of a cgroup to the parent where it is counted now. */
-static void psi_cgroup_rehome(struct cgroup *cgrp)
-{
-	struct psi_group *group = cgrp->psi, *to = psi_home(cgroup_parent(cgrp));
-
-	if (group->parent == to)
-		return;
-	WRITE_ONCE(group->parent, to);
-	/* Pairs with psi_fold_join(). */
-	smp_mb();
-	psi_cgroup_adopt(group);
-}
-
-/*
- * Between two moves: after each PSI_BATCH of them others may have cgroup_mutex.
+/**
+ * psi_cgroup_enable - switch the accounting of a cgroup on or off
+ * @cgrp: the cgroup; a root stands for the system
+ * @on: whether to account
+ *
+ * Takes the runqueue locks of CPUs that the cgroup is in use on, or was up to
+ * two windows ago, one by one.
+ *
+ * Context: Process context, may sleep. cgroup_mutex is held.
  */
-static void psi_move_relax(unsigned int *nr)
+void psi_cgroup_enable(struct cgroup *cgrp, bool on)
 {
-	if (++*nr % PSI_BATCH)
-		return;
-	cgroup_unlock();
-	cond_resched();
-	cgroup_lock();
-}
-
-/* Move the tasks of a cgroup to their home. */
-static void psi_cgroup_rehome_tasks(struct cgroup *cgrp, unsigned int *nr)
-{
-	struct css_task_iter it;
-	struct task_struct *p;
-
-	css_task_iter_start(&cgrp->self, 0, &it);
-	while ((p = css_task_iter_next(&it))) {
-		/* No task changes its cgroup meanwhile. */
-		psi_move_task(p, psi_home(cgrp));
-		psi_move_relax(nr);
-	}
-	css_task_iter_end(&it);
-}
-
-/* Switch a group on or off, on the CPUs that it is in use on. */
-static void psi_switch_group(struct psi_group *group, bool on)
-{
+	struct psi_group *group = cgroup_psi(cgrp);
 	int cpu;
 
 	WRITE_ONCE(group->off, !on);
@@ -201,67 +142,35 @@ static void psi_switch_group(struct psi_group *group, bool on)
 		psi_measure(group->cpus[cpu], cpu, rq_clock(rq));
 		raw_write_seqcount_end(seq);
 		rq_unlock_irqrestore(rq, &rf);
+		cond_resched();
 	}
 }
 
-/**
- * psi_cgroup_enable - switch the accounting of a cgroup on or off
- * @cgrp: the cgroup; a root stands for the system
- * @on: whether to account
- *
- * While a cgroup is off, its tasks and children are counted in the next cgroup
- * above that is on, so that events cost nothing for it. Contributors that stay
- * behind, such as dying tasks, are counted in the group as before: it takes
- * part as long as it has any.
- *
- * Takes the runqueue locks of CPUs that the cgroup, or one that moves, is in
- * use on, or was up to two windows ago.
- *
- * Context: Process context, may sleep. cgroup_mutex is held, and released now
- *	    and then. If the cgroup is switched again meanwhile, each call moves
- *	    what it finds to the home of that moment. A fork either sees the new
- *	    home, or its child is on the list of tasks that is walked after that
- *	    was set: css_set_lock, which both take, orders the two.
- */
-void psi_cgroup_enable(struct cgroup *cgrp, bool on)
+/* Have a group be counted in its parent on each CPU on which it is in use. */
+static void psi_cgroup_adopt(struct psi_group *group)
 {
-	struct psi_group *group = cgroup_psi(cgrp);
-	struct cgroup_subsys_state *pos, *next;
-	unsigned int nr = 0;
+	int cpu;
 
-	psi_switch_group(group, on);
-	if (!group->parent)
-		return;
-	atomic_inc(&psi_moves);
-	css_get(&cgrp->self);
-	for (pos = &cgrp->self; pos; pos = next) {
-		/*
-		 * A cgroup that is on keeps its tasks and children: skip what
-		 * is below.
-		 */
-		bool below = pos == &cgrp->self || pos->cgroup->psi->off;
+	psi_for_each_cpu(cpu, group) {
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
 
-		psi_cgroup_rehome(pos->cgroup);
-		if (below)
-			psi_cgroup_rehome_tasks(pos->cgroup, &nr);
-		psi_move_relax(&nr);
-		next = below ? pos : css_rightmost_descendant(pos);
-		/* One whose last reference is gone has no task and no child. */
-		do
-			next = css_next_descendant_pre(next, &cgrp->self);
-		while (next && !css_tryget(next));
-		css_put(pos);
+		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
+		psi_adopt(group->cpus[cpu], cpu, rq_clock(rq));
+		rq_unlock_irqrestore(rq, &rf);
 	}
-	atomic_dec(&psi_moves);
 }
 
 /*
- * Count a group, and the tasks of its cgroup, where they belong, if there is
- * memory now.
+ * Count a group in its parent, and the tasks of its cgroup in the group, if
+ * there is memory now.
  */
 static void psi_stray_home(struct psi_group *group)
 {
 	struct cgroup *cgrp = cgroup_get_from_id(group->id);
+	struct css_task_iter it;
+	struct task_struct *p;
 	unsigned int nr = 0;
 
 	/* It is gone. */
@@ -269,7 +178,17 @@ static void psi_stray_home(struct psi_group *group)
 		return;
 	cgroup_lock();
 	psi_cgroup_adopt(group);
-	psi_cgroup_rehome_tasks(cgrp, &nr);
+	css_task_iter_start(&cgrp->self, 0, &it);
+	while ((p = css_task_iter_next(&it))) {
+		/* No task changes its cgroup meanwhile. */
+		psi_move_task(p, group);
+		if (++nr % PSI_BATCH)
+			continue;
+		cgroup_unlock();
+		cond_resched();
+		cgroup_lock();
+	}
+	css_task_iter_end(&it);
 	cgroup_unlock();
 	cgroup_put(cgrp);
 }
@@ -316,6 +235,6 @@ void psi_strays_work(struct work_struct *work)
 void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
 	if (!static_branch_likely(&psi_disabled))
-		psi_move_task(p, psi_home(to->dfl_cgrp));
+		psi_move_task(p, cgroup_psi(to->dfl_cgrp));
 	rcu_assign_pointer(p->cgroups, to);
 }

@@ -18,8 +18,9 @@
  *			pointers psi_group_cpu.up lead through all cells that do
  *			not delegate, from higher to lower levels.
  *
- *	home		A contributor is counted in the next cgroup above that
- *			is switched on.
+ *	home		A task is counted in its cgroup, and a group in its
+ *			parent, unless it is a stray, see "Reserve" in
+ *			psi_group.c.
  *
  *	list		A cell that shows something is on the list of the fold.
  *			A cell that is not on it is as new, see "The list" in
@@ -458,14 +459,6 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
  */
 
 #ifdef CONFIG_CGROUPS
-/* As psi_home() has it, by a search. */
-static struct psi_group *psi_debug_home(struct cgroup *cgrp)
-{
-	while (test_bit(CGRP_NO_PRESSURE, &cgrp->flags) && cgroup_parent(cgrp))
-		cgrp = cgroup_parent(cgrp);
-	return cgroup_psi(cgrp);
-}
-
 /* Whether each contributor is in its home, as far as anybody has moved them. */
 static bool psi_debug_settled(void)
 {
@@ -483,7 +476,7 @@ static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 	if (!group)
 		return;
 	gc = group->cpus[d->cpu];
-	home = psi_debug_home(cgroup_parent(cgrp));
+	home = cgroup_psi(cgroup_parent(cgrp));
 	if (group->parent == home &&
 	    (!gc || !psi_listed(gc, d->cpu) || (gc->parent && gc->parent->group == home)))
 		return;
@@ -513,7 +506,7 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	 */
 	if (data_race(p->flags & PF_EXITING))
 		return;
-	home = psi_debug_home(task_dfl_cgroup(p));
+	home = cgroup_psi(task_dfl_cgroup(p));
 	if (p->psi.group != home)
 		psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
 				p->comm, task_pid_nr(p), home->level, p->psi.group->level);

@@ -48,10 +48,10 @@
  *   The invariant: a group is as new on each CPU that its cpumask lacks. Only
  *   its times stay. It shows nothing there, neither delegates nor is delegated
  *   to, measures all states, and its next activity calls psi_fold_join(). So
- *   code that changes a group as a whole (its parent, whether it is switched
- *   off or asked) writes psi_group, and then visits the CPUs in the cpumask
- *   only. Another CPU reads psi_group when it joins. Nobody takes the runqueue
- *   lock of a CPU for a group that does not use it.
+ *   code that changes a group as a whole (whether it is switched off or asked)
+ *   writes psi_group, and then visits the CPUs in the cpumask only. Another CPU
+ *   reads psi_group when it joins. Nobody takes the runqueue lock of a CPU for
+ *   a group that does not use it.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system without waiting
@@ -396,8 +396,7 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	smp_wmb();
 	cpumask_set_cpu(cpu, group->cpumask);
 	/*
-	 * Pairs with psi_leaves(), psi_asked_visit(), psi_switch_group() and
-	 * psi_cgroup_rehome().
+	 * Pairs with psi_leaves(), psi_asked_visit() and psi_cgroup_enable().
 	 */
 	smp_mb__after_atomic();
 	parent = READ_ONCE(group->parent);

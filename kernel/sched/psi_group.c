@@ -5,9 +5,9 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. While it exists, it may change its parent, be
- *   switched off and on, be watched, and be asked. Each of these visits the
- *   group CPU by CPU, under the runqueue lock where the group is in use.
+ *   reader lets go of it. While it exists, it may be switched off and on, be
+ *   watched, and be asked. Each of these visits the group CPU by CPU, under the
+ *   runqueue lock where the group is in use.
  *
  * Reserve
  *
@@ -368,12 +368,10 @@ static void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
 }
 
 /**
- * psi_adopt - make a group a contributor to psi_group.parent
+ * psi_adopt - count a group in its parent that was counted above, if possible
  * @gc: its cell on a CPU
  * @cpu: the CPU
  * @now: ns of rq_clock()
- *
- * The new parent has an ancestor in common with the old one.
  *
  * Context: The runqueue lock of the CPU is held.
  */

@@ -254,8 +254,8 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @off: it is switched off
  * @level: depth of the cgroup; the system is the root. Higher than that of any
  *	   group above
- * @parent: where it is counted: the next group above that is on; %NULL for the
- *	    system, and once the cgroup is gone
+ * @parent: where it is counted; %NULL for the system, and once the cgroup is
+ *	    gone
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
  * @stray: the group is in psi_strays

@@ -52,7 +52,6 @@ struct psi_test_model {
 	struct psi_group groups[PSI_TEST_GROUPS];
 	struct psi_test_model_task tasks[PSI_TEST_TASKS];
 	bool off[PSI_TEST_GROUPS];
-	int parent[PSI_TEST_GROUPS];	/* the next above that is on */
 	int nr;			/* tasks that take part */
 	struct psi_test_model_task *alone; /* only this one runs */
 	int events;		/* for so many events: groups delegate */
@@ -145,7 +144,6 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 		struct psi_group *parent = g ? &m->groups[psi_test_parent[g]] : NULL;
 
 		KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, parent, psi_test_level(g)));
-		m->parent[g] = psi_test_parent[g];
 		/*
 		 * As the system, the top has memory on each CPU. The others
 		 * come to need it.
@@ -200,7 +198,7 @@ static struct psi_group_cpu *psi_test_model_on(struct psi_test_model *m, int g, 
 static int psi_test_model_first(struct psi_test_model *m, int g, int c)
 {
 	while (g > 0 && !psi_test_model_on(m, g, c))
-		g = m->parent[g];
+		g = psi_test_parent[g];
 	return g;
 }
 
@@ -300,14 +298,6 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 	return NULL;
 }
 
-/* Where the contributors of a group are counted: the next group that is on. */
-static int psi_test_model_home(struct psi_test_model *m, int g)
-{
-	while (g && m->off[g])
-		g = psi_test_parent[g];
-	return g;
-}
-
 /* A group was switched off or on. */
 static void psi_test_model_measure(struct psi_test_model *m, int g, int c)
 {
@@ -326,30 +316,12 @@ static void psi_test_model_measure(struct psi_test_model *m, int g, int c)
 /* Switch a group off, or on again. */
 static void psi_test_model_toggle(struct psi_test_model *m, int group)
 {
-	int g, c, t;
+	int c;
 
 	m->off[group] = !m->off[group];
 	m->groups[group].off = m->off[group];
 	for (c = 0; c < m->nr_cpus; c++)
 		psi_test_model_measure(m, group, c);
-	for (g = 1; g < PSI_TEST_GROUPS; g++) {
-		int to = psi_test_model_home(m, psi_test_parent[g]);
-
-		if (m->parent[g] == to)
-			continue;
-		m->parent[g] = to;
-		m->groups[g].parent = &m->groups[to];
-		for (c = 0; c < m->nr_cpus; c++)
-			psi_test_model_adopt(m, g, c);
-	}
-	for (t = 0; t < PSI_TEST_TASKS; t++) {
-		struct psi_test_model_task *task = &m->tasks[t];
-		int to = psi_test_model_home(m, task->group);
-
-		/* Some tasks stay behind, as dying ones do. */
-		if (task->psi.group != &m->groups[to] && prandom_u32_state(&m->rnd) % 8)
-			psi_test_model_regroup(m, task, to);
-	}
 }
 
 /* @nr more pieces of memory come: what had none is counted where it belongs. */
@@ -370,7 +342,7 @@ static void psi_test_model_settle(struct psi_test_model *m, int nr)
 			psi_test_model_adopt(m, g, c);
 	}
 	for (t = 0; t < m->nr; t++) {
-		int to = psi_test_model_home(m, m->tasks[t].group);
+		int to = m->tasks[t].group;
 
 		if (m->tasks[t].psi.group != &m->groups[to])
 			psi_test_model_regroup(m, &m->tasks[t], to);
@@ -479,7 +451,7 @@ static int psi_test_model_delegating(struct psi_test_model *m)
 	struct psi_group_cpu *gc;
 
 	do {
-		g = m->parent[g];
+		g = psi_test_parent[g];
 		gc = g >= 0 ? psi_test_model_on(m, g, c) : NULL;
 	} while (g >= 0 && !(gc && psi_test_delegates(gc)));
 	return g;
@@ -496,26 +468,11 @@ static void psi_test_model_above(struct psi_test_model *m, int g)
 		if (t->cpu != cpu || psi_test_attrs(&t->is))
 			continue;
 		t->group = g;
-		psi_test_model_regroup(m, t, psi_test_model_home(m, g));
+		psi_test_model_regroup(m, t, g);
 		t->is.where = PSI_QUEUED;
 		psi_test_model_set(m, t);
 		return;
 	}
-}
-
-/*
- * Switch a group above the one whose task ran alone on again: its children
- * leave the parent, which may delegate to one of them. If all are on, switch @g
- * off.
- */
-static void psi_test_model_toggle_above(struct psi_test_model *m, int g)
-{
-	int above = m->alone->group;
-
-	do {
-		above = psi_test_parent[above];
-	} while (above >= 0 && !m->off[above]);
-	psi_test_model_toggle(m, above >= 0 ? above : g);
 }
 
 /* Something happens to a group that delegates, now that one task ran alone. */
@@ -527,7 +484,7 @@ static void psi_test_model_quiet_ends(struct psi_test_model *m)
 		return;
 	switch (prandom_u32_state(&m->rnd) % 4) {
 	case 0:
-		psi_test_model_toggle_above(m, g);
+		psi_test_model_toggle(m, g);
 		return;
 	case 1:
 		psi_test_model_ask_or_not(m, g);
@@ -555,7 +512,7 @@ static void psi_test_model_event(struct psi_test_model *m)
 	if (what == 0 && prandom_u32_state(&m->rnd) % 16 == 0) {
 		/* It moves to another cgroup, in any state. */
 		t->group = prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS;
-		psi_test_model_regroup(m, t, psi_test_model_home(m, t->group));
+		psi_test_model_regroup(m, t, t->group);
 		return;
 	}
 	if (what == 1 && t->is.where != PSI_RUNS && prandom_u32_state(&m->rnd) % 16 == 0) {
@@ -616,7 +573,7 @@ static bool psi_test_model_shows(struct psi_test_model *m, int g, int c)
 		if (m->tasks[t].cpu != c || !psi_test_attrs(&m->tasks[t].is))
 			continue;
 		for (group = m->tasks[t].psi.group - m->groups; group >= 0 && group != g;)
-			group = psi_test_model_first(m, m->parent[group], c);
+			group = psi_test_model_first(m, psi_test_parent[group], c);
 		if (group == g)
 			return true;
 	}
@@ -660,7 +617,7 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 	for (i = 0; i < PSI_TEST_GROUPS; i++) {
 		struct psi_group_cpu *gc = psi_test_model_on(m, i, c);
 
-		if (gc && psi_test_model_first(m, m->parent[i], c) == g)
+		if (gc && psi_test_model_first(m, psi_test_parent[i], c) == g)
 			sum = psi_counts_add(sum, psi_counts_of(psi_chain_end(gc)->attrs));
 	}
 	return sum;
@@ -757,7 +714,7 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 		return false;
 	}
 	if (g)
-		parent = psi_test_model_on(m, psi_test_model_first(m, m->parent[g], c), c);
+		parent = psi_test_model_on(m, psi_test_model_first(m, psi_test_parent[g], c), c);
 	if (gc->parent == parent && gc->enabled == measured)
 		return true;
 	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: measures %#x, not %#x, parent level %d",

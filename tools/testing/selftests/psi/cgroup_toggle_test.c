@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -389,6 +390,56 @@ TEST_F(tree, cgroup_below_ones_that_are_off_counts)
 	cgroup_psi_read(tree_path[A], "cpu.pressure", &psi);
 	EXPECT_EQ(0, psi.some.total);
 	EXPECT_TRUE(tree_is_quiet());
+}
+
+/* ---- What a switch costs ---- */
+
+#define NR_SLEEPERS	1000
+
+static void sleep_as_many(void *arg)
+{
+	atomic_int *nr = arg;
+
+	for (int i = 1; i < NR_SLEEPERS; i++)
+		if (!fork_or_die())
+			break;
+	atomic_fetch_add(nr, 1);
+	for (;;)
+		pause();
+}
+
+/* The mean of some switches off and on, in ns. */
+static double switch_cost(void)
+{
+	__u64 begin = now_ns();
+
+	for (int i = 0; i < 20; i++) {
+		switch_off(AX);
+		switch_on(AX);
+	}
+	return (now_ns() - begin) / 20.0;
+}
+
+/*
+ * The writer holds cgroup_mutex meanwhile, which everybody needs who makes or
+ * removes a cgroup.
+ */
+TEST_F_TIMEOUT(tree, costs_the_same_however_many_tasks_the_cgroup_has, 300)
+{
+	atomic_int *nr = shared_memory(sizeof(*nr));
+	double without, with;
+
+	switch_cost();
+	without = switch_cost();
+	load_in(AX, sleep_as_many, nr);
+	while (atomic_load(nr) < NR_SLEEPERS)
+		sleep_for(MSEC);
+	/* The last ones fall asleep. */
+	sleep_for(100 * MSEC);
+	with = switch_cost();
+	report_row("cgroup.pressure off and on, us", "%.1f", without / 1e3);
+	report_row("cgroup.pressure off and on, 1,000 tasks, us", "%.1f", with / 1e3);
+	EXPECT_LT(with, 1.2 * without);
 }
 
 /* ---- A thousand times ---- */
