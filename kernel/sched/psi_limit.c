@@ -65,30 +65,33 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
  * See psi_throttle_add(). A user may have made any number of tasks, so this
  * does little for each: one walk serves all in a row that are of one group.
  */
-void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on)
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t)
 {
-	struct psi_task *t = &p->psi;
-	struct psi_group_cpu *gc;
-
-	t->mode &= ~PSI_HELD;
-	t->mode |= on * PSI_HELD;
+	if (batch->on == !!(t->mode & PSI_HELD))
+		return;
+	t->mode ^= PSI_HELD;
 	if (!(t->attrs & (PSI_WAITING | PSI_LIMIT_WAITING)))
 		return;
-	gc = t->group->cpus[cpu_of(rq)];
-	if (batch->gc != gc) {
+	/* That is all in which the two rows of psi_attrs_for() differ. */
+	t->attrs ^= PSI_WAITING | PSI_LIMIT_WAITING;
+	if (unlikely(batch->group != t->group)) {
 		psi_throttle_flush(batch, rq);
-		batch->gc = gc;
+		batch->group = t->group;
 	}
-	batch->change = psi_counts_add(batch->change,
-				       psi_task_change(t, psi_task_attrs(p, PSI_QUEUED)));
+	batch->nr++;
 }
 
 /* See psi_throttle_flush(). */
 void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 {
+	struct psi_counts change = psi_counts_diff(PSI_WAITING, PSI_LIMIT_WAITING);
+	u64 nr = batch->on ? batch->nr : -(u64)batch->nr;
+
 	lockdep_assert_rq_held(rq);
-	psi_walk(batch->gc, batch->change, rq, psi_clock(rq));
-	batch->change = (struct psi_counts){ };
+	change.sched *= nr;
+	change.limit *= nr;
+	psi_walk(batch->group->cpus[cpu_of(rq)], change, rq, psi_clock(rq));
+	batch->nr = 0;
 }
 
 /* See psi_throttle_again(). */

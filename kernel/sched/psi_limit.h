@@ -14,16 +14,18 @@
 
 /**
  * struct psi_throttle - tasks that a limit begins or ceases to hold together
- * @gc: the cell in which those are counted that psi_throttle_add() saw last
- * @change: what changes for it
+ * @on: whether it holds them
+ * @nr: how many of them wait that are counted in @group, not yet as @on says
+ * @group: of the tasks that psi_throttle_add() saw last
  */
 struct psi_throttle {
-	struct psi_group_cpu	*gc;
-	struct psi_counts	change;
+	bool			on;
+	unsigned int		nr;
+	struct psi_group	*group;
 };
 
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
-void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p, bool on);
+void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t);
 void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
 void __psi_throttle_again(struct rq *rq, struct task_struct *p);
 
@@ -44,16 +46,15 @@ static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 
 /**
  * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
- * @batch: the tasks, zeroed before the first
+ * @batch: the tasks, with nothing but @on set before the first
  * @rq: the runqueue, locked, its clock up to date
  * @p: the task, queued on @rq
- * @on: whether a limit holds it
  */
 static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p, bool on)
+				    struct task_struct *p)
 {
 	if (!static_branch_likely(&psi_disabled))
-		__psi_throttle_add(batch, rq, p, on);
+		__psi_throttle_add(batch, rq, &p->psi);
 }
 
 /**
@@ -63,7 +64,7 @@ static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
  */
 static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 {
-	if (batch->gc)
+	if (batch->nr)
 		__psi_throttle_flush(batch, rq);
 }
 
@@ -80,10 +81,10 @@ static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
 
 #else /* CONFIG_PSI_STAT */
 
-struct psi_throttle { };
+struct psi_throttle { bool on; };
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
 static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p, bool on) { }
+				    struct task_struct *p) { }
 static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
 
