@@ -16,15 +16,13 @@
 bool cgroup_psi_enabled(void);
 int psi_cgroup_alloc(struct cgroup *cgrp);
 void psi_cgroup_free(struct cgroup *cgrp);
-void psi_cgroup_enable(struct cgroup *cgrp, bool on);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**
  * cgroup_psi - the group whose pressure the files of a cgroup show
  * @cgrp: the cgroup
  *
- * The tasks of the cgroup are counted in this group unless the cgroup is
- * switched off.
+ * The tasks of the cgroup are counted in this group.
  *
  * Return: the cgroup's own group; the system's for a root, on cgroup v1, and
  *	   where cgroups have no pressure files.

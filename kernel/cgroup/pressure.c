@@ -107,12 +107,14 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 	if (!cgrp)
 		return -ENOENT;
 	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
-		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-		pressure_show_files(cgrp, on);
-		psi_cgroup_enable(cgrp, on);
+		ret = psi_switch(cgroup_psi(cgrp), on);
+		if (!ret) {
+			change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
+			pressure_show_files(cgrp, on);
+		}
 	}
 	cgroup_kn_unlock(of->kn);
-	return nbytes;
+	return ret ?: nbytes;
 }
 
 #define PRESSURE_FILE(_name, _id) {		\

@@ -128,19 +128,6 @@
  *   trigger watches, those off the list (psi_fold.c), and those that are asked
  *   while they show a limit (psi_asked.c).
  *
- *   A group that is switched off, by cgroup.pressure=0, goes on counting and
- *   showing, so that nothing changes for the groups above and below. It only
- *   measures nothing: kernel/cgroup/pressure.c removes its files, which ends
- *   its triggers, and then psi_cgroup_enable() visits each CPU that the group
- *   is in use on. The states of the group end there; its times and totals stay
- *   what they are. (The system keeps "nonidle", by which the fold knows whether
- *   the machine is idle.) A group does not delegate to a child that measures
- *   other states. To switch the group on begins its states from what it shows
- *   then.
- *
- *   On a CPU that a group does not use, no switch changes the group. Such a CPU
- *   reads psi_group.off when it joins the list (psi_fold.c).
- *
  * Time
  *
  *   A state's time is stored so that nothing needs an update while nothing

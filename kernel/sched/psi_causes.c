@@ -156,7 +156,7 @@ static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 
 	for (; group; group = READ_ONCE(group->parent)) {
 		struct psi_causes *causes;
 
-		if (READ_ONCE(group->off))
+		if (psi_is_off(group))
 			continue;
 		causes = psi_causes_get(group);
 		if (causes)

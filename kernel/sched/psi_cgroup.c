@@ -2,9 +2,8 @@
 /*
  * Pressure stall information: a group for each cgroup, and its tasks in it
  *
- *   Cgroups are made, removed and switched off and on, and tasks change their
- *   cgroup, while the tasks run. Each step is exact by itself: a walk under the
- *   lock of one runqueue.
+ *   Cgroups are made and removed, and tasks change their cgroup, while the tasks
+ *   run. Each step is exact by itself: a walk under the lock of one runqueue.
  */
 
 /*
@@ -111,39 +110,6 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	WRITE_ONCE(group->parent, NULL);
 	WRITE_ONCE(group->removed, true);
 	psi_group_put(group);
-}
-
-/**
- * psi_cgroup_enable - switch the accounting of a cgroup on or off
- * @cgrp: the cgroup; a root stands for the system
- * @on: whether to account
- *
- * Takes the runqueue locks of CPUs that the cgroup is in use on, or was up to
- * two windows ago, one by one.
- *
- * Context: Process context, may sleep. cgroup_mutex is held.
- */
-void psi_cgroup_enable(struct cgroup *cgrp, bool on)
-{
-	struct psi_group *group = cgroup_psi(cgrp);
-	int cpu;
-
-	WRITE_ONCE(group->off, !on);
-	/* Pairs with psi_fold_join(). */
-	smp_mb();
-	psi_for_each_cpu(cpu, group) {
-		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
-		struct rq *rq = cpu_rq(cpu);
-		struct rq_flags rf;
-
-		rq_lock_irqsave(rq, &rf);
-		update_rq_clock(rq);
-		raw_write_seqcount_begin(seq);
-		psi_measure(group->cpus[cpu], cpu, rq_clock(rq));
-		raw_write_seqcount_end(seq);
-		rq_unlock_irqrestore(rq, &rf);
-		cond_resched();
-	}
 }
 
 /* Have a group be counted in its parent on each CPU on which it is in use. */

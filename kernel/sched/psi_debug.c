@@ -246,9 +246,8 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 	struct psi_group_cpu *child = psi_delegate_of(gc), *end = psi_chain_end(gc);
 	struct psi_counts one = psi_counts_of(gc->shows);
 
-	if (child->parent != gc || gc->enabled != child->enabled || !psi_listed(gc, d->cpu))
-		psi_debug_cell(d, gc, "must not delegate: measures %#x and %#x, listed %d",
-			       gc->enabled, child->enabled, psi_listed(gc, d->cpu));
+	if (child->parent != gc || !psi_listed(gc, d->cpu))
+		psi_debug_cell(d, gc, "must not delegate: listed %d", psi_listed(gc, d->cpu));
 	if (gc->asked & PSI_ASKED && end->attrs & PSI_LIMIT_ATTRS)
 		psi_debug_cell(d, gc, "must not delegate: it is asked, shows %#x", end->attrs);
 	if (psi_chain(gc) > PSI_CHAIN)
@@ -264,10 +263,9 @@ static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
 
-	if (gc->attrs || delegated || gc->enabled != PSI_ALL_STATES ||
-	    gc->slow != PSI_ALL_STATES)
-		psi_debug_cell(d, gc, "is not on the list of the fold: shows %#x, measures %#x%s",
-			       gc->attrs, gc->enabled, delegated ? ", delegated to" : "");
+	if (gc->attrs || delegated || gc->slow != PSI_ALL_STATES)
+		psi_debug_cell(d, gc, "is not on the list of the fold: shows %#x%s", gc->attrs,
+			       delegated ? ", delegated to" : "");
 	if (memcmp(gc->slots[0], gc->slots[1], sizeof(gc->slots[0])))
 		psi_debug_cell(d, gc, "is not on the list of the fold, which fills its slots");
 }
@@ -281,9 +279,9 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_cell(d, gc, "counts %#llx %#llx %#llx, there are %#llx %#llx %#llx",
 			       gc->sched, gc->stall, gc->limit, gc->recount.sched,
 			       gc->recount.stall, gc->recount.limit);
-	if (gc->attrs != gc->shows || gc->states != (psi_states_of(gc->shows) & gc->enabled))
-		psi_debug_cell(d, gc, "shows %#x in states %#x of %#x, must show %#x",
-			       gc->attrs, gc->states, gc->enabled, gc->shows);
+	if (gc->attrs != gc->shows || gc->states != psi_states_of(gc->shows))
+		psi_debug_cell(d, gc, "shows %#x in states %#x, must show %#x", gc->attrs,
+			       gc->states, gc->shows);
 	if (listed && (gc->up != psi_debug_up(gc) ||
 		       (gc->up && gc->up->group->level >= gc->group->level)))
 		psi_debug_cell(d, gc, "of level %u goes on to a wrong group, level %d",

@@ -47,11 +47,10 @@
  *
  *   The invariant: a group is as new on each CPU that its cpumask lacks. Only
  *   its times stay. It shows nothing there, neither delegates nor is delegated
- *   to, measures all states, and its next activity calls psi_fold_join(). So
- *   code that changes a group as a whole (whether it is switched off or asked)
- *   writes psi_group, and then visits the CPUs in the cpumask only. Another CPU
- *   reads psi_group when it joins. Nobody takes the runqueue lock of a CPU for
- *   a group that does not use it.
+ *   to, and its next activity calls psi_fold_join(). So code that changes a
+ *   group as a whole (whether it is asked) writes psi_group, and then visits
+ *   the CPUs in the cpumask only. Another CPU reads psi_group when it joins.
+ *   Nobody takes the runqueue lock of a CPU for a group that does not use it.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system without waiting
@@ -285,7 +284,6 @@ static void psi_renew(struct psi_group_cpu *gc)
 {
 	psi_undelegate(gc);
 	psi_undelegate_parent(gc);
-	gc->enabled = PSI_ALL_STATES;
 	WRITE_ONCE(gc->slow, PSI_ALL_STATES);
 }
 
@@ -345,7 +343,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	struct psi_asked *asked = psi_asked_get(group);
 	struct psi_look look __uninitialized;
 	struct psi_avgs before __uninitialized;
-	bool trace = trace_psi_update_enabled();
+	bool trace = trace_psi_update_enabled() && !psi_is_off(group);
 	int tries = 3;
 	u64 idle;
 
@@ -395,16 +393,13 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
 	smp_wmb();
 	cpumask_set_cpu(cpu, group->cpumask);
-	/*
-	 * Pairs with psi_leaves(), psi_asked_visit() and psi_cgroup_enable().
-	 */
+	/* Pairs with psi_leaves() and psi_asked_visit(). */
 	smp_mb__after_atomic();
 	parent = READ_ONCE(group->parent);
 	if (parent) {
 		gc->parent = psi_group_extend(parent, cpu, group)->cpus[cpu];
 		gc->up = gc->parent;
 	}
-	gc->enabled = psi_measured(group);
 	if (unlikely(gc->asked || rcu_access_pointer(group->asked)))
 		psi_asked_listed(gc, cpu, now);
 	/* Others may write that line: look before. */

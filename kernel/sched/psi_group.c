@@ -5,9 +5,9 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. While it exists, it may be switched off and on, be
- *   watched, and be asked. Each of these visits the group CPU by CPU, under the
- *   runqueue lock where the group is in use.
+ *   reader lets go of it. While it exists, it may be watched, and be asked. Both
+ *   visit the group CPU by CPU, under the runqueue lock where the group is in
+ *   use.
  *
  * Reserve
  *
@@ -132,7 +132,6 @@ static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
 static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
 {
 	gc->group = group;
-	gc->enabled = PSI_ALL_STATES;
 	gc->slow = PSI_ALL_STATES;
 	gc->streak = PSI_STREAK;
 	/* Readers find it by the bit that psi_fold_join() sets. */
@@ -279,6 +278,7 @@ static void psi_group_free(struct rcu_head *rcu)
 
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
+	kfree(group->off);
 	kfree(group->accounts);
 	psi_causes_free(group);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
@@ -334,37 +334,6 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 	return hold;
-}
-
-/*
- * The states of a group to measure. The fold asks the system whether it is
- * idle.
- */
-static unsigned int psi_measured(const struct psi_group *group)
-{
-	if (!READ_ONCE(group->off))
-		return PSI_ALL_STATES;
-	return READ_ONCE(group->parent) ? 0 : BIT(PSI_NONIDLE);
-}
-
-/**
- * psi_measure - measure the times of a cell, or stop, by psi_group.off
- * @gc: the cell
- * @cpu: its CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
-static void psi_measure(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	/* It learns that when it joins. */
-	if (!psi_listed(gc, cpu))
-		return;
-	psi_undelegate(gc);
-	psi_undelegate_parent(gc);
-	gc->enabled = psi_measured(gc->group);
-	psi_enter_states(gc, cpu_rq(cpu), now);
 }
 
 /**

@@ -118,8 +118,6 @@ enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  *	  gone, unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @enabled: the states whose time is measured: all, or none in a group that is
- *	     in use and switched off
  * @slow: psi_step_slow() is called when one of these states holds after a
  *	  change
  * @streak: changes that still have to come from @last until it may stand for
@@ -155,7 +153,6 @@ struct psi_group_cpu {
 	struct psi_group_cpu	*last;
 	u16			attrs;
 	u8			states;
-	u8			enabled;
 	u8			slow;
 	u8			streak;
 	u8			asked;
@@ -236,6 +233,18 @@ struct psi_reading {
 	struct psi_avgs		avgs;
 };
 
+/**
+ * struct psi_off - what hides from readers the time in which a group is off
+ * @switches: how often the group was switched: odd while it is off
+ * @shown: by kind and state, the total that is shown meanwhile, in ns
+ * @skip: by kind and state, what the total grew while it was, in ns
+ */
+struct psi_off {
+	unsigned int		switches;
+	u64			shown[PSI_NR_KINDS][PSI_NR_STATES];
+	u64			skip[PSI_NR_KINDS][PSI_NR_STATES];
+};
+
 /* The thread that serves a trigger: ordinary, or of real-time priority. */
 enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
@@ -246,12 +255,13 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
  *	     lock of that CPU's runqueue
  * @asked: what more than plain pressure needs, %NULL while nobody asks
+ * @off: what hides the time in which the group was off, %NULL before it was
+ *	 switched off once
  * @accounts: exact pressure, limit and shortage, by enum psi_kind; %NULL before
  *	      somebody asks
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
- * @off: it is switched off
  * @level: depth of the cgroup; the system is the root. Higher than that of any
  *	   group above
  * @parent: where it is counted; %NULL for the system, and once the cgroup is
@@ -277,11 +287,11 @@ struct psi_group {
 	struct psi_group_cpu	**cpus;
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
+	struct psi_off		*off;
 	struct psi_account	*accounts;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
-	bool			off;
 	u16			level;
 	struct psi_group	*parent;
 	u64			id;
@@ -303,6 +313,19 @@ struct psi_group {
 	unsigned int		folds;
 	struct psi_account	plain;
 };
+
+/* How often a group was switched off or on. */
+static inline unsigned int psi_switches(const struct psi_group *group)
+{
+	const struct psi_off *off = READ_ONCE(group->off);
+
+	return off ? READ_ONCE(off->switches) : 0;
+}
+
+static inline bool psi_is_off(const struct psi_group *group)
+{
+	return psi_switches(group) & 1;
+}
 
 /* The states that triggers of a group wait for, of whatever priority. */
 static inline unsigned int psi_watched(const struct psi_group *group)
@@ -366,6 +389,7 @@ struct psi_line;
 struct psi_held;
 bool psi_asked_wants(struct psi_group *group, int cpu);
 void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory);
+void psi_read_kinds(struct psi_group *group, struct psi_reading *readings);
 void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *held);
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
 void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
@@ -382,6 +406,7 @@ struct psi_held { };
 struct psi_sums { };
 static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }
 static inline void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory) { }
+static inline void psi_read_kinds(struct psi_group *group, struct psi_reading *readings) { }
 static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now,
 				 struct psi_held *held) { }
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }

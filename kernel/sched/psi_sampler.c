@@ -186,6 +186,7 @@ struct psi_sampled {
  * @head: see @ring
  * @due: in psi_watch.due
  * @used: the time in use on any CPU at @last, unless the kind is plain
+ * @switches: psi_switches() at @last
  * @cpus: per CPU, what is in @last already, or will never be
  */
 struct psi_sampler {
@@ -214,6 +215,7 @@ struct psi_sampler {
 	unsigned int		head;
 	struct timerqueue_node	due;
 	u64			used;
+	unsigned int		switches;
 	struct psi_sampled	cpus[];
 };
 
@@ -494,6 +496,7 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 {
 	int cpu;
 
+	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->last.at = psi_read_clock();
 	sampler->used = psi_asked_used(sampler->asked, sampler->last.at);
 	for_each_possible_cpu(cpu) {
@@ -537,6 +540,18 @@ static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 }
 
 /*
+ * Whether the group was off, if only for a part of a step: then the step does
+ * not count. (The files in /proc stay when the system is switched off, and so do
+ * their triggers. Those of a cgroup end.)
+ */
+static bool psi_sampler_was_off(const struct psi_sampler *sampler)
+{
+	unsigned int switches = psi_switches(sampler->watch->group);
+
+	return switches & 1 || switches != sampler->switches;
+}
+
+/*
  * Bring the total of a sampler to @now. Stall after @now, while it is added up,
  * is in it too. If a window begins with this sample, that misses some stall; if
  * a window ends with it, @late makes the window longer.
@@ -554,8 +569,10 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	}
 	used = clamp(psi_union_since(total, sampler->used), step.most, step.weight);
 	sampler->used = total;
-	sampler->last.total += sampler->kind == PSI_PLAIN ? step.mean :
-			       psi_muldiv(step.sum, used, step.weight);
+	if (likely(!psi_sampler_was_off(sampler)))
+		sampler->last.total += sampler->kind == PSI_PLAIN ? step.mean :
+				       psi_muldiv(step.sum, used, step.weight);
+	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->last.at = now;
 	done = psi_read_clock();
 	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
@@ -577,8 +594,9 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 		psi_sampler_peek(sampler, cpu, &times);
 		sum += psi_since(times.stall, sampler->cpus[cpu].stall);
 	}
-	now->total = sampler->last.total +
-		     min(sum, psi_since(psi_read_clock(), sampler->last.at));
+	now->total = sampler->last.total;
+	if (likely(!psi_sampler_was_off(sampler)))
+		now->total += min(sum, psi_since(psi_read_clock(), sampler->last.at));
 }
 
 static void psi_sampler_push(struct psi_sampler *sampler)

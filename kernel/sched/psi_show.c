@@ -159,9 +159,79 @@ static void psi_show_line(struct seq_file *m, const char *name, const struct psi
 						reading->total[state]));
 }
 
-/* For the system, "full" of cpu is zero. */
-static void psi_mask_reading(const struct psi_group *group, struct psi_reading *reading)
+/* What is shown of @total: it stands still while the group is off. */
+static u64 psi_total_shown(const struct psi_group *group, enum psi_kind kind, int s, u64 total)
 {
+	/* Both pair with psi_switch(). */
+	const struct psi_off *off = smp_load_acquire(&group->off);
+
+	if (likely(!off))
+		return total;
+	if (smp_load_acquire(&off->switches) & 1)
+		return READ_ONCE(off->shown[kind][s]);
+	return total - READ_ONCE(off->skip[kind][s]);
+}
+
+/**
+ * psi_switch - switch a group off or on
+ * @group: the group
+ * @on: whether its totals grow from now on
+ *
+ * Only readers see a difference. The group goes on measuring, and psi_off tells
+ * what to leave out of its totals:
+ *
+ *	total		10 .. 25  off  25 .. 40  on  40 .. 60
+ *	shown				    25
+ *	skip		    0			       15
+ *	readers see	10 .. 25	    25	     25 .. 45
+ *
+ * Context: Process context, may sleep. The caller prevents other switches.
+ * Return: 0 or -ENOMEM.
+ */
+int psi_switch(struct psi_group *group, bool on)
+{
+	struct psi_reading *readings;
+	struct psi_off *off;
+	int kind, s;
+
+	readings = kcalloc(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
+	off = group->off ?: kzalloc(sizeof(*off), GFP_KERNEL_ACCOUNT);
+	if (!readings || !off) {
+		kfree(readings);
+		if (off != group->off)
+			kfree(off);
+		return -ENOMEM;
+	}
+	psi_read(group, PSI_ALL_STATES, &readings[PSI_PLAIN]);
+	psi_read_kinds(group, readings);
+	for (kind = 0; kind < PSI_NR_KINDS; kind++) {
+		for (s = 0; s < PSI_NR_STATES; s++) {
+			u64 total = readings[kind].total[s];
+
+			if (on)
+				WRITE_ONCE(off->skip[kind][s], total - off->shown[kind][s]);
+			else
+				WRITE_ONCE(off->shown[kind][s], total - off->skip[kind][s]);
+		}
+	}
+	/* Both pair with psi_total_shown(). */
+	smp_store_release(&off->switches, off->switches + 1);
+	smp_store_release(&group->off, off);
+	kfree(readings);
+	return 0;
+}
+
+/*
+ * What is shown of a reading: totals stand still while the group is off. For
+ * the system, "full" of cpu is zero.
+ */
+static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
+			     struct psi_reading *reading)
+{
+	int s;
+
+	for (s = PSI_NONIDLE + 1; unlikely(READ_ONCE(group->off)) && s < PSI_NR_STATES; s++)
+		reading->total[s] = psi_total_shown(group, kind, s, reading->total[s]);
 	if (group != &psi_system)
 		return;
 	reading->total[PSI_CPU_FULL] = 0;
@@ -175,7 +245,7 @@ static void psi_show_plain(struct seq_file *m, struct psi_group *group,
 	struct psi_reading reading __uninitialized;
 
 	psi_read(group, states, &reading);
-	psi_mask_reading(group, &reading);
+	psi_mask_reading(group, PSI_PLAIN, &reading);
 	psi_show_line(m, "some", &reading, file->some);
 	psi_show_line(m, "full", &reading, file->full);
 }
@@ -216,7 +286,8 @@ u64 psi_some_memory_us(void)
 		return 0;
 
 	psi_read(&psi_system, BIT(PSI_MEM_SOME), &reading);
-	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
+	return div_u64(psi_total_shown(&psi_system, PSI_PLAIN, PSI_MEM_SOME,
+				       reading.total[PSI_MEM_SOME]), NSEC_PER_USEC);
 }
 
 /**

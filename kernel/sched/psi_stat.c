@@ -73,6 +73,28 @@ static void psi_read_stat(struct psi_group *group, struct psi_asked *asked,
 			    &readings[kind]);
 }
 
+/**
+ * psi_read_kinds - read all kinds of pressure of a group, if they are there
+ * @group: the group
+ * @readings: zeroed; filled in for all states, by enum psi_kind, all of one
+ *	      moment, unless there is plain pressure only
+ *
+ * Context: Process context.
+ */
+void psi_read_kinds(struct psi_group *group, struct psi_reading *readings)
+{
+	const struct psi_account *accounts = READ_ONCE(group->accounts);
+	struct psi_asked *asked = psi_asked_get(group);
+	int kind;
+
+	if (asked)
+		psi_read_stat(group, asked, readings);
+	/* Nobody asks: nobody writes. */
+	for (kind = PSI_EXACT; !asked && accounts && kind < PSI_NR_KINDS; kind++)
+		psi_read_account(&accounts[kind], PSI_ALL_STATES, &readings[kind]);
+	psi_asked_put(asked);
+}
+
 /* The lines of one kind about a resource, in the statistics file. */
 static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
 			 const struct psi_reading *reading)
@@ -100,7 +122,7 @@ int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	if (readings) {
 		psi_read_stat(group, asked, readings);
 		for (kind = 0; kind < PSI_NR_KINDS; kind++)
-			psi_mask_reading(group, &readings[kind]);
+			psi_mask_reading(group, kind, &readings[kind]);
 	}
 	psi_unask(asked);
 	if (!readings)

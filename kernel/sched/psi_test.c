@@ -91,6 +91,7 @@ static void psi_test_group_free(struct psi_group *group)
 {
 	psi_asked_put(rcu_access_pointer(group->asked));
 	free_cpumask_var(group->cpumask);
+	kfree(group->off);
 	kfree(group->accounts);
 	psi_group_free_cpus(group);
 }

@@ -115,6 +115,7 @@ static void psi_test_causes_tree(struct kunit *test)
 	struct psi_group *top = psi_test_causes_group(test, NULL);
 	struct psi_group *mid = psi_test_causes_group(test, top);
 	struct psi_group *leaf = psi_test_causes_group(test, mid);
+	struct psi_off off = { .switches = 1 };
 	int c;
 
 	psi_test_causes_stall(mid, PSI_CAUSE_REFAULT, 10);
@@ -124,11 +125,12 @@ static void psi_test_causes_tree(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 13);
 
-	mid->off = true;
+	mid->off = &off;
 	psi_test_causes_stall(leaf, PSI_CAUSE_REFAULT, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(leaf, PSI_CAUSE_REFAULT), 103);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 113);
+	mid->off = NULL;
 
 	for (c = 0; c < PSI_NR_CAUSES; c++)
 		if (c != PSI_CAUSE_REFAULT)

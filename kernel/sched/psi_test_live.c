@@ -882,7 +882,9 @@ static struct kunit_case psi_test_cases[] = {
 #endif
 	KUNIT_CASE_SLOW(psi_test_class_exhaustive),
 	KUNIT_CASE(psi_test_class_regroup),
-	KUNIT_CASE(psi_test_class_switch),
+#ifdef CONFIG_CGROUPS
+	KUNIT_CASE(psi_test_switched),
+#endif
 	KUNIT_CASE(psi_test_class_identity),
 	KUNIT_CASE(psi_test_class_clocks),
 	KUNIT_CASE(psi_test_class_unlisted),

@@ -51,7 +51,6 @@ struct psi_test_model {
 	int nr_cpus;
 	struct psi_group groups[PSI_TEST_GROUPS];
 	struct psi_test_model_task tasks[PSI_TEST_TASKS];
-	bool off[PSI_TEST_GROUPS];
 	int nr;			/* tasks that take part */
 	struct psi_test_model_task *alone; /* only this one runs */
 	int events;		/* for so many events: groups delegate */
@@ -71,10 +70,7 @@ struct psi_test_model {
 	 * the union's
 	 */
 	unsigned int states[PSI_TEST_GROUPS][PSI_TEST_CPUS];
-	/*
-	 * whether a task shows anything that is counted in a group, be the
-	 * group on or off
-	 */
+	/* whether a task shows anything that is counted in a group */
 	bool shows[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	u64 times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_STATES];
 	u64 used[PSI_TEST_GROUPS];
@@ -298,32 +294,6 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 	return NULL;
 }
 
-/* A group was switched off or on. */
-static void psi_test_model_measure(struct psi_test_model *m, int g, int c)
-{
-	seqcount_t *seq = &cpu_rq(m->cpus[c])->psi_seq;
-	struct rq_flags rf;
-
-	if (!psi_test_model_on(m, g, c))
-		return;
-	psi_test_model_lock(m, c, &rf);
-	raw_write_seqcount_begin(seq);
-	psi_measure(psi_test_model_on(m, g, c), m->cpus[c], m->now);
-	raw_write_seqcount_end(seq);
-	psi_test_model_unlock(m, c, &rf);
-}
-
-/* Switch a group off, or on again. */
-static void psi_test_model_toggle(struct psi_test_model *m, int group)
-{
-	int c;
-
-	m->off[group] = !m->off[group];
-	m->groups[group].off = m->off[group];
-	for (c = 0; c < m->nr_cpus; c++)
-		psi_test_model_measure(m, group, c);
-}
-
 /* @nr more pieces of memory come: what had none is counted where it belongs. */
 static void psi_test_model_settle(struct psi_test_model *m, int nr)
 {
@@ -482,14 +452,8 @@ static void psi_test_model_quiet_ends(struct psi_test_model *m)
 
 	if (g < 0)
 		return;
-	switch (prandom_u32_state(&m->rnd) % 4) {
-	case 0:
-		psi_test_model_toggle(m, g);
-		return;
-	case 1:
+	if (prandom_u32_state(&m->rnd) % 4 == 0)
 		psi_test_model_ask_or_not(m, g);
-		break;
-	}
 	psi_test_model_above(m, g);
 }
 
@@ -531,12 +495,8 @@ static void psi_test_model_event(struct psi_test_model *m)
 		psi_test_model_ask_or_not(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
-	if (what == 5 && !m->events && prandom_u32_state(&m->rnd) % 8 == 0) {
+	if (what == 5 && !m->events && prandom_u32_state(&m->rnd) % 4 == 0) {
 		psi_test_model_throttle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS, t->cpu);
-		return;
-	}
-	if (what == 2 && prandom_u32_state(&m->rnd) % 64 == 0) {
-		psi_test_model_toggle(m, prandom_u32_state(&m->rnd) % PSI_TEST_GROUPS);
 		return;
 	}
 	switch (t->is.where) {
@@ -595,9 +555,6 @@ static void psi_test_model_recount(struct psi_test_model *m, int g, int c)
 			tasks[nr++] = m->tasks[t].is;
 	m->states[g][c] = psi_test_states(tasks, nr);
 	m->shows[g][c] = psi_test_model_shows(m, g, c);
-	/* The fold has to know whether the system is idle. */
-	if (m->off[g])
-		m->states[g][c] &= g ? 0 : BIT(PSI_NONIDLE);
 	m->limit[g][c] = psi_test_class_states(tasks, nr, true) & m->states[g][c];
 	m->shortage[g][c] = psi_test_class_states(tasks, nr, false) & m->states[g][c];
 }
@@ -702,23 +659,22 @@ static bool psi_test_model_flags(struct psi_test_model *m, int event, int g, int
 static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int c)
 {
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *parent = NULL;
-	unsigned int measured = !m->off[g] ? PSI_ALL_STATES : g ? 0 : BIT(PSI_NONIDLE);
 	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
 
 	if (!psi_listed(gc, m->cpus[c])) {
 		if (!m->shows[g][c] && !gc->attrs && !psi_test_delegates(gc) && !delegated &&
-		    gc->enabled == PSI_ALL_STATES && gc->slow == PSI_ALL_STATES)
+		    gc->slow == PSI_ALL_STATES)
 			return true;
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: unlisted, shows %#x, %#x of %#x",
-			   event, g, c, gc->attrs, gc->slow, gc->enabled);
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: unlisted, shows %#x, slow %#x",
+			   event, g, c, gc->attrs, gc->slow);
 		return false;
 	}
 	if (g)
 		parent = psi_test_model_on(m, psi_test_model_first(m, psi_test_parent[g], c), c);
-	if (gc->parent == parent && gc->enabled == measured)
+	if (gc->parent == parent)
 		return true;
-	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: measures %#x, not %#x, parent level %d",
-		   event, g, c, gc->enabled, measured, gc->parent ? gc->parent->group->level : -1);
+	KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: parent level %d", event, g, c,
+		   gc->parent ? gc->parent->group->level : -1);
 	return false;
 }
 

@@ -355,12 +355,10 @@ static void psi_test_asked_joins(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, asked[0]);
 	KUNIT_ASSERT_NOT_NULL(test, asked[1]);
 	for (round = 1; round <= 3; round++) {
-		/* In the second round it is switched off. */
-		group->off = round == 2;
 		psi_test_change(&task, PSI_ONCPU | PSI_PRODUCTIVE, cpu, now);
 		now += 100;
 		psi_test_change(&task, 0, cpu, now);
-		used += group->off ? 0 : 100;
+		used += 100;
 		now += 1000;
 		KUNIT_EXPECT_EQ(test, psi_test_used(asked[0], now), used);
 		KUNIT_EXPECT_EQ(test, psi_test_used(asked[1], now), 100 * round);
@@ -485,42 +483,6 @@ static void psi_test_class_regroup(struct kunit *test)
 }
 
 /*
- * A group is switched off while a limit holds its task, which stays behind, as
- * dying tasks do, and on again: time with the switch off is in no total.
- */
-static void psi_test_class_switch(struct kunit *test)
-{
-	struct psi_group *above = psi_test_group(test), *group = psi_test_below_group(test, above);
-	int cpu = cpumask_first(cpu_possible_mask), on;
-	struct psi_task task = { .group = group, .mode = PSI_HELD };
-	struct psi_group_cpu *gc = group->cpus[cpu];
-	struct psi_asked_cpu *more;
-	struct psi_asked *asked;
-	struct rq_flags rf;
-
-	asked = psi_test_ask(group, PSI_TEST_START);
-	KUNIT_ASSERT_NOT_NULL(test, asked);
-	more = asked->cpus[cpu];
-	psi_test_change(&task, psi_attrs_for(PSI_QUEUED, 0, task.mode), cpu, PSI_TEST_START);
-	for (on = 0; on <= 1; on++) {
-		group->off = !on;
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
-		psi_measure(gc, cpu, PSI_TEST_START + (on ? 1000 : 100));
-		raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
-		KUNIT_EXPECT_EQ(test, !gc->states, !on);
-		KUNIT_EXPECT_EQ(test, more->limit,
-				on ? BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) : 0);
-		KUNIT_EXPECT_EQ(test, more->only, more->limit);
-	}
-	psi_test_change(&task, 0, cpu, PSI_TEST_START + 1010);
-	KUNIT_EXPECT_EQ(test, more->times.limit[PSI_HELD_AT(PSI_CPU_SOME)], 110);
-	KUNIT_EXPECT_EQ(test, more->times.only[PSI_HELD_AT(PSI_CPU_SOME)], 110);
-	KUNIT_EXPECT_EQ(test, psi_test_used(asked, PSI_TEST_START + 5000), 110);
-}
-
-/*
  * Of the time in which a group is stalled on io, a limit holds a task for
  * @limit ns.
  */
@@ -550,6 +512,56 @@ static void psi_test_expect(struct kunit *test, struct psi_group *group, u64 exa
 	KUNIT_EXPECT_EQ(test, psi_test_total(test, group, PSI_LIMIT), limit);
 	KUNIT_EXPECT_EQ(test, psi_test_total(test, group, PSI_SHORTAGE), shortage);
 }
+
+#ifdef CONFIG_CGROUPS
+/* What the files of a group say about "some" of io. */
+static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plain, u64 limit)
+{
+	struct psi_reading *readings;
+
+	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, readings);
+	psi_read_stat(group, rcu_access_pointer(group->asked), readings);
+	psi_mask_reading(group, PSI_PLAIN, &readings[PSI_PLAIN]);
+	psi_mask_reading(group, PSI_LIMIT, &readings[PSI_LIMIT]);
+	KUNIT_EXPECT_EQ(test, readings[PSI_PLAIN].total[PSI_IO_SOME], plain);
+	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
+}
+
+/*
+ * While a group is off, its totals stand still. Then they go on from there, at
+ * once and after the next window.
+ */
+static void psi_test_switched(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask), round;
+	struct psi_group *group = psi_test_group(test);
+	struct psi_asked *asked = psi_test_ask(group, PSI_TEST_START);
+
+	KUNIT_ASSERT_NOT_NULL(test, asked);
+	asked->begun = true;
+	for (round = 0; round < 3; round++) {
+		psi_test_shows(test, group, 500 * round, 100 * round);
+		psi_test_use(group, cpu, 1000, 400);
+		psi_test_limit(group, cpu, 70, 70);
+		psi_test_end_window(group);
+		psi_test_use(group, cpu, 1000, 100);
+		psi_test_limit(group, cpu, 30, 30);
+		KUNIT_EXPECT_EQ(test, psi_switch(group, false), 0);
+		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
+		psi_test_use(group, cpu, 1000, 333);
+		psi_test_limit(group, cpu, 222, 222);
+		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
+		psi_test_end_window(group);
+		psi_test_use(group, cpu, 1000, 111);
+		psi_test_limit(group, cpu, 11, 11);
+		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
+		KUNIT_EXPECT_EQ(test, psi_switch(group, true), 0);
+		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
+		psi_test_end_window(group);
+	}
+}
+#endif
 
 /*
  * Stall from before somebody asks does not count, nor does the window that is

@@ -20,7 +20,8 @@ static void psi_trace_file(const struct psi_group *group, const struct psi_file 
 	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
 		if (group == &psi_system && s == PSI_CPU_FULL)
 			continue;
-		total[s] = div_u64(account->total[s], NSEC_PER_USEC);
+		total[s] = div_u64(psi_total_shown(group, PSI_PLAIN, s, account->total[s]),
+				   NSEC_PER_USEC);
 		avg[s] = psi_avg_basis_points(account->avgs.avg[s][PSI_10S]);
 	}
 	trace_psi_update(group->id, file->name, total[file->some], total[file->full],

@@ -255,7 +255,7 @@ static bool psi_may_delegate(struct psi_group_cpu *gc, struct psi_group_cpu *chi
 	struct psi_counts counts = psi_counts_of(d->attrs);
 
 	/* A watched group wants to know when its states begin. */
-	if (!psi_listed(gc, cpu) || psi_watched(gc->group) || gc->enabled != child->enabled)
+	if (!psi_listed(gc, cpu) || psi_watched(gc->group))
 		return false;
 	/* So does a group that is asked, while it shows a limit. */
 	if (gc->asked & PSI_ASKED && gc->attrs & PSI_LIMIT_ATTRS)
@@ -385,13 +385,10 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
-	/*
-	 * First: it may be switched off, or asked, and then begins with no
-	 * state.
-	 */
+	/* First: it may be asked, and then begins with no state. */
 	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
 		psi_fold_join(gc, cpu_of(rq), now);
-	psi_flip_states(gc, psi_states[gc->attrs] & gc->enabled, rq, now);
+	psi_flip_states(gc, psi_states[gc->attrs], rq, now);
 	if (unlikely(gc->states & gc->slow))
 		psi_step_slow(gc, now);
 	if (unlikely(gc->asked))
@@ -510,7 +507,7 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	if (unlikely(from ? gc->streak <= 1 : !!gc->last))
 		return false;
 	new = psi_sched_attrs_of(gc->sched + *sched) | (old & ~PSI_SCHED_ATTRS);
-	states = psi_states[new] & gc->enabled;
+	states = psi_states[new];
 	if (unlikely(states & gc->slow))
 		return false;
 	/* psi_asked_event() has something to do. */

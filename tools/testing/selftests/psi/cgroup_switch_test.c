@@ -26,6 +26,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_stat.h"
+#include "psi_trigger.h"
 
 #define TOP		CGROUP_ROOT "/psi_files"
 #define CHILD		TOP "/child"
@@ -400,12 +401,14 @@ TEST_F(tree, switch_works_for_its_owner)
 /* The files in /proc belong to no cgroup, so they stay when the root's go. */
 TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 {
+	int fd = trigger_arm(PSI_CPU, "some 100000 1000000");
 	pid_t spinner[2];
 	__u64 some, off, below;
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
 	spin_pair_start(spinner, CHILD);
+	EXPECT_TRUE(trigger_fired(fd, 2000));
 	cgroup_write(CGROUP_ROOT, "cgroup.pressure", "0");
 	EXPECT_EQ('0', switch_of(CGROUP_ROOT));
 	EXPECT_EQ(0, files_in(CGROUP_ROOT));
@@ -415,10 +418,12 @@ TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 	 * Stall from before the switch may be in a window that has not ended.
 	 */
 	sleep_for(3 * NSEC_PER_SEC);
+	trigger_fired(fd, 0);
 	off = psi_some_ns(PSI_CPU);
 	below = psi_some_ns(CHILD "/cpu.pressure");
 	sleep_for(5 * NSEC_PER_SEC);
 	EXPECT_EQ(off, psi_some_ns(PSI_CPU));
+	EXPECT_FALSE(trigger_fired(fd, 0));
 	below = psi_some_ns(CHILD "/cpu.pressure") - below;
 	EXPECT_LE(4990 * NSEC_PER_MSEC, below);
 	EXPECT_GE(5010 * NSEC_PER_MSEC, below);
@@ -430,6 +435,8 @@ TEST_F(tree, switch_of_the_root_stops_the_system_and_nothing_below)
 	some = psi_some_ns(PSI_CPU) - some;
 	EXPECT_LE(4990 * NSEC_PER_MSEC, some);
 	EXPECT_GE(5010 * NSEC_PER_MSEC, some);
+	EXPECT_TRUE(trigger_fired(fd, 0));
+	close(fd);
 	spin_pair_stop(spinner);
 	cpus_use(cpus_possible());
 }
