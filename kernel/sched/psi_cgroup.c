@@ -2,13 +2,14 @@
 /*
  * Pressure stall information: a group for each cgroup, and its tasks in it
  *
- *   Cgroups are made and removed, and tasks change their cgroup, while the tasks
- *   run. Each step is exact by itself: a walk under the lock of one runqueue.
+ *   Cgroups are made and removed, and tasks change their cgroup, while the
+ *   tasks run. Each step is exact by itself: a walk under the lock of one
+ *   runqueue.
  */
 
 /*
- * So many strays go home before others get cgroup_mutex: some 50 us. A user may
- * have made any number of them.
+ * So many strays go home before others get cgroup_mutex: some 50 us. A user
+ * may have made any number of them.
  */
 #define PSI_BATCH		64
 

@@ -5,9 +5,9 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. While it exists, it may be watched, and be asked. Both
- *   visit the group CPU by CPU, under the runqueue lock where the group is in
- *   use.
+ *   reader lets go of it. While it exists, it may be watched, and be asked.
+ *   Both visit the group CPU by CPU, under the runqueue lock where the group is
+ *   in use.
  *
  * Reserve
  *

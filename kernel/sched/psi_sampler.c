@@ -541,8 +541,8 @@ static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 
 /*
  * Whether the group was off, if only for a part of a step: then the step does
- * not count. (The files in /proc stay when the system is switched off, and so do
- * their triggers. Those of a cgroup end.)
+ * not count. (The files in /proc stay when the system is switched off, and so
+ * do their triggers. Those of a cgroup end.)
  */
 static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 {
