@@ -67,7 +67,7 @@ static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 
 /**
  * psi_mean_add - add one CPU to a weighted mean
- * @mean: the mean of the CPUs so far
+ * @mean: the mean of the CPUs so far, zeroed before the first
  * @times: the times of the CPU in that window, in ns
  * @states: the states that matter
  */
@@ -79,8 +79,12 @@ static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times
 
 	if (!w)
 		return;
-	psi_for_each_state(s, states)
-		mean->stall[s] = psi_mean_with(mean->stall[s], mean->weight, times[s], w);
+	/* Mostly there is one. */
+	if (!mean->weight)
+		memcpy(mean->stall, times, sizeof(mean->stall));
+	else
+		psi_for_each_state(s, states)
+			mean->stall[s] = psi_mean_with(mean->stall[s], mean->weight, times[s], w);
 	mean->weight += w;
 }
 
@@ -166,10 +170,10 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	unsigned long s, h;
 
 	/* PSI_NONIDLE has no average. */
-	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE)) {
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
 		stall[s] = window[s];
 		if (!psi_avgs_zero(avgs, s, stall[s]))
-			alive |= BIT(s);
+			alive |= BIT(s) & states;
 	}
 
 	while (to >= avgs->mark) {

@@ -124,14 +124,14 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsign
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, &held);
-	psi_for_each_state(s, states)
+	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = psi_since(since[s], last[s]);
 	weight = since[PSI_NONIDLE];
 	if (!weight)
 		look->idle = true;
 	if (fold) {
 		/* Without weight it would be lost; the next window has it. */
-		psi_for_each_state(s, states)
+		for (s = 0; s < PSI_NR_STATES; s++)
 			next[s] = last[s] + (weight ? since[s] : 0);
 	}
 	if (weight)

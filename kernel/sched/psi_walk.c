@@ -648,8 +648,7 @@ static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_gr
 {
 	unsigned long s;
 
-	psi_for_each_state(s, states)
-		times[s] = d->times[s];
+	memcpy(times, d->times, sizeof(d->times));
 	/* Mostly none. */
 	psi_for_each_state(s, states & d->states)
 		times[s] = (s == PSI_IRQ_FULL ? irq : now) - times[s];
