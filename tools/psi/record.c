@@ -320,9 +320,9 @@ static bool take_text(const struct layout *layout, const char *text, const char 
 static int bit_of(const struct psi_pressure *pressure)
 {
 	for (int bit = 0; bit < RING_BITS; bit++) {
-		int resource = bit / (PSI_CLASSES * PSI_KINDS), class = bit / PSI_KINDS % PSI_CLASSES;
+		int class = bit / PSI_KINDS;
 
-		if (psi_line(pressure, resource, class, bit % PSI_KINDS))
+		if (psi_line(pressure, class / PSI_CLASSES, class % PSI_CLASSES, bit % PSI_KINDS))
 			return bit;
 	}
 	return -1;

@@ -162,7 +162,8 @@ int main(int argc, char **argv)
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
-		errx(2, "usage: load spin SECONDS | fifo SECONDS | read DEVICE COUNT | touch MB SECONDS | "
-			"beat MB | job MB ROUNDS | tick | namespace COMMAND...");
+		errx(2, "usage: load spin SECONDS | fifo SECONDS | read DEVICE COUNT | "
+			"touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
+			"namespace COMMAND...");
 	return 0;
 }
