@@ -445,39 +445,57 @@ static void fill_report(struct report *report, struct trace *trace, double short
 
 /* Measure */
 
-static void drain(struct trace *trace, FILE *pipe)
-{
-	static char *line;
-	static size_t room;
+/* A tracing instance of our own, and its events. */
+static char *instance;
+static FILE *lines;
 
-	while (getline(&line, &room, pipe) > 0)
-		do_line(trace, line);
-	clearerr(pipe);
+/* With its events on, it would slow the machine down for ever. */
+static void close_trace(void)
+{
+	if (lines)
+		fclose(lines);
+	lines = NULL;
+	rmdir(instance);
 }
 
-/* A tracing instance of our own. */
-static FILE *open_trace(const char *instance)
+static void open_trace(void)
 {
-	char *name = text_of("%s/trace_pipe", instance);
-	int error = mkdir(instance, 0700) ? -errno : 0;
-	FILE *pipe = NULL;
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+	int error;
 
+	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+		sigaction(ending[i], &(struct sigaction){ .sa_handler = end }, NULL);
+	instance = text_of(TRACING "/instances/pressure-why-%d", getpid());
+	error = mkdir(instance, 0700) ? -errno : 0;
+	atexit(close_trace);
 	for (size_t i = 0; !error && i < ARRAY_SIZE(events); i++) {
 		char *file = text_of("events/%s/enable", events[i]);
 
 		error = cgroup_write(instance, file, "1");
 		free(file);
 	}
-	if (!error)
-		error = cgroup_write(instance, "trace_clock", "mono");
-	if (!error)
-		pipe = fdopen(open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "r");
-	free(name);
-	if (pipe)
-		return pipe;
-	rmdir(instance);
-	die("--cpu takes root, and the events of the scheduler in tracefs (mount -t tracefs none "
-	    TRACING "): %s", strerror(error ? -error : errno));
+	error = error ?: cgroup_write(instance, "trace_clock", "mono");
+	if (!error) {
+		char *name = text_of("%s/trace_pipe", instance);
+
+		lines = fdopen(open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "r");
+		error = lines ? 0 : -errno;
+		free(name);
+	}
+	if (error)
+		die("--cpu takes root, and the events of the scheduler in tracefs (mount -t "
+		    "tracefs none " TRACING "): %s", strerror(-error));
+}
+
+/* Those until a time; there may always be more. */
+static void drain(struct trace *trace, FILE *file, double until)
+{
+	static char *line;
+	static size_t room;
+
+	while (trace->at <= until && getline(&line, &room, file) > 0)
+		do_line(trace, line);
+	clearerr(file);
 }
 
 /* The cgroup that lost most until now, and lost it itself; "" for the machine. */
@@ -524,24 +542,24 @@ static double grown(const struct group *from, const struct group *to, int class)
 	       (new->us[class][PSI_SOME] - old->us[class][PSI_SOME]) / 1e6 : NAN;
 }
 
-static void measure(struct trace *trace, const char *instance, FILE *pipe, struct group *from,
-		    struct group *to, const char *directory, double seconds)
+static void measure(struct trace *trace, struct group *from, struct group *to,
+		    const char *directory, double seconds)
 {
-	double end;
+	double until;
 
 	look(from, directory, trace->group);
 	trace->from = from->time;
-	end = from->time + measurable(seconds, from->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]);
-	while (!over && now() < end) {
-		progress("measuring: %.1f of %.1f s", now() - trace->from, end - trace->from);
-		drain(trace, pipe);
-		sleep_until(fmin(now() + DRAIN, end));
+	until = from->time + measurable(seconds, from->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]);
+	while (!over && now() < until) {
+		progress("measuring: %.1f of %.1f s", now() - trace->from, until - trace->from);
+		drain(trace, lines, now());
+		sleep_until(fmin(now() + DRAIN, until));
 	}
 	progress_end();
 	look(to, directory, trace->group);
 	trace->to = to->time;
 	cgroup_write(instance, "tracing_on", "0");
-	drain(trace, pipe);
+	drain(trace, lines, trace->to);
 	pass_time(trace, trace->to);
 }
 
@@ -553,24 +571,18 @@ static void measure(struct trace *trace, const char *instance, FILE *pipe, struc
 void why_cpu(const char *name, double seconds)
 {
 	char directory[PATH_MAX], *group = name ? text_of("%s", name) : find_group();
-	char *instance = text_of(TRACING "/instances/pressure-why-%d", getpid());
 	struct report report = { 0 };
 	struct group from, to;
 	struct trace trace;
 	double limit;
-	FILE *pipe;
 
 	cgroup_find_or_die(directory, group);
 	look(&from, directory, group);
 	if (name && from.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
 		sleep_with_progress(ASKED, "the kernel begins to tell limit from shortage");
-	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
-	pipe = open_trace(instance);
+	open_trace();
 	trace_begin(&trace, group);
-	measure(&trace, instance, pipe, &from, &to, directory, seconds);
-	fclose(pipe);
-	rmdir(instance);
+	measure(&trace, &from, &to, directory, seconds);
 	limit = grown(&from, &to, PSI_LIMIT);
 	if (isnan(limit))
 		limit = (to.evidence.throttled - from.evidence.throttled) * share_of(&trace);
@@ -579,6 +591,5 @@ void why_cpu(const char *name, double seconds)
 	report_print(stdout, &report);
 	report_free(&report);
 	trace_end(&trace);
-	free(instance);
 	free(group);
 }

@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	trace_begin(&trace, argv[1]);
 	trace.from = atof(argv[2]);
 	trace.to = atof(argv[3]);
-	drain(&trace, stdin);
+	drain(&trace, stdin, INFINITY);
 	pass_time(&trace, trace.to);
 	fill_report(&report, &trace, strtod(argv[4], NULL), atof(argv[5]));
 	report_json(stdout, &report);
