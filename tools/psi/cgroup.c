@@ -62,6 +62,23 @@ void cgroup_find_or_die(char *path, const char *name)
 }
 
 /**
+ * cgroup_of() - the cgroup of a task
+ * @directory: of the task, in /proc
+ *
+ * Return: its path in cgroup v2, allocated; NULL when it is gone
+ */
+char *cgroup_of(const char *directory)
+{
+	char *path = text_of("%s/cgroup", directory), text[PATH_MAX + 4096];
+	const char *line = NULL;
+
+	if (read_text(path, text, sizeof(text)) > 0)
+		line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text - 1;
+	free(path);
+	return line ? text_of("%.*s", (int)strcspn(line + 4, "\n"), line + 4) : NULL;
+}
+
+/**
  * cgroup_make() - make a cgroup below that of this process
  * @path: where its directory is written
  * @size: bytes there

@@ -28,7 +28,7 @@ _pressure()
 	esac
 	case $verb in
 	show) verbs='--time --record --since --until' ;;
-	why) verbs='--time' ;;
+	why) verbs='--time --cpu' ;;
 	record) verbs='--record --every --size --sync --count --plain' ;;
 	replay) verbs='--record --since --until --step' ;;
 	run) verbs='--html --output' ;;

@@ -22,7 +22,7 @@ static const struct verb {
 	{ "pace", verb_pace, "run a build with as many jobs as pressure allows" },
 	{ "record", verb_record, "a flight recorder: totals of all cgroups in a ring" },
 	{ "replay", verb_replay, "what was recorded, as it went" },
-	{ "why", verb_why, "causes of stalls, and the programs that stall" },
+	{ "why", verb_why, "causes of stalls, programs that stall, what had the CPUs" },
 	{ "simulate", verb_simulate, "make events for a service under test" },
 	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },
 	{ "export", verb_export, "totals of all cgroups for Prometheus" },

@@ -341,6 +341,7 @@ bool is_thrashing(const struct load *load, const struct load *system);
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
 char *find_cpuset(const struct load *load);
 
+int find_culprits(const struct loads *loads, int resource, const struct load **culprits, int room);
 void verdict(struct report *report, const struct loads *loads, double seconds);
 
 /* Whose pressure /proc/pressure shows */
@@ -353,7 +354,16 @@ void lost_report(struct report *report, const struct group *from, const struct g
 struct psi_pressure *read_causes(const char *cgroup);
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
 
+/* Programs */
+#define TRACING		"/sys/kernel/tracing"
+
+const char *stat_field(const char *text, int field, char *name, size_t size);
+void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data,
+		 int pid);
+void why_cpu(const char *name, double seconds);
+
 /* Cgroups */
+char *cgroup_of(const char *directory);
 int cgroup_find(char *path, size_t size, const char *name);
 void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);

@@ -4,7 +4,8 @@
  *
  * Its cost is that of reading totals, so it keeps files open, and reads no cgroup
  * below one whose totals did not grow: a task that stalls in a cgroup stalls
- * in all that contain it.
+ * in all that contain it.  Of a text it reads only the totals, once libpsi has
+ * parsed one with the same lines.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,6 +46,27 @@ struct source {
 struct bytes {
 	unsigned char *data;
 	size_t count;
+	size_t room;
+};
+
+#define TEXT_MAX	16384	/* of a file */
+#define LINES_MAX	64
+#define KEY_MAX		32
+
+/**
+ * struct layout - the lines of a file, which those of other cgroups have, too
+ * @count: how many there are; 0 as long as that is not known
+ * @key: of each, with the space that follows
+ * @length: of the key
+ * @bit: which total it has, as ring_total() counts them; -1 for none
+ */
+struct layout {
+	int count;
+	struct {
+		char key[KEY_MAX];
+		size_t length;
+		int bit;
+	} line[LINES_MAX];
 };
 
 /**
@@ -104,22 +126,24 @@ uint64_t ring_sum(uint64_t sum, const void *data, size_t length)
 
 static void put_bytes(struct bytes *bytes, const void *data, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
-		bytes->data = grow(bytes->data, bytes->count, 1);
-		bytes->data[bytes->count++] = ((const unsigned char *)data)[i];
+	if (bytes->count + length > bytes->room) {
+		bytes->room = 2 * (bytes->count + length);
+		bytes->data = checked(realloc(bytes->data, bytes->room));
 	}
+	memcpy(bytes->data + bytes->count, data, length);
+	bytes->count += length;
 }
 
 /* Seven bits a byte; the last one has the eighth clear. */
 static void put(struct bytes *bytes, uint64_t number)
 {
-	unsigned char byte;
+	unsigned char byte[10];
+	size_t length = 0;
 
-	do {
-		byte = (number & 0x7f) | (number > 0x7f ? 0x80 : 0);
-		put_bytes(bytes, &byte, 1);
-		number >>= 7;
-	} while (number);
+	for (; number > 0x7f; number >>= 7)
+		byte[length++] = number | 0x80;
+	byte[length++] = number;
+	put_bytes(bytes, byte, length);
 }
 
 /* Files */
@@ -253,21 +277,114 @@ static void find_sources(struct recorder *recorder)
 		recorder->source[i].parent = parent_of(recorder, i);
 }
 
-/* False when the cgroup is gone. */
-static bool read_source(struct source *source)
+/* Totals */
+
+/* Of the plain files by resource, and of the statistics file. */
+#define STAT	PSI_RESOURCES
+static struct layout layouts[PSI_RESOURCES + 1];
+
+/* "total=" and a number end the line; false where they do not. */
+static bool take_total(const char *begin, const char *end, unsigned long long *total)
+{
+	static const char word[] = "total=";
+	unsigned long long place = 1;
+
+	for (*total = 0; end > begin && end[-1] >= '0' && end[-1] <= '9'; place *= 10)
+		*total += (*--end - '0') * place;
+	return end - begin > (ptrdiff_t)strlen(word) &&
+	       !memcmp(end - strlen(word), word, strlen(word));
+}
+
+/* The totals of a text; false where its lines are others. */
+static bool take_text(const struct layout *layout, const char *text, const char *end,
+		      struct totals *totals)
+{
+	bool *known;
+
+	for (int i = 0; i < layout->count; i++) {
+		const char *next = memchr(text, '\n', end - text);
+		size_t length = layout->line[i].length;
+		int bit = layout->line[i].bit;
+
+		if (!next || next - text < (ptrdiff_t)length ||
+		    memcmp(text, layout->line[i].key, length) ||
+		    (bit >= 0 && !take_total(text, next, ring_total(totals, bit, &known))))
+			return false;
+		if (bit >= 0)
+			*known = true;
+		text = next + 1;
+	}
+	return layout->count && text == end;
+}
+
+static int bit_of(const struct psi_pressure *pressure)
+{
+	for (int bit = 0; bit < RING_BITS; bit++) {
+		int class = bit / PSI_KINDS;
+
+		if (psi_line(pressure, class / PSI_CLASSES, class % PSI_CLASSES, bit % PSI_KINDS))
+			return bit;
+	}
+	return -1;
+}
+
+/* From a text that libpsi has parsed. */
+static void learn(struct layout *layout, const char *text, const char *end, int resource)
+{
+	struct psi_pressure *pressure = checked(psi_new());
+	const char *next;
+	int i = 0;
+
+	layout->count = 0;
+	for (; text < end && i < LINES_MAX; text = next, i++) {
+		size_t length = strcspn(text, " ") + 1;
+
+		next = memchr(text, '\n', end - text);
+		if (!next++ || length > KEY_MAX)
+			break;
+		memcpy(layout->line[i].key, text, length);
+		layout->line[i].length = length;
+		psi_clear(pressure);
+		psi_parse(text, next - text, resource, pressure);
+		layout->line[i].bit = bit_of(pressure);
+	}
+	if (text == end)
+		layout->count = i;
+	psi_free(pressure);
+}
+
+static bool read_totals(int fd, struct layout *layout, int resource, struct totals *totals)
 {
 	static struct psi_pressure *pressure;
-	struct totals totals[PSI_RESOURCES];
-	bool any = false;
+	char text[TEXT_MAX + 1];
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 
+	if (length > 0 && take_text(layout, text, text + length, totals))
+		return true;
 	if (!pressure)
 		pressure = checked(psi_new());
 	psi_clear(pressure);
+	if (length <= 0 || psi_read_fd(fd, resource, pressure))
+		return false;
+	for (int i = 0; i < PSI_RESOURCES; i++)
+		if (layout == &layouts[STAT] || i == resource)
+			take_totals(&totals[i], pressure, i);
+	text[length] = 0;
+	learn(layout, text, text + length, resource);
+	return true;
+}
+
+/* False when the cgroup is gone. */
+static bool read_source(struct source *source)
+{
+	struct totals totals[PSI_RESOURCES];
+	bool any = false;
+
+	memset(totals, 0, sizeof(totals));
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		any |= source->fd[resource] >= 0 &&
-		       !psi_read_fd(source->fd[resource], resource, pressure);
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		take_totals(&totals[resource], pressure, resource);
+		       read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
+				   resource, totals);
 	source->grew = memcmp(totals, source->totals, sizeof(totals));
 	memcpy(source->totals, totals, sizeof(totals));
 	return any;

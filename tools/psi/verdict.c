@@ -68,8 +68,16 @@ static const struct load *worst_load(const struct loads *loads)
 	return worst;
 }
 
-/* Cgroups with much of it, none of them below another one; worst first. */
-static int find_culprits(const struct loads *loads, int resource, const struct load **culprits)
+/**
+ * find_culprits() - cgroups with much of a stall, none of them below another one
+ * @loads: of all cgroups
+ * @resource: the resource
+ * @culprits: the result, worst first
+ * @room: how many to look for
+ *
+ * Return: how many there are
+ */
+int find_culprits(const struct loads *loads, int resource, const struct load **culprits, int room)
 {
 	const struct load **rank;
 	int count = loads_rank(loads, &rank), found = 0;
@@ -77,7 +85,7 @@ static int find_culprits(const struct loads *loads, int resource, const struct l
 
 	for (int i = 0; i < count; i++)
 		most = fmax(most, main_percent(rank[i], resource));
-	for (int i = 0; i < count && found < CULPRITS; i++)
+	for (int i = 0; i < count && found < room; i++)
 		if (main_percent(rank[i], resource) >= fmax(most / 2, NOTHING) &&
 		    !explained(loads, rank[i], resource))
 			culprits[found++] = rank[i];
@@ -93,7 +101,7 @@ static struct finding find(const struct loads *loads)
 	finding.seen = worst_resource(finding.load);
 	finding.resource = finding.seen;
 	finding.culprit = finding.load;
-	for (int i = find_culprits(loads, finding.seen, culprits); i-- > 0;)
+	for (int i = find_culprits(loads, finding.seen, culprits, CULPRITS); i-- > 0;)
 		if (!*finding.load->name || is_below(culprits[i]->name, finding.load->name))
 			finding.culprit = culprits[i];
 	if (finding.seen == PSI_IO &&
@@ -179,7 +187,7 @@ static void say_class(struct report *report, const struct finding *finding)
 static void say_where(struct report *report, const struct finding *finding)
 {
 	const struct load *culprits[CULPRITS];
-	int count = find_culprits(finding->loads, finding->seen, culprits);
+	int count = find_culprits(finding->loads, finding->seen, culprits, CULPRITS);
 	char *text = NULL;
 
 	for (int i = 0; i < count; i++) {

@@ -19,7 +19,6 @@
 #include "pressure.h"
 
 #define ROWS		10
-#define TRACING		"/sys/kernel/tracing"
 #define HIST		"hist:keys=common_pid:vals=ns"
 
 static const struct column cause_columns[] = {
@@ -128,21 +127,25 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 	psi_free(pressure);
 }
 
-/* The name may hold anything, also ") ". */
-static double read_io(const char *stat_text, char *name, size_t size)
+/**
+ * stat_field() - what /proc/PID/stat says of a task
+ * @text: of that file
+ * @field: from 3 on, the first after the name
+ * @name: where the name is written, which may hold anything, also ") "
+ * @size: bytes there
+ *
+ * Return: the field and all after it; "" when there is none
+ */
+const char *stat_field(const char *text, int field, char *name, size_t size)
 {
-	const char *open = strchr(stat_text, '('), *close = strrchr(stat_text, ')');
-	unsigned long long ticks = 0;
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 
 	if (!open || !close)
-		return 0;
+		return "";
 	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
-	/* Field 42; after the name comes field 3. */
-	for (int field = 3; close && field <= 42; field++)
+	for (int i = 3; close && i <= field; i++)
 		close = strchr(close + 1, ' ');
-	if (close)
-		ticks = strtoull(close, NULL, 10);
-	return (double)ticks / sysconf(_SC_CLK_TCK);
+	return close ? close + 1 : "";
 }
 
 static void add_task(struct tasks *tasks, int pid, int tid)
@@ -158,7 +161,8 @@ static void add_task(struct tasks *tasks, int pid, int tid)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 	if (read_text(path, text, sizeof(text)) <= 0)
 		return;
-	task.wait[WAIT_IO] = read_io(text, task.name, sizeof(task.name));
+	task.wait[WAIT_IO] = strtod(stat_field(text, 42, task.name, sizeof(task.name)), NULL) /
+			     sysconf(_SC_CLK_TCK);
 	tasks->task = grow(tasks->task, tasks->count, sizeof(task));
 	tasks->task[tasks->count++] = task;
 }
@@ -166,21 +170,22 @@ static void add_task(struct tasks *tasks, int pid, int tid)
 /* @below: "" for all, or the path of a cgroup. */
 static bool in_cgroup(int pid, const char *below)
 {
-	char path[64], text[PATH_MAX + 4096];
 	size_t length = strlen(below);
-	const char *line;
+	char path[64], *own;
+	bool is;
 
 	if (!length)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (read_text(path, text, sizeof(text)) <= 0)
-		return false;
-	line = strncmp(text, "0::", 3) ? strstr(text, "\n0::") : text - 1;
-	return line && !strncmp(line + 4, below, length) && strchr("/\n", line[4 + length]);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	own = cgroup_of(path);
+	is = own && !strncmp(own, below, length) && strchr("/", own[length]);
+	free(own);
+	return is;
 }
 
-static void for_numbers(const char *path, void (*call)(void *data, int pid, int number),
-			void *data, int pid)
+/* Call for each entry of a directory that is a number. */
+void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data,
+		 int pid)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -416,11 +421,13 @@ static enum wait worst_wait(const struct load *load)
 int verb_why(int argc, char **argv)
 {
 	double seconds = 3, begin;
+	bool cpu = false;
 	const struct opt opts[] = {
 		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (3s)" },
+		{ "cpu", OPT_FLAG, &cpu, NULL, "what had the CPUs meanwhile (root, tracefs)" },
 		{ 0 }
 	};
-	char **rest = parse_options(argc, argv, opts, "why [--time TIME] [CGROUP]");
+	char **rest = parse_options(argc, argv, opts, "why [OPTIONS] [CGROUP]");
 	char directory[PATH_MAX], mount[PATH_MAX] = "", instance[64];
 	struct psi_pressure *causes;
 	struct report report = { 0 };
@@ -438,6 +445,10 @@ int verb_why(int argc, char **argv)
 		cgroup_find_or_die(directory, *rest);
 	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
 		below = directory + strlen(mount);
+	if (cpu) {
+		why_cpu(*rest ? below : NULL, seconds);
+		return STATUS_OK;
+	}
 	if (!read_group(&from, cgroup))
 		die("no pressure can be read here; 'pressure doctor' tells why");
 	traced = trace_begin(instance, sizeof(instance));

@@ -3,6 +3,7 @@
  * Loads whose stall is known, for test/live.
  *
  *	load spin SECONDS		keep a CPU busy until so much time has passed
+ *	load fifo SECONDS		the same, as a real-time task
  *	load read DEVICE COUNT		read blocks, one after the other; print how long that took
  *	load touch MB SECONDS		write to all pages of so much memory, again and again
  *	load beat MB			work for 2 ms each 20 ms on so much memory, until SIGTERM;
@@ -38,6 +39,15 @@ static void spin(double end)
 {
 	while (now() < end)
 		;
+}
+
+static void fifo(double end)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		err(1, "sched_setscheduler");
+	spin(end);
 }
 
 static void read_blocks(const char *path, int count)
@@ -137,6 +147,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "spin"))
 		spin(now() + atof(argv[2]));
+	else if (argc == 3 && !strcmp(argv[1], "fifo"))
+		fifo(now() + atof(argv[2]));
 	else if (argc == 4 && !strcmp(argv[1], "read"))
 		read_blocks(argv[2], atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "touch"))
@@ -150,7 +162,8 @@ int main(int argc, char **argv)
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
-		errx(2, "usage: load spin SECONDS | read DEVICE COUNT | touch MB SECONDS | "
-			"beat MB | job MB ROUNDS | tick | namespace COMMAND...");
+		errx(2, "usage: load spin SECONDS | fifo SECONDS | read DEVICE COUNT | "
+			"touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
+			"namespace COMMAND...");
 	return 0;
 }
