@@ -14,6 +14,9 @@
  * 1, 2, 3, ... until it has no n-th allocation; see
  * Documentation/fault-injection. At the end kmemleak says what leaked.
  *
+ * Then every allocation fails, of every task, while two tasks stall and triggers
+ * wait for that: each event has to come before there is memory again.
+ *
  * The allocator of per-CPU memory has no such injection. It fails when it needs
  * pages and the page allocator has none. A worker allocates pages for it in
  * advance, so a real-time task creates many cgroups and leaves that worker no
@@ -25,10 +28,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -408,6 +413,125 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 	ksft_print_msg("%u faults, %u refused\n", n - 2, refused);
 	EXPECT_NE(0, left);
 	EXPECT_LE(variant->least, refused);
+}
+
+/* ---- No memory at all ---- */
+
+#define ROUNDS		10
+#define STALL		(200 * NSEC_PER_MSEC)
+
+static const char * const switches[] = {
+	DEBUG "failslab/probability", DEBUG "fail_page_alloc/probability",
+};
+
+/**
+ * struct famine - allocations fail for everybody, apart from pages of programs
+ * @fds: of @switches, open before there is no memory
+ * @spinners: two tasks that share a CPU, or are stopped
+ */
+struct famine {
+	int fds[ARRAY_SIZE(switches)];
+	pid_t spinners[2];
+};
+
+static void famine_set(const struct famine *famine, const char *probability)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		if (write(famine->fds[i], probability, strlen(probability)) < 0)
+			psi_die("%s: %s", switches[i], strerror(errno));
+}
+
+static void spinners_send(const struct famine *famine, int signal)
+{
+	for (int i = 0; i < 2; i++)
+		if (kill(famine->spinners[i], signal))
+			psi_die("kill: %s", strerror(errno));
+}
+
+FIXTURE(famine) {
+	struct famine famine;
+};
+
+FIXTURE_SETUP(famine)
+{
+	static const char * const faults[] = { DEBUG "failslab/", DEBUG "fail_page_alloc/" };
+	char path[128];
+
+	cgroup_create(GROUP, "+io");
+	faults_begin(true);
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+		snprintf(path, sizeof(path), "%stimes", faults[i]);
+		write_file(path, "-1");
+		snprintf(path, sizeof(path), "%stask-filter", faults[i]);
+		write_file(path, "N");
+		self->famine.fds[i] = open_file(switches[i], O_RDWR);
+	}
+	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
+	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "Y");
+	spin_pair_start(self->famine.spinners, GROUP);
+	spinners_send(&self->famine, SIGSTOP);
+	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
+	set_policy(0, SCHED_FIFO, 50);
+}
+
+FIXTURE_TEARDOWN(famine)
+{
+	famine_set(&self->famine, "0");
+	set_policy(0, SCHED_OTHER, 0);
+	munlockall();
+	spin_pair_stop(self->famine.spinners);
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		close(self->famine.fds[i]);
+	write_file(DEBUG "failslab/task-filter", "Y");
+	write_file(DEBUG "fail_page_alloc/task-filter", "Y");
+	close(fail_nth_fd);
+	cgroup_remove(GROUP);
+}
+
+/* From a stall to its event nothing allocates. */
+TEST_F_TIMEOUT(famine, keeps_back_no_event, 150)
+{
+	const struct {
+		const char *path, *text;
+		bool user;
+	} files[] = {
+		{ PSI_CPU, "some 150000 500000" },
+		{ GROUP "/cpu.pressure", "some 150000 500000" },
+		{ GROUP CGROUP_STAT, "cpu.exact.some 150000 500000" },
+		{ GROUP CGROUP_STAT, "cpu.shortage.some 150000 500000" },
+		{ PSI_CPU, "some 150000 2000000", true },
+	};
+	int fds[ARRAY_SIZE(files)], events[ARRAY_SIZE(files)] = {}, refused = 0, fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		fds[i] = trigger_arm_as(files[i].user, files[i].path, "%s", files[i].text);
+	sleep_for(5 * NSEC_PER_SEC);
+	for (int round = 0; round < ROUNDS; round++) {
+		famine_set(&self->famine, "100");
+		spinners_send(&self->famine, SIGCONT);
+		sleep_for(STALL);
+		spinners_send(&self->famine, SIGSTOP);
+		/* A look of each, in windows of 2 s every 200 ms. */
+		sleep_for(STALL + 50 * NSEC_PER_MSEC);
+		fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+		refused += fd < 0;
+		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+			events[i] += poll_fd(fds[i], POLLPRI, 0) == POLLPRI;
+		famine_set(&self->famine, "0");
+		if (fd >= 0)
+			close(fd);
+		sleep_for(3 * NSEC_PER_SEC);
+		/* One that came late is of no use for the next round. */
+		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+			poll_fd(fds[i], POLLPRI, 0);
+	}
+	EXPECT_EQ(ROUNDS, refused);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		EXPECT_EQ(ROUNDS, events[i]) {
+			TH_LOG("%s: %s", files[i].path, files[i].text);
+		}
+		close(fds[i]);
+	}
 }
 
 /* ---- Memory of each CPU ---- */
