@@ -17,12 +17,6 @@
  * Then every allocation fails, of every task, while two tasks stall and triggers
  * wait for that: each event has to come before there is memory again.
  *
- * The allocator of per-CPU memory has no such injection. It fails when it needs
- * pages and the page allocator has none. A worker allocates pages for it in
- * advance, so a real-time task creates many cgroups and leaves that worker no
- * time. After each BURST of them it lets the kernel threads run: RCU complains
- * if its own gets no CPU for 21 s.
- *
  * It needs CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and kmemleak.
  */
 #include <errno.h>
@@ -73,9 +67,9 @@ static unsigned int fail_nth_end(void)
 	return atoi(text);
 }
 
-static void faults_begin(bool slab)
+static void faults_begin(void)
 {
-	write_file(DEBUG "failslab/ignore-gfp-wait", slab ? "N" : "Y");
+	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
 	write_file(DEBUG "failslab/verbose", "0");
 	write_file(DEBUG "fail_page_alloc/ignore-gfp-wait", "N");
 	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "N");
@@ -378,7 +372,7 @@ FIXTURE_SETUP(fault)
 {
 	self->op = variant->op;
 	cgroup_create(GROUP, "+io");
-	faults_begin(true);
+	faults_begin();
 }
 
 FIXTURE_TEARDOWN(fault)
@@ -458,7 +452,7 @@ FIXTURE_SETUP(famine)
 	char path[128];
 
 	cgroup_create(GROUP, "+io");
-	faults_begin(true);
+	faults_begin();
 	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
 		snprintf(path, sizeof(path), "%stimes", faults[i]);
 		write_file(path, "-1");
@@ -466,7 +460,6 @@ FIXTURE_SETUP(famine)
 		write_file(path, "N");
 		self->famine.fds[i] = open_file(switches[i], O_RDWR);
 	}
-	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
 	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "Y");
 	spin_pair_start(self->famine.spinners, GROUP);
 	spinners_send(&self->famine, SIGSTOP);
@@ -531,115 +524,6 @@ TEST_F_TIMEOUT(famine, keeps_back_no_event, 150)
 			TH_LOG("%s: %s", files[i].path, files[i].text);
 		}
 		close(fds[i]);
-	}
-}
-
-/* ---- Memory of each CPU ---- */
-
-#define CGROUPS		400
-/* Some 11 s. After that the worker has made pages again: fewer may not need all of these. */
-#define BURST		200
-
-/*
- * Whether a stack in the kernel's log, from now on, has psi_cgroup_alloc() call
- * the allocator of per-CPU memory. The innermost function comes first.
- */
-static bool psi_was_refused(int kmsg)
-{
-	bool in_percpu = false, found = false;
-	char buf[2048];
-	ssize_t len;
-
-	while ((len = read(kmsg, buf, sizeof(buf) - 1)) > 0 || errno == EPIPE) {
-		if (len < 0)
-			continue;
-		buf[len] = '\0';
-		if (strstr(buf, "<TASK>"))
-			in_percpu = false;
-		if (strstr(buf, " pcpu_alloc"))
-			in_percpu = true;
-		if (strstr(buf, " psi_cgroup_alloc+") && in_percpu)
-			found = true;
-	}
-	return found;
-}
-
-FIXTURE(percpu) {
-	struct rt_limits limits;
-	int kmsg;
-};
-
-FIXTURE_SETUP(percpu)
-{
-	self->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	ASSERT_LE(0, self->kmsg);
-	ASSERT_LE(0, lseek(self->kmsg, 0, SEEK_END));
-	cgroup_create(GROUP, "+io");
-	cpus_use(1);
-	faults_begin(false);
-	write_file(DEBUG "fail_page_alloc/verbose", "2");
-	/* The worker that allocates pages in advance has to wait. */
-	rt_limits_lift(&self->limits);
-	set_policy(0, SCHED_FIFO, 50);
-}
-
-FIXTURE_TEARDOWN(percpu)
-{
-	set_policy(0, SCHED_OTHER, 0);
-	rt_limits_restore(&self->limits);
-	close(fail_nth_fd);
-	close(self->kmsg);
-	cgroup_remove(GROUP);
-}
-
-static unsigned int mkdir_with_faults(struct __test_metadata *_metadata, const char *path)
-{
-	unsigned int left = 0, refused = 0;
-
-	for (unsigned int n = 1; n < MOST && !left; n++) {
-		int error;
-
-		fail_nth(n);
-		error = run_mkdir(path, -1);
-		left = fail_nth_end();
-		refused += !!error;
-		EXPECT_EQ(error ? ENOMEM : 0, error);
-		if (!error && !left)
-			EXPECT_EQ(0, rmdir(path));
-	}
-	EXPECT_NE(0, left);
-	return refused;
-}
-
-/* Kernel threads have something to do. They get the CPU until it is done. */
-static void let_kernel_threads_run(void)
-{
-	set_policy(0, SCHED_OTHER, 0);
-	sleep_for(NSEC_PER_SEC / 10);
-	set_policy(0, SCHED_FIFO, 50);
-}
-
-TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
-{
-	unsigned int refused = 0;
-	bool found = false;
-	char path[64];
-
-	for (int i = 0; i < CGROUPS; i++) {
-		if (i && !(i % BURST))
-			let_kernel_threads_run();
-		snprintf(path, sizeof(path), GROUP "/%d", i);
-		refused += mkdir_with_faults(_metadata, path);
-		found = psi_was_refused(self->kmsg) || found;
-		ASSERT_EQ(0, access(path, F_OK));
-	}
-	for (int i = 0; i < CGROUPS; i++) {
-		snprintf(path, sizeof(path), GROUP "/%d", i);
-		EXPECT_EQ(0, rmdir(path));
-	}
-	ksft_print_msg("%u cgroups refused\n", refused);
-	EXPECT_TRUE(found) {
-		TH_LOG("no allocation of psi_cgroup_alloc() failed");
 	}
 }
 
