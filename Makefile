@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace kubernetes waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults programs matrix tool deb deb-test rpm clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace kubernetes waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -22,6 +22,7 @@ help:
 	@echo 'make selftests  the tests from user space: pressure files, cgroups, triggers, storms'
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
+	@echo 'make models     all orders in which the lock-free protocols can run on a weak machine (MODEL="--break list" shows how one breaks)'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make kubernetes  what a pod at its cpu.max does to the pressure of its node, on the stock PSI and on ours'
@@ -51,8 +52,8 @@ help:
 	@echo 'KERNEL=6.12     the kernel that the series is applied to: 6.12 or 7.3. What is made of 7.3 is in build/7.3'
 	@echo 'KSRC=           a directory or tarball of Linux 6.12.y, in place of the Debian package linux-source-6.12'
 	@echo 'PATCH=          for refresh: the patch that takes all edits in build/tree, and its new files'
-	@echo 'CHECK= MUTANT= STORM= SCALE= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
-	@echo '                words for ci/check, bench/* and, of ci/slow, mutations, storms, scale, programs, matrix, bisect-check,'
+	@echo 'CHECK= MODEL= MUTANT= STORM= SCALE= PROGRAM= MATRIX= BENCH= STEP= ARCHITECTURES='
+	@echo '                words for ci/check, bench/* and, of ci/slow, models, mutations, storms, scale, programs, matrix, bisect-check,'
 	@echo '                kunit-tool'
 	@echo 'JOBS=           how many compilers to run at once; one per CPU when unset'
 	@echo 'PSI_CACHE=      where sources and compiled objects are kept (~/.cache/psi-linux; safe to delete)'
@@ -95,6 +96,9 @@ fuzz: deps
 
 faults: deps
 	@ci/slow/faults
+
+models: deps
+	@ci/slow/models $(MODEL)
 
 series: deps
 	@scripts/series

@@ -14,21 +14,20 @@
  * 1, 2, 3, ... until it has no n-th allocation; see
  * Documentation/fault-injection. At the end kmemleak says what leaked.
  *
- * The allocator of per-CPU memory has no such injection. It fails when it needs
- * pages and the page allocator has none. A worker allocates pages for it in
- * advance, so a real-time task creates many cgroups and leaves that worker no
- * time. After each BURST of them it lets the kernel threads run: RCU complains
- * if its own gets no CPU for 21 s.
+ * Then every allocation fails, of every task, while two tasks stall and triggers
+ * wait for that: each event has to come before there is memory again.
  *
  * It needs CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and kmemleak.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,9 +67,9 @@ static unsigned int fail_nth_end(void)
 	return atoi(text);
 }
 
-static void faults_begin(bool slab)
+static void faults_begin(void)
 {
-	write_file(DEBUG "failslab/ignore-gfp-wait", slab ? "N" : "Y");
+	write_file(DEBUG "failslab/ignore-gfp-wait", "N");
 	write_file(DEBUG "failslab/verbose", "0");
 	write_file(DEBUG "fail_page_alloc/ignore-gfp-wait", "N");
 	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "N");
@@ -373,7 +372,7 @@ FIXTURE_SETUP(fault)
 {
 	self->op = variant->op;
 	cgroup_create(GROUP, "+io");
-	faults_begin(true);
+	faults_begin();
 }
 
 FIXTURE_TEARDOWN(fault)
@@ -393,7 +392,8 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 		error = self->op.run(variant->path, fd);
 		left = fail_nth_end();
 		refused += !!error;
-		if (error)
+		/* inc_ucount() does not tell its two reasons apart. */
+		if (error && !(error == ENOSPC && self->op.begin == begin_open_user))
 			EXPECT_EQ(ENOMEM, error);
 		if (left)
 			EXPECT_EQ(0, error);
@@ -410,112 +410,121 @@ TEST_F_TIMEOUT(fault, is_survived, 600)
 	EXPECT_LE(variant->least, refused);
 }
 
-/* ---- Memory of each CPU ---- */
+/* ---- No memory at all ---- */
 
-#define CGROUPS		400
-/* Some 11 s. After that the worker has made pages again: fewer may not need all of these. */
-#define BURST		200
+#define ROUNDS		10
+#define STALL		(200 * NSEC_PER_MSEC)
 
-/*
- * Whether a stack in the kernel's log, from now on, has psi_cgroup_alloc() call
- * the allocator of per-CPU memory. The innermost function comes first.
- */
-static bool psi_was_refused(int kmsg)
-{
-	bool in_percpu = false, found = false;
-	char buf[2048];
-	ssize_t len;
-
-	while ((len = read(kmsg, buf, sizeof(buf) - 1)) > 0 || errno == EPIPE) {
-		if (len < 0)
-			continue;
-		buf[len] = '\0';
-		if (strstr(buf, "<TASK>"))
-			in_percpu = false;
-		if (strstr(buf, " pcpu_alloc"))
-			in_percpu = true;
-		if (strstr(buf, " psi_cgroup_alloc+") && in_percpu)
-			found = true;
-	}
-	return found;
-}
-
-FIXTURE(percpu) {
-	struct rt_limits limits;
-	int kmsg;
+static const char * const switches[] = {
+	DEBUG "failslab/probability", DEBUG "fail_page_alloc/probability",
 };
 
-FIXTURE_SETUP(percpu)
+/**
+ * struct famine - allocations fail for everybody, apart from pages of programs
+ * @fds: of @switches, open before there is no memory
+ * @spinners: two tasks that share a CPU, or are stopped
+ */
+struct famine {
+	int fds[ARRAY_SIZE(switches)];
+	pid_t spinners[2];
+};
+
+static void famine_set(const struct famine *famine, const char *probability)
 {
-	self->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	ASSERT_LE(0, self->kmsg);
-	ASSERT_LE(0, lseek(self->kmsg, 0, SEEK_END));
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		if (write(famine->fds[i], probability, strlen(probability)) < 0)
+			psi_die("%s: %s", switches[i], strerror(errno));
+}
+
+static void spinners_send(const struct famine *famine, int signal)
+{
+	for (int i = 0; i < 2; i++)
+		if (kill(famine->spinners[i], signal))
+			psi_die("kill: %s", strerror(errno));
+}
+
+FIXTURE(famine) {
+	struct famine famine;
+};
+
+FIXTURE_SETUP(famine)
+{
+	static const char * const faults[] = { DEBUG "failslab/", DEBUG "fail_page_alloc/" };
+	char path[128];
+
 	cgroup_create(GROUP, "+io");
-	cpus_use(1);
-	faults_begin(false);
-	write_file(DEBUG "fail_page_alloc/verbose", "2");
-	/* The worker that allocates pages in advance has to wait. */
-	rt_limits_lift(&self->limits);
+	faults_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+		snprintf(path, sizeof(path), "%stimes", faults[i]);
+		write_file(path, "-1");
+		snprintf(path, sizeof(path), "%stask-filter", faults[i]);
+		write_file(path, "N");
+		self->famine.fds[i] = open_file(switches[i], O_RDWR);
+	}
+	write_file(DEBUG "fail_page_alloc/ignore-gfp-highmem", "Y");
+	spin_pair_start(self->famine.spinners, GROUP);
+	spinners_send(&self->famine, SIGSTOP);
+	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
 	set_policy(0, SCHED_FIFO, 50);
 }
 
-FIXTURE_TEARDOWN(percpu)
+FIXTURE_TEARDOWN(famine)
 {
+	famine_set(&self->famine, "0");
 	set_policy(0, SCHED_OTHER, 0);
-	rt_limits_restore(&self->limits);
+	munlockall();
+	spin_pair_stop(self->famine.spinners);
+	for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+		close(self->famine.fds[i]);
+	write_file(DEBUG "failslab/task-filter", "Y");
+	write_file(DEBUG "fail_page_alloc/task-filter", "Y");
 	close(fail_nth_fd);
-	close(self->kmsg);
 	cgroup_remove(GROUP);
 }
 
-static unsigned int mkdir_with_faults(struct __test_metadata *_metadata, const char *path)
+/* From a stall to its event nothing allocates. */
+TEST_F_TIMEOUT(famine, keeps_back_no_event, 150)
 {
-	unsigned int left = 0, refused = 0;
+	const struct {
+		const char *path, *text;
+		bool user;
+	} files[] = {
+		{ PSI_CPU, "some 150000 500000" },
+		{ GROUP "/cpu.pressure", "some 150000 500000" },
+		{ GROUP CGROUP_STAT, "cpu.exact.some 150000 500000" },
+		{ GROUP CGROUP_STAT, "cpu.shortage.some 150000 500000" },
+		{ PSI_CPU, "some 150000 2000000", true },
+	};
+	int fds[ARRAY_SIZE(files)], events[ARRAY_SIZE(files)] = {}, refused = 0, fd;
 
-	for (unsigned int n = 1; n < MOST && !left; n++) {
-		int error;
-
-		fail_nth(n);
-		error = run_mkdir(path, -1);
-		left = fail_nth_end();
-		refused += !!error;
-		EXPECT_EQ(error ? ENOMEM : 0, error);
-		if (!error && !left)
-			EXPECT_EQ(0, rmdir(path));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		fds[i] = trigger_arm_as(files[i].user, files[i].path, "%s", files[i].text);
+	sleep_for(5 * NSEC_PER_SEC);
+	for (int round = 0; round < ROUNDS; round++) {
+		famine_set(&self->famine, "100");
+		spinners_send(&self->famine, SIGCONT);
+		sleep_for(STALL);
+		spinners_send(&self->famine, SIGSTOP);
+		/* A look of each, in windows of 2 s every 200 ms. */
+		sleep_for(STALL + 50 * NSEC_PER_MSEC);
+		fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+		refused += fd < 0;
+		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+			events[i] += poll_fd(fds[i], POLLPRI, 0) == POLLPRI;
+		famine_set(&self->famine, "0");
+		if (fd >= 0)
+			close(fd);
+		sleep_for(3 * NSEC_PER_SEC);
+		/* One that came late is of no use for the next round. */
+		for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+			poll_fd(fds[i], POLLPRI, 0);
 	}
-	EXPECT_NE(0, left);
-	return refused;
-}
-
-/* Kernel threads have something to do. They get the CPU until it is done. */
-static void let_kernel_threads_run(void)
-{
-	set_policy(0, SCHED_OTHER, 0);
-	sleep_for(NSEC_PER_SEC / 10);
-	set_policy(0, SCHED_FIFO, 50);
-}
-
-TEST_F_TIMEOUT(percpu, fault_of_a_new_cgroup_is_survived, 600)
-{
-	unsigned int refused = 0;
-	bool found = false;
-	char path[64];
-
-	for (int i = 0; i < CGROUPS; i++) {
-		if (i && !(i % BURST))
-			let_kernel_threads_run();
-		snprintf(path, sizeof(path), GROUP "/%d", i);
-		refused += mkdir_with_faults(_metadata, path);
-		found = psi_was_refused(self->kmsg) || found;
-		ASSERT_EQ(0, access(path, F_OK));
-	}
-	for (int i = 0; i < CGROUPS; i++) {
-		snprintf(path, sizeof(path), GROUP "/%d", i);
-		EXPECT_EQ(0, rmdir(path));
-	}
-	ksft_print_msg("%u cgroups refused\n", refused);
-	EXPECT_TRUE(found) {
-		TH_LOG("no allocation of psi_cgroup_alloc() failed");
+	EXPECT_EQ(ROUNDS, refused);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		EXPECT_EQ(ROUNDS, events[i]) {
+			TH_LOG("%s: %s", files[i].path, files[i].text);
+		}
+		close(fds[i]);
 	}
 }
 
