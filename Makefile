@@ -22,7 +22,7 @@ help:
 	@echo 'make selftests  the tests from user space: pressure files, cgroups, triggers, storms'
 	@echo 'make fuzz       random texts and sequences against a model, new ones for 10 minutes (FUZZ="--minutes N --coverage")'
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
-	@echo 'make models     all orders in which the lock-free protocols can run on a weak machine (MODEL="--break list" shows how one breaks)'
+	@echo 'make models     all orders in which the lock-free protocols can run on a weak machine (MODEL="--break list": how one breaks)'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
 	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make kubernetes  what a pod at its cpu.max does to the pressure of its node, on the stock PSI and on ours'
