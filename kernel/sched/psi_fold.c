@@ -124,7 +124,7 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsign
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, &held);
-	for (s = 0; s < PSI_NR_STATES; s++)
+	psi_for_each_state(s, states)
 		since[s] = psi_since(since[s], last[s]);
 	weight = since[PSI_NONIDLE];
 	if (!weight)

@@ -145,7 +145,8 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	bool enough = reserve->nr > psi_asked_wants(group, cpu);
+	/* One for the cell, and one in case somebody asks by now. */
+	bool enough = reserve->nr > 1;
 
 	if (enough) {
 		psi_group_install(group, cpu, &psi_reserve_take(reserve)->cell);
@@ -154,7 +155,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 		 * what it wants.
 		 */
 		smp_mb();
-		if (reserve->nr && psi_asked_wants(group, cpu))
+		if (psi_asked_wants(group, cpu))
 			psi_asked_give(group, cpu, psi_reserve_take(reserve));
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
@@ -237,7 +238,14 @@ static bool psi_reserve_refill(void)
 
 static void psi_reserve_work(struct work_struct *work)
 {
-	if (!psi_reserve_refill())
+	bool filled = psi_reserve_refill();
+
+	/*
+	 * psi_group_extend() says that there is too little, then adds a stray;
+	 * here it is the other way round.
+	 */
+	smp_rmb();
+	if (!filled)
 		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (!llist_empty(&psi_strays))
 		queue_work(psi_wq, &psi_strays_worker);

@@ -414,6 +414,20 @@ static bool psi_step_from(struct psi_group_cpu *gc, struct psi_group_cpu *from)
 	return false;
 }
 
+/*
+ * Have KCSAN see whether the runqueue lock protects what no reader looks at. In
+ * a write section of psi_seq it takes all accesses for atomic, but these.
+ */
+static __always_inline void psi_assert_locked(const struct psi_group_cpu *gc)
+{
+	ASSERT_EXCLUSIVE_ACCESS(gc->sched);
+	ASSERT_EXCLUSIVE_ACCESS(gc->stall);
+	ASSERT_EXCLUSIVE_ACCESS(gc->limit);
+	ASSERT_EXCLUSIVE_ACCESS(gc->attrs);
+	ASSERT_EXCLUSIVE_ACCESS(gc->up);
+	ASSERT_EXCLUSIVE_ACCESS(gc->parent);
+}
+
 /**
  * struct psi_climb - a change on its way up
  * @gc: the cell that it is applied to next
@@ -434,6 +448,7 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 	unsigned int old, new;
 	bool settled;
 
+	psi_assert_locked(gc);
 	settled = psi_step_from(gc, c->from);
 	/*
 	 * Before the change: what delegates is to count it, too. A cell that
@@ -495,14 +510,16 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, st
 
 /*
  * Apply @sched, of the cell @from or of a task, to one cell, and put what that
- * changes for the next in its place. Return false if nothing was done.
+ * changes for the next in its place. Return false if nothing was done. @asked:
+ * the caller calls psi_asked_event().
  */
 static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					   u64 *sched, struct rq *rq, u64 now)
+					   u64 *sched, struct rq *rq, u64 now, bool asked)
 {
 	unsigned long old = gc->attrs, new;
 	u8 states;
 
+	psi_assert_locked(gc);
 	/* It delegates, or is about to. */
 	if (unlikely(from ? gc->streak <= 1 : !!gc->last))
 		return false;
@@ -511,7 +528,7 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	if (unlikely(states & gc->slow))
 		return false;
 	/* psi_asked_event() has something to do. */
-	if (unlikely(gc->asked) && (!old || !new || old & PSI_LIMIT_ATTRS))
+	if (!asked && unlikely(gc->asked) && (!old || !new || old & PSI_LIMIT_ATTRS))
 		return false;
 	if (from && gc->last == from) {
 		gc->streak--;
@@ -534,6 +551,18 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				   u64 sched, struct rq *rq, u64 now)
 {
+	for (; sched && gc; from = gc, gc = gc->up) {
+		u8 before = gc->states;
+
+		if (!psi_step_light(gc, from, &sched, rq, now, true))
+			goto general;
+		if (gc->asked)
+			psi_asked_event(gc, before, cpu_of(rq), now);
+	}
+	raw_write_seqcount_end(&rq->psi_seq);
+	return;
+
+general:
 	psi_walk_general((struct psi_climb){ gc, from, { sched } }, (struct psi_climb){ }, rq,
 			 now);
 }
@@ -546,7 +575,7 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 		/* As in psi_walk_up(). */
 		if (!from)
 			__builtin_unreachable();
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
@@ -560,7 +589,7 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 	if (!from)
 		__builtin_unreachable();
 	if (sched && gc) {
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 		if (sched && gc->up)
 			return psi_walk_on(gc->up, gc, sched, rq, now);
@@ -572,7 +601,7 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (unlikely(!psi_step_light(gc, NULL, &sched, rq, now)))
+	if (unlikely(!psi_step_light(gc, NULL, &sched, rq, now, false)))
 		return psi_walk_rest(gc, NULL, sched, rq, now);
 	psi_walk_up(gc->up, gc, sched, rq, now);
 }
@@ -590,11 +619,11 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	raw_write_seqcount_begin(&rq->psi_seq);
 	if (unlikely(!up || b->up != up))
 		goto general;
-	if (unlikely(!psi_step_light(a, NULL, &sched_a, rq, now)))
+	if (unlikely(!psi_step_light(a, NULL, &sched_a, rq, now, false)))
 		goto general;
 	from_a = a;
 	a = up;
-	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now)))
+	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now, false)))
 		goto general;
 	psi_walk_up(up, sched_a ? from_a : b, sched_a + sched_b, rq, now);
 	return;
