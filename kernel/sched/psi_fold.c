@@ -124,7 +124,10 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsign
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, &held);
-	psi_for_each_state(s, states)
+	/* All of them in a fold: it needs no bits. */
+	for (s = 0; fold && s < PSI_NR_STATES; s++)
+		since[s] = psi_since(since[s], last[s]);
+	psi_for_each_state(s, fold ? 0 : states)
 		since[s] = psi_since(since[s], last[s]);
 	weight = since[PSI_NONIDLE];
 	if (!weight)
