@@ -162,11 +162,12 @@ static void psi_show_line(struct seq_file *m, const char *name, const struct psi
 /* What is shown of @total: it stands still while the group is off. */
 static u64 psi_total_shown(const struct psi_group *group, enum psi_kind kind, int s, u64 total)
 {
-	/* Both pair with psi_switch(). */
+	/* Pairs with psi_switch(). */
 	const struct psi_off *off = smp_load_acquire(&group->off);
 
 	if (likely(!off))
 		return total;
+	/* Pairs with psi_switch(). */
 	if (smp_load_acquire(&off->switches) & 1)
 		return READ_ONCE(off->shown[kind][s]);
 	return total - READ_ONCE(off->skip[kind][s]);
@@ -214,8 +215,9 @@ int psi_switch(struct psi_group *group, bool on)
 				WRITE_ONCE(off->shown[kind][s], total - off->skip[kind][s]);
 		}
 	}
-	/* Both pair with psi_total_shown(). */
+	/* Pairs with psi_total_shown(). */
 	smp_store_release(&off->switches, off->switches + 1);
+	/* Pairs with psi_total_shown(). */
 	smp_store_release(&group->off, off);
 	kfree(readings);
 	return 0;
