@@ -173,6 +173,27 @@ static u64 psi_total_shown(const struct psi_group *group, enum psi_kind kind, in
 	return total - READ_ONCE(off->skip[kind][s]);
 }
 
+/*
+ * What is shown of a reading: totals stand still while the group is off. For
+ * the system, "full" of cpu is zero.
+ */
+static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
+			     struct psi_reading *reading)
+{
+	int s;
+
+	for (s = PSI_NR_STATES - 1; unlikely(READ_ONCE(group->off)) && s > PSI_NONIDLE; s--) {
+		reading->total[s] = psi_total_shown(group, kind, s, reading->total[s]);
+		/* In a window that goes on, full may be more ahead. */
+		if (PSI_SOME_STATES & BIT(s))
+			reading->total[s] = max(reading->total[s], reading->total[s + 1]);
+	}
+	if (group != &psi_system)
+		return;
+	reading->total[PSI_CPU_FULL] = 0;
+	memset(reading->avgs.avg[PSI_CPU_FULL], 0, sizeof(reading->avgs.avg[PSI_CPU_FULL]));
+}
+
 /**
  * psi_switch - switch a group off or on
  * @group: the group
@@ -206,13 +227,15 @@ int psi_switch(struct psi_group *group, bool on)
 	psi_read(group, PSI_ALL_STATES, &readings[PSI_PLAIN]);
 	psi_read_kinds(group, readings);
 	for (kind = 0; kind < PSI_NR_KINDS; kind++) {
+		if (!on)
+			psi_mask_reading(group, kind, &readings[kind]);
 		for (s = 0; s < PSI_NR_STATES; s++) {
 			u64 total = readings[kind].total[s];
 
 			if (on)
 				WRITE_ONCE(off->skip[kind][s], total - off->shown[kind][s]);
 			else
-				WRITE_ONCE(off->shown[kind][s], total - off->skip[kind][s]);
+				WRITE_ONCE(off->shown[kind][s], total);
 		}
 	}
 	/* Pairs with psi_total_shown(). */
@@ -221,23 +244,6 @@ int psi_switch(struct psi_group *group, bool on)
 	smp_store_release(&group->off, off);
 	kfree(readings);
 	return 0;
-}
-
-/*
- * What is shown of a reading: totals stand still while the group is off. For
- * the system, "full" of cpu is zero.
- */
-static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
-			     struct psi_reading *reading)
-{
-	int s;
-
-	for (s = PSI_NONIDLE + 1; unlikely(READ_ONCE(group->off)) && s < PSI_NR_STATES; s++)
-		reading->total[s] = psi_total_shown(group, kind, s, reading->total[s]);
-	if (group != &psi_system)
-		return;
-	reading->total[PSI_CPU_FULL] = 0;
-	memset(reading->avgs.avg[PSI_CPU_FULL], 0, sizeof(reading->avgs.avg[PSI_CPU_FULL]));
 }
 
 static void psi_show_plain(struct seq_file *m, struct psi_group *group,
