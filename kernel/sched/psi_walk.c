@@ -551,18 +551,6 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				   u64 sched, struct rq *rq, u64 now)
 {
-	for (; sched && gc; from = gc, gc = gc->up) {
-		u8 before = gc->states;
-
-		if (!psi_step_light(gc, from, &sched, rq, now, true))
-			goto general;
-		if (gc->asked)
-			psi_asked_event(gc, before, cpu_of(rq), now);
-	}
-	raw_write_seqcount_end(&rq->psi_seq);
-	return;
-
-general:
 	psi_walk_general((struct psi_climb){ gc, from, { sched } }, (struct psi_climb){ }, rq,
 			 now);
 }
