@@ -157,7 +157,8 @@ static inline void psi_io_budget_done(bool waited)
 enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_STAT, PSI_NR_FILES };
 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
-int psi_switch(struct psi_group *group, bool on);
+struct psi_off *psi_off_alloc(void);
+void psi_switch(struct psi_group *group, bool on, struct psi_off *memory);
 
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
 	    const char *text, struct file *file, struct kernfs_node *kn,

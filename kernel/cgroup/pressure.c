@@ -94,6 +94,7 @@ static int pressure_switch_show(struct seq_file *m, void *v)
 static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
 				     loff_t off)
 {
+	struct psi_off *memory;
 	struct cgroup *cgrp;
 	int ret, on;
 
@@ -103,18 +104,23 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 	if (on < 0 || on > 1)
 		return -ERANGE;
 
+	memory = psi_off_alloc();
+	if (!memory)
+		return -ENOMEM;
 	cgrp = cgroup_kn_lock_live(of->kn, false);
-	if (!cgrp)
+	if (!cgrp) {
+		kfree(memory);
 		return -ENOENT;
+	}
 	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
-		ret = psi_switch(cgroup_psi(cgrp), on);
-		if (!ret) {
-			change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
-			pressure_show_files(cgrp, on);
-		}
+		psi_switch(cgroup_psi(cgrp), on, memory);
+		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
+		pressure_show_files(cgrp, on);
+	} else {
+		kfree(memory);
 	}
 	cgroup_kn_unlock(of->kn);
-	return ret ?: nbytes;
+	return nbytes;
 }
 
 #define PRESSURE_FILE(_name, _id) {		\

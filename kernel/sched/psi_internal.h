@@ -238,11 +238,13 @@ struct psi_reading {
  * @switches: how often the group was switched: odd while it is off
  * @shown: by kind and state, the total that is shown meanwhile, in ns
  * @skip: by kind and state, what the total grew while it was, in ns
+ * @readings: of one switch, which must not allocate
  */
 struct psi_off {
 	unsigned int		switches;
 	u64			shown[PSI_NR_KINDS][PSI_NR_STATES];
 	u64			skip[PSI_NR_KINDS][PSI_NR_STATES];
+	struct psi_reading	readings[PSI_NR_KINDS];
 };
 
 /* The thread that serves a trigger: ordinary, or of real-time priority. */

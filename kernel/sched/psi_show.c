@@ -195,9 +195,24 @@ static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
 }
 
 /**
+ * psi_off_alloc - memory for psi_switch()
+ *
+ * Others wait for cgroup_mutex while a switch holds it, so the memory comes
+ * before: it is charged to a cgroup that may be at its limit.
+ *
+ * Context: Process context, may sleep.
+ * Return: the memory, for kfree() if it is not needed, or %NULL.
+ */
+struct psi_off *psi_off_alloc(void)
+{
+	return kzalloc(sizeof(struct psi_off), GFP_KERNEL_ACCOUNT);
+}
+
+/**
  * psi_switch - switch a group off or on
  * @group: the group
  * @on: whether its totals grow from now on
+ * @memory: from psi_off_alloc(). It belongs to the group from now on
  *
  * Only readers see a difference. The group goes on measuring, and psi_off tells
  * what to leave out of its totals:
@@ -207,23 +222,14 @@ static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
  *	skip		    0			       15
  *	readers see	10 .. 25	    25	     25 .. 45
  *
- * Context: Process context, may sleep. The caller prevents other switches.
- * Return: 0 or -ENOMEM.
+ * Context: Process context. The caller prevents other switches.
  */
-int psi_switch(struct psi_group *group, bool on)
+void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
 {
-	struct psi_reading *readings;
-	struct psi_off *off;
+	struct psi_off *off = group->off ?: memory;
+	struct psi_reading *readings = memory->readings;
 	int kind, s;
 
-	readings = kcalloc(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
-	off = group->off ?: kzalloc(sizeof(*off), GFP_KERNEL_ACCOUNT);
-	if (!readings || !off) {
-		kfree(readings);
-		if (off != group->off)
-			kfree(off);
-		return -ENOMEM;
-	}
 	psi_read(group, PSI_ALL_STATES, &readings[PSI_PLAIN]);
 	psi_read_kinds(group, readings);
 	for (kind = 0; kind < PSI_NR_KINDS; kind++) {
@@ -242,8 +248,8 @@ int psi_switch(struct psi_group *group, bool on)
 	smp_store_release(&off->switches, off->switches + 1);
 	/* Pairs with psi_total_shown(). */
 	smp_store_release(&group->off, off);
-	kfree(readings);
-	return 0;
+	if (off != memory)
+		kfree(memory);
 }
 
 static void psi_show_plain(struct seq_file *m, struct psi_group *group,

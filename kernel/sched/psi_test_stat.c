@@ -528,6 +528,14 @@ static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plai
 	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
 }
 
+static void psi_test_switch_to(struct kunit *test, struct psi_group *group, bool on)
+{
+	struct psi_off *memory = psi_off_alloc();
+
+	KUNIT_ASSERT_NOT_NULL(test, memory);
+	psi_switch(group, on, memory);
+}
+
 /*
  * While a group is off, its totals stand still. Then they go on from there, at
  * once and after the next window.
@@ -547,7 +555,7 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_end_window(group);
 		psi_test_use(group, cpu, 1000, 100);
 		psi_test_limit(group, cpu, 30, 30);
-		KUNIT_EXPECT_EQ(test, psi_switch(group, false), 0);
+		psi_test_switch_to(test, group, false);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
 		psi_test_use(group, cpu, 1000, 333);
 		psi_test_limit(group, cpu, 222, 222);
@@ -556,7 +564,7 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_use(group, cpu, 1000, 111);
 		psi_test_limit(group, cpu, 11, 11);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
-		KUNIT_EXPECT_EQ(test, psi_switch(group, true), 0);
+		psi_test_switch_to(test, group, true);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
 		psi_test_end_window(group);
 	}
