@@ -505,15 +505,17 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, st
  *   nothing but counts and times. psi_step_light() does what psi_step() does
  *   then. A walk of such steps calls nothing, so it saves hardly a register:
  *   that is a third of its instructions. Where a step needs more, it does
- *   nothing, and the general walk goes on from there.
+ *   nothing, and psi_walk_rest() goes on from there. A cell that is asked needs
+ *   no more than a call besides; for the others there is the general walk.
  */
 
 /*
  * Apply @sched, of the cell @from or of a task, to one cell, and put what that
- * changes for the next in its place. Return false if nothing was done.
+ * changes for the next in its place. Return false if nothing was done. @asked:
+ * the caller calls psi_asked_event().
  */
 static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					   u64 *sched, struct rq *rq, u64 now)
+					   u64 *sched, struct rq *rq, u64 now, bool asked)
 {
 	unsigned long old = gc->attrs, new;
 	u8 states;
@@ -527,7 +529,7 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	if (unlikely(states & gc->slow))
 		return false;
 	/* psi_asked_event() has something to do. */
-	if (unlikely(gc->asked) && (!old || !new || old & PSI_LIMIT_ATTRS))
+	if (!asked && unlikely(gc->asked) && (!old || !new || old & PSI_LIMIT_ATTRS))
 		return false;
 	if (from && gc->last == from) {
 		gc->streak--;
@@ -550,6 +552,18 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				   u64 sched, struct rq *rq, u64 now)
 {
+	for (; sched && gc; from = gc, gc = gc->up) {
+		u8 before = gc->states;
+
+		if (!psi_step_light(gc, from, &sched, rq, now, true))
+			goto general;
+		if (gc->asked)
+			psi_asked_event(gc, before, cpu_of(rq), now);
+	}
+	raw_write_seqcount_end(&rq->psi_seq);
+	return;
+
+general:
 	psi_walk_general((struct psi_climb){ gc, from, { sched } }, (struct psi_climb){ }, rq,
 			 now);
 }
@@ -562,7 +576,7 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 		/* As in psi_walk_up(). */
 		if (!from)
 			__builtin_unreachable();
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
@@ -576,7 +590,7 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 	if (!from)
 		__builtin_unreachable();
 	if (sched && gc) {
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now)))
+		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 		if (sched && gc->up)
 			return psi_walk_on(gc->up, gc, sched, rq, now);
@@ -588,7 +602,7 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (unlikely(!psi_step_light(gc, NULL, &sched, rq, now)))
+	if (unlikely(!psi_step_light(gc, NULL, &sched, rq, now, false)))
 		return psi_walk_rest(gc, NULL, sched, rq, now);
 	psi_walk_up(gc->up, gc, sched, rq, now);
 }
@@ -606,11 +620,11 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	raw_write_seqcount_begin(&rq->psi_seq);
 	if (unlikely(!up || b->up != up))
 		goto general;
-	if (unlikely(!psi_step_light(a, NULL, &sched_a, rq, now)))
+	if (unlikely(!psi_step_light(a, NULL, &sched_a, rq, now, false)))
 		goto general;
 	from_a = a;
 	a = up;
-	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now)))
+	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now, false)))
 		goto general;
 	psi_walk_up(up, sched_a ? from_a : b, sched_a + sched_b, rq, now);
 	return;
