@@ -18,7 +18,7 @@ struct task_struct;
  *	    kernel/sched/psi_async.c and psi_limit.c
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @mode: bits of enum psi_mode
+ * @mode: bits, %PSI_IN_STALL and so on
  * @worker: one of PSI's own threads: a task that it preempts counts as running
  * @io_limit: the task waits for io that a limit holds back
  * @io_budget: the task is between psi_io_budget_wait() and

@@ -87,7 +87,7 @@ static void pressure_show_files(struct cgroup *cgrp, bool show)
 
 static int pressure_switch_show(struct seq_file *m, void *v)
 {
-	seq_printf(m, "%d\n", !test_bit(CGRP_NO_PRESSURE, &seq_css(m)->cgroup->flags));
+	seq_printf(m, "%d\n", !psi_is_off(cgroup_psi(seq_css(m)->cgroup)));
 	return 0;
 }
 
@@ -112,9 +112,8 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		kfree(memory);
 		return -ENOENT;
 	}
-	if (on == test_bit(CGRP_NO_PRESSURE, &cgrp->flags)) {
+	if (on == psi_is_off(cgroup_psi(cgrp))) {
 		psi_switch(cgroup_psi(cgrp), on, memory);
-		change_bit(CGRP_NO_PRESSURE, &cgrp->flags);
 		pressure_show_files(cgrp, on);
 	} else {
 		kfree(memory);

@@ -73,7 +73,7 @@
  *   the walk ends in A.
  *
  *   A context switch changes two tasks, and a move between cgroups changes two
- *   groups. psi_walk_two() walks up from both at once, the deeper group first,
+ *   groups. psi_walk() walks up from both at once, the deeper group first,
  *   until both are at the same group, at the latest in the system. Counts are
  *   linear: there the two changes are added up, and what cancels is never seen
  *   above. On a switch from b1 to c1, B gives up "oncpu", C takes it, and in A
@@ -318,7 +318,8 @@ static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, stru
 				    u64 now)
 {
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
-	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), rq, now);
+	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), NULL,
+		 (struct psi_counts){ }, rq, now);
 }
 
 /* Count a task as @attrs. */
@@ -341,8 +342,8 @@ static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev
 	struct psi_counts change = psi_task_change(prev, prev_attrs);
 	struct psi_counts more = psi_task_change(next, next_attrs);
 
-	psi_walk_two(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
-		     rq, now);
+	psi_walk(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
+		 rq, now);
 }
 
 /* psi_change() for two tasks at once, which are counted on the CPU already. */
@@ -480,8 +481,8 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
 	if (t->attrs)
 		to = psi_group_extend(to, cpu, NULL);
 	if (t->attrs && to != t->group)
-		psi_walk_two(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
-			     to->cpus[cpu], psi_counts_of(t->attrs), rq, now);
+		psi_walk(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
+			 to->cpus[cpu], psi_counts_of(t->attrs), rq, now);
 	t->group = to;
 }
 

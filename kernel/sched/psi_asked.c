@@ -33,8 +33,9 @@
  *	only some	limit some, and no task stalls for a shortage
  *	only full	only some, and the plain full of the resource holds
  *
- *   On each cell only <= limit <= plain, at any moment. With the same formula
- *   for all, where shortage = exact - only:
+ *   On each cell, the states of "only" are among those of limit, and these
+ *   among the plain ones. With the same formula for all, where shortage is
+ *   exact less only:
  *
  *	max(limit, shortage) <= exact <= limit + shortage
  *
@@ -98,28 +99,18 @@
 #define PSI_ASKED_CHECK		(20 * HZ)
 
 /*
- * Limits are never about PSI_NONIDLE, which comes first: times go without it.
+ * What limits held has two times for each state, "limit" and "only". Limits are
+ * never about PSI_NONIDLE, which comes first: it has none.
  */
-#define PSI_HELD_AT(s)		((s) - PSI_NONIDLE - 1)
-#define PSI_NR_HELD		PSI_HELD_AT(PSI_NR_STATES)
-
-/**
- * struct psi_held - how long limits held tasks of a group on a CPU
- * @limit: per state by PSI_HELD_AT(), ns
- * @only: per state, while there was no shortage besides, ns
- */
-struct psi_held {
-	u64			limit[PSI_NR_HELD];
-	u64			only[PSI_NR_HELD];
-};
+#define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
+#define PSI_ONLY_AT(s)		((s) + PSI_NR_HELD / 2 - PSI_NONIDLE - 1)
 
 /**
  * struct psi_asked_cpu - the part of a cell that exists while it is asked
- * @joined: psi_asked_sync() was here
- * @limit: states in which a limit holds a task, a subset of the cell's
- * @only: those of @limit in which no task stalls for a shortage
+ * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
  * @times: times in these, stored as psi_group_cpu.times
- * @base: what @times was when the CPU joined the list
+ * @base: @times when the CPU joined the list: sums over the CPUs on the list
+ *	  have what came since
  * @counted: how often the CPU is counted in the union, for psi_debug.c
  * @checked: @times when psi_debug.c last checked them
  *
@@ -127,70 +118,51 @@ struct psi_held {
  * psi_seq.
  */
 struct psi_asked_cpu {
-	bool			joined;
-	u8			limit;
-	u8			only;
-	struct psi_held		times;
-	struct psi_held		base;
+	u16			held;
+	u64			times[PSI_NR_HELD];
+	u64			base[PSI_NR_HELD];
 #ifdef CONFIG_PSI_DEBUG
 	int			counted;
-	struct psi_held		checked;
+	u64			checked[PSI_NR_HELD];
 #endif
 };
 
 /* Both are made of the same pieces of memory. */
-static_assert(sizeof(struct psi_asked_cpu) <= sizeof(union psi_memory));
-
-/**
- * struct psi_block - CPUs that share a cache
- * @cpus: how many of them are in use by the group
- */
-struct psi_block {
-	atomic_t		cpus;
-} ____cacheline_aligned;
-
-/**
- * struct psi_union - the time in which a group is in use on any CPU
- * @word: how many blocks (CPUs, where there are no blocks) are in use in the
- *	  low bits, and the time in ns above them
- * @blocks: per block
- */
-struct psi_union {
-	atomic64_t		word;
-	struct psi_block	blocks[];
-} ____cacheline_aligned;
+static_assert(sizeof(struct psi_asked_cpu) <= sizeof(struct psi_group_cpu));
 
 /**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
- * @accounts: the pressure, by enum psi_kind: psi_group.accounts
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
- * @begun: the last window ended, or there is none: the next one counts
+ * @begun: false until the first fold: what was measured of that window is a
+ *	   part of it, and does not count
  * @cpus: per CPU with a cell, what it has more
- * @users: triggers, and one until psi_asked_end()
+ * @users: triggers, readers, and psi_asked_expire(). Without users it is not
+ *	   complete yet, or nobody asks any more
  * @read: jiffies when a program last read the file
- * @refs: references to the memory: one until psi_asked_end(), others are short
- * @group: the group
+ * @group: the group, whose accounts have the pressure
  * @node: in psi_asked_groups
  * @rcu: frees it
- * @use: the time in which the group is in use on any CPU
+ * @word: the union: how many blocks (CPUs, where there are no blocks) are in
+ *	  use in the low bits, and the time in ns above them
+ * @blocks: how many CPUs of each block are in use
  *
- * Readers write psi_account.shown and @read, the fold @accounts, @used, @held
- * and @begun.
+ * Readers write @read, the fold @used, @held and @begun.
  */
 struct psi_asked {
-	struct psi_account	*accounts;
 	u64			used;
-	struct psi_held		held;
+	u64			held[PSI_NR_HELD];
 	bool			begun;
 	struct psi_asked_cpu	**cpus;
 	refcount_t		users;
 	unsigned long		read;
-	refcount_t		refs;
 	struct psi_group	*group;
 	struct llist_node	node;
 	struct rcu_head		rcu;
-	struct psi_union	use;
+	atomic64_t		word ____cacheline_aligned;
+	struct {
+		atomic_t	cpus;
+	} ____cacheline_aligned	blocks[];
 };
 
 /*
@@ -216,15 +188,15 @@ static u64 psi_union_at(u64 word, u64 now)
 
 /**
  * psi_union_read - how long a group was in use on any CPU
- * @use: the union of the group
+ * @asked: what the group has while it is asked, %NULL for nothing
  * @now: the time, in ns
  *
  * Context: Any.
  * Return: in ns. Only differences mean something, see psi_union_since().
  */
-static u64 psi_union_read(const struct psi_union *use, u64 now)
+static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
-	return psi_union_at(atomic64_read(&use->word), now);
+	return asked ? psi_union_at(atomic64_read(&asked->word), now) : 0;
 }
 
 /* How much @now is above @then, both of psi_union_read(). */
@@ -236,15 +208,9 @@ static u64 psi_union_since(u64 now, u64 then)
 	return since > 0 ? since >> PSI_UNION_BITS : 0;
 }
 
-/* The time in which a group that may be asked is in use on any CPU. */
-static u64 psi_asked_used(struct psi_asked *asked, u64 now)
-{
-	return asked ? psi_union_read(&asked->use, now) : 0;
-}
-
 /*
- * What psi_asked_used() said @ago before it said @now, but not before it said
- * @then. Unlike in psi_union_since() any time may have passed.
+ * What psi_union_read() said @ago ns before it said @now, but nothing older
+ * than @then. Unlike in psi_union_since() any time may have passed.
  */
 static u64 psi_union_before(u64 now, u64 then, u64 ago)
 {
@@ -269,29 +235,28 @@ static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
  * A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in
  * blocks.
  */
-static __always_inline void psi_union_count(struct psi_union *use, bool blocks,
+static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks,
 					    unsigned int block, bool begins, u64 now)
 {
 	s64 word;
 
-	if (blocks && atomic_fetch_add(begins ? 1 : -1, &use->blocks[block].cpus) != !begins)
+	if (blocks && atomic_fetch_add(begins ? 1 : -1, &asked->blocks[block].cpus) != !begins)
 		return;
-	word = atomic64_read(&use->word);
-	while (!atomic64_try_cmpxchg(&use->word, &word, psi_union_next(word, begins, now)))
+	word = atomic64_read(&asked->word);
+	while (!atomic64_try_cmpxchg(&asked->word, &word, psi_union_next(word, begins, now)))
 		;
 }
 
-/* The same for the group of a cell, which has @more. */
-static __always_inline void psi_union_flip(struct psi_asked *asked, struct psi_asked_cpu *more,
-					   bool begins, int cpu, u64 now)
+/* A CPU begins or ends to be in use by a group whose cell has PSI_ASKED. */
+static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins, int cpu, u64 now)
 {
 #ifdef CONFIG_PSI_DEBUG
-	more->counted += begins ? 1 : -1;
+	asked->cpus[cpu]->counted += begins ? 1 : -1;
 #endif
 	if (static_branch_unlikely(&psi_blocks_used))
-		psi_union_count(&asked->use, true, per_cpu(psi_block, cpu), begins, now);
+		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
 	else
-		psi_union_count(&asked->use, false, 0, begins, now);
+		psi_union_count(asked, false, 0, begins, now);
 }
 
 /*
@@ -324,11 +289,8 @@ core_initcall(psi_union_init);
  * Events
  */
 
-/*
- * The states in which a limit holds a task of a cell; @only: without a
- * shortage.
- */
-static unsigned int psi_limit_states(const struct psi_group_cpu *gc, unsigned int *only)
+/* The states of limits that hold for a cell, see psi_asked_cpu.held. */
+static unsigned int psi_held_of(const struct psi_group_cpu *gc)
 {
 	static const struct {
 		u16		limit, shortage;
@@ -338,47 +300,39 @@ static unsigned int psi_limit_states(const struct psi_group_cpu *gc, unsigned in
 		{ PSI_LIMIT_IOWAIT, PSI_IOWAIT, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) },
 		{ PSI_LIMIT_MEMSTALL, PSI_MEMSTALL, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
 	};
-	unsigned int limit = 0, i;
+	unsigned int limit = 0, only = 0, i;
 
-	*only = 0;
 	for (i = 0; i < ARRAY_SIZE(resources); i++) {
 		if (!(gc->attrs & resources[i].limit))
 			continue;
 		limit |= gc->states & resources[i].states;
 		if (!(gc->attrs & resources[i].shortage))
-			*only |= gc->states & resources[i].states;
+			only |= gc->states & resources[i].states;
 	}
-	return limit;
-}
-
-/* Begin and end states at @now, see "Time" in psi.c. */
-static void psi_held_flip(u8 *states, u64 *times, unsigned int to, u64 now)
-{
-	int s;
-
-	psi_for_each_state(s, *states ^ to)
-		times[PSI_HELD_AT(s)] = now - times[PSI_HELD_AT(s)];
-	*states = to;
-}
-
-/* Have the states of limits follow what a cell shows. */
-static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more, u64 now)
-{
-	unsigned int only, limit = psi_limit_states(gc, &only);
-
-	psi_held_flip(&more->limit, more->times.limit, limit, now);
-	psi_held_flip(&more->only, more->times.only, only, now);
+	return limit >> 1 | only >> 1 << PSI_NR_HELD / 2;
 }
 
 /*
- * What a cell of an asked group has more, NULL before psi_asked_sync() was
- * there.
+ * Have the states of limits follow what a cell shows, see "Time" in psi.c.
  */
-static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked, int cpu)
+static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more, u64 now)
 {
-	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
+	unsigned int held = psi_held_of(gc);
+	int i;
 
-	return more && more->joined ? more : NULL;
+	psi_for_each_state(i, more->held ^ held)
+		more->times[i] = now - more->times[i];
+	more->held = held;
+}
+
+/*
+ * What a cell has more, NULL unless it has PSI_ASKED. Who holds no runqueue
+ * lock may find what it had before.
+ */
+static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
+							   struct psi_group_cpu *gc, int cpu)
+{
+	return asked && READ_ONCE(gc->asked) & PSI_ASKED ? READ_ONCE(asked->cpus[cpu]) : NULL;
 }
 
 /* The group that a cell belongs to, while the lock of its runqueue is held. */
@@ -400,24 +354,22 @@ static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
  */
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
-	bool flips = (before ^ gc->states) & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child = NULL, *p;
+	bool begins = gc->states & BIT(PSI_NONIDLE);
+	struct psi_group_cpu *child = NULL, *p = gc;
 	struct psi_asked_cpu *more;
-	struct psi_asked *asked;
 
-	for (p = gc; flips && p && (!child || psi_delegate_of(p) == child); p = p->parent) {
-		/*
-		 * Looked up once: psi_asked_end() clears the pointer without
-		 * the lock.
-		 */
-		asked = p->asked & PSI_ASKED ? psi_asked_of(p) : NULL;
-		more = psi_asked_cpu(asked, cpu);
-		if (more)
-			psi_union_flip(asked, more, gc->states & BIT(PSI_NONIDLE), cpu, now);
-		child = p;
+	if ((before ^ gc->states) & BIT(PSI_NONIDLE)) {
+		do {
+			if (p->asked & PSI_ASKED)
+				psi_union_flip(psi_asked_of(p), begins, cpu, now);
+			child = p;
+			p = p->parent;
+		} while (p && psi_delegate_of(p) == child);
 	}
-	more = gc->asked & PSI_ASKED ? psi_asked_cpu(psi_asked_of(gc), cpu) : NULL;
-	if (more && (gc->attrs & PSI_LIMIT_ATTRS || more->limit))
+	if (!(gc->asked & PSI_ASKED))
+		return;
+	more = psi_asked_of(gc)->cpus[cpu];
+	if (gc->attrs & PSI_LIMIT_ATTRS || more->held)
 		psi_held_enter(gc, more, now);
 }
 
@@ -459,10 +411,9 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
 {
 	struct psi_group_cpu *d = psi_chain_end(gc);
 
-	more->joined = true;
 	gc->asked |= PSI_ASKED;
 	if (d->states & BIT(PSI_NONIDLE))
-		psi_union_flip(asked, more, true, cpu, now);
+		psi_union_flip(asked, true, cpu, now);
 	if (d->attrs & PSI_LIMIT_ATTRS) {
 		psi_undelegate(gc);
 		psi_held_enter(gc, more, now);
@@ -475,6 +426,9 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
  * @cpu: its CPU
  * @now: ns of rq_clock()
  *
+ * A cell that is off the list may have PSI_ASKED of what ended meanwhile. It
+ * shows nothing, so there is nothing else to do when it joins.
+ *
  * Context: The runqueue lock of the CPU is held, inside a write section of
  *	    psi_seq.
  */
@@ -483,9 +437,9 @@ static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 	struct psi_asked *asked = psi_asked_of(gc);
 	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
 
-	if (!more)
+	if (!more || !refcount_read(&asked->users))
 		gc->asked &= ~PSI_ASKED;
-	else if (!more->joined)
+	else if (!(gc->asked & PSI_ASKED))
 		psi_asked_join(gc, asked, more, cpu, now);
 	psi_asked_above(psi_chain_end(gc));
 }
@@ -493,12 +447,13 @@ static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 /* A group joins the list on a CPU: what limits did there before is over. */
 void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 {
-	struct psi_asked *asked;
+	struct psi_asked_cpu *more;
 
 	psi_asked_sync(gc, cpu, now);
-	asked = psi_asked_of(gc);
-	if (asked && psi_asked_cpu(asked, cpu))
-		asked->cpus[cpu]->base = asked->cpus[cpu]->times;
+	if (gc->asked & PSI_ASKED) {
+		more = psi_asked_of(gc)->cpus[cpu];
+		memcpy(more->base, more->times, sizeof(more->base));
+	}
 }
 
 /*
@@ -520,60 +475,47 @@ static void psi_asked_free(struct rcu_head *rcu)
 	kvfree(asked);
 }
 
-static void psi_asked_put(struct psi_asked *asked)
-{
-	if (asked && refcount_dec_and_test(&asked->refs))
-		call_rcu(&asked->rcu, psi_asked_free);
-}
-
-/* What a group has while it is asked, with a reference; NULL if nobody asks. */
+/*
+ * What a group has while it is asked; NULL if nobody asks. In an RCU read
+ * section.
+ */
 static struct psi_asked *psi_asked_get(struct psi_group *group)
 {
-	struct psi_asked *asked;
+	struct psi_asked *asked = rcu_dereference(group->asked);
 
-	if (!rcu_access_pointer(group->asked))
-		return NULL;
-	rcu_read_lock();
-	asked = rcu_dereference(group->asked);
-	if (asked && !refcount_inc_not_zero(&asked->refs))
-		asked = NULL;
-	rcu_read_unlock();
-	return asked;
+	return asked && refcount_read(&asked->users) ? asked : NULL;
 }
 
 /*
- * The accounts of a group, NULL without memory. They stay until the group goes:
- * where somebody asks again later, totals go on from what they were.
+ * Have a group have accounts; false without memory. They stay until the group
+ * goes: where somebody asks again later, totals go on from what they were.
  */
-static struct psi_account *psi_asked_accounts(struct psi_group *group)
+static bool psi_asked_accounts(struct psi_group *group)
 {
-	struct psi_account *accounts = READ_ONCE(group->accounts), *other;
+	struct psi_account *accounts;
 	u64 now = psi_read_clock();
 	int kind;
 
-	if (accounts)
-		return accounts;
+	if (READ_ONCE(group->accounts))
+		return true;
 	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
 	if (!accounts)
-		return NULL;
+		return false;
 	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
 		psi_avgs_init(&accounts[kind].avgs, now);
-	other = cmpxchg(&group->accounts, NULL, accounts);
-	if (!other)
-		return accounts;
-	kfree(accounts);
-	return other;
+	if (cmpxchg(&group->accounts, NULL, accounts))
+		kfree(accounts);
+	return true;
 }
 
 /* Memory for a group that is asked, NULL without. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
-	struct psi_account *accounts = psi_asked_accounts(group);
 	struct psi_asked *asked;
 
-	if (!accounts)
+	if (!psi_asked_accounts(group))
 		return NULL;
-	asked = kvzalloc(struct_size(asked, use.blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
+	asked = kvzalloc(struct_size(asked, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
 	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
@@ -581,11 +523,8 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 		kvfree(asked);
 		return NULL;
 	}
-	refcount_set(&asked->users, 1);
-	refcount_set(&asked->refs, 1);
 	asked->group = group;
 	asked->read = jiffies;
-	asked->accounts = accounts;
 	return asked;
 }
 
@@ -624,16 +563,16 @@ static void psi_asked_visit(struct psi_group *group)
  */
 bool psi_asked_wants(struct psi_group *group, int cpu)
 {
-	/* With interrupts disabled it stays, see psi_asked_put(). */
+	/* With interrupts disabled it stays: RCU frees it. */
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
 
 	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
 }
 
 /* Give a piece back to a reserve. The runqueue is locked. */
-static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memory)
+static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
 {
-	memory->next = reserve->free;
+	memory->up = reserve->free;
 	reserve->free = memory;
 	WRITE_ONCE(reserve->nr, reserve->nr + 1);
 }
@@ -642,11 +581,11 @@ static void psi_reserve_put(struct psi_reserve *reserve, union psi_memory *memor
  * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
  * back.
  */
-void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory)
+void psi_asked_give(struct psi_group *group, int cpu, void *memory)
 {
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
 
-	if (!asked || cmpxchg(&asked->cpus[cpu], NULL, (struct psi_asked_cpu *)memory))
+	if (!asked || cmpxchg(&asked->cpus[cpu], NULL, memory))
 		psi_reserve_put(per_cpu_ptr(&psi_reserves, cpu), memory);
 }
 
@@ -656,7 +595,7 @@ void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory)
  */
 static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
 {
-	union psi_memory *memory;
+	void *memory;
 	int cpu;
 
 	/* Pairs with psi_group_begin(). */
@@ -667,28 +606,29 @@ static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
 		memory = psi_memory_alloc(cpu, GFP_KERNEL_ACCOUNT);
 		if (!memory)
 			return false;
-		if (cmpxchg(&asked->cpus[cpu], NULL, (struct psi_asked_cpu *)memory))
+		if (cmpxchg(&asked->cpus[cpu], NULL, memory))
 			psi_memory_free(memory);
 		cond_resched();
 	}
 	return true;
 }
 
-/* Nobody asks any more: only one caller gets here, when no user is left. */
+/* A group without users is not asked any more. */
 static void psi_asked_end(struct psi_asked *asked)
 {
 	struct psi_group *group = asked->group;
 
-	RCU_INIT_POINTER(group->asked, NULL);
+	/* First, so that a cell with PSI_ASKED finds what it joined. */
 	psi_asked_visit(group);
-	psi_asked_put(asked);
+	RCU_INIT_POINTER(group->asked, NULL);
+	call_rcu(&asked->rcu, psi_asked_free);
+	psi_group_put(group);
 }
 
-/* Let go of a use of what a group has while it is asked. */
+/* Somebody does not ask any more. The last to do so is psi_asked_expire(). */
 static void psi_unask(struct psi_asked *asked)
 {
-	if (refcount_dec_and_test(&asked->users))
-		psi_asked_end(asked);
+	refcount_dec(&asked->users);
 }
 
 /* Whether nobody read the file for long. */
@@ -704,15 +644,11 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		struct psi_group *group = asked->group;
-
-		if ((READ_ONCE(group->removed) || psi_asked_old(asked)) &&
-		    refcount_dec_if_one(&asked->users)) {
+		if ((READ_ONCE(asked->group->removed) || psi_asked_old(asked)) &&
+		    refcount_dec_if_one(&asked->users))
 			psi_asked_end(asked);
-			psi_group_put(group);
-		} else {
+		else
 			llist_add(&asked->node, &psi_asked_groups);
-		}
 		cond_resched();
 	}
 	if (!llist_empty(&psi_asked_groups))
@@ -726,9 +662,10 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 
 	if (!asked)
 		return NULL;
-	/* For the caller. */
-	refcount_inc(&asked->users);
-	/* In a group that is not in use, all that comes counts. */
+	/*
+	 * In a group that is not in use, all that comes counts. One that joins
+	 * just now has used no more than some microseconds of the window.
+	 */
 	asked->begun = !atomic_read(&group->listed);
 	if (cmpxchg((struct psi_asked **)&group->asked, NULL, asked)) {
 		psi_asked_free(&asked->rcu);
@@ -736,11 +673,11 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 	}
 	refcount_inc(&group->refs);
 	if (!psi_asked_fill(group, asked)) {
-		psi_unask(asked);
-		psi_unask(asked);
-		psi_group_put(group);
+		psi_asked_end(asked);
 		return NULL;
 	}
+	/* psi_asked_expire(), and the caller. */
+	refcount_set(&asked->users, 2);
 	psi_asked_visit(group);
 	llist_add(&asked->node, &psi_asked_groups);
 	queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
@@ -769,9 +706,9 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 		rcu_read_unlock();
 		if (!asked)
 			asked = psi_asked_begin(group);
-		/* Until psi_asked_end() got there. */
+		/* Another asks first, or psi_asked_end() is under way. */
 		if (IS_ERR(asked))
-			cond_resched();
+			schedule_timeout_uninterruptible(1);
 	} while (IS_ERR(asked));
 	if (asked)
 		WRITE_ONCE(asked->read, jiffies);
@@ -782,26 +719,10 @@ static struct psi_asked *psi_ask(struct psi_group *group)
  * Windows
  */
 
-/**
- * struct psi_sums - a window of a group that is asked
- * @plain: sums over CPUs of what the plain states had, and the weights
- * @most: the largest weight
- * @held: sums over CPUs of what limits held, all of it
- * @used: psi_union_read() at the end
- */
-struct psi_sums {
-	struct psi_mean		plain;
-	u64			most;
-	struct psi_held		held;
-	u64			used;
-};
-
 /* The time in a state of limits at @now, see "Time" in psi.c. */
-static u64 psi_held_time(u8 states, const u64 *times, unsigned int s, u64 now)
+static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
 {
-	u64 time = times[PSI_HELD_AT(s)];
-
-	return states & BIT(s) ? now - time : time;
+	return more->held & BIT(i) ? now - more->times[i] : more->times[i];
 }
 
 /**
@@ -812,77 +733,69 @@ static u64 psi_held_time(u8 states, const u64 *times, unsigned int s, u64 now)
  *
  * Context: Inside a read section of the CPU's psi_seq, or where it is idle.
  */
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *held)
+void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
-	int s;
+	int i;
 
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
-		int i = PSI_HELD_AT(s);
-
-		held->limit[i] = psi_held_time(more->limit, more->times.limit, s, now) -
-				 more->base.limit[i];
-		held->only[i] = psi_held_time(more->only, more->times.only, s, now) -
-				more->base.only[i];
-	}
+	for (i = 0; i < PSI_NR_HELD; i++)
+		held[i] = psi_held_time(more, i, now) - more->base[i];
 }
 
-static void psi_sums_begin(struct psi_sums *sums, struct psi_asked *asked, u64 now)
+static void psi_sums_begin(struct psi_look *look)
 {
-	memset(sums, 0, sizeof(*sums));
-	sums->used = psi_asked_used(asked, now);
+	memset(look->sum, 0, sizeof(look->sum));
+	memset(look->held, 0, sizeof(look->held));
+	look->most = 0;
+	look->used = psi_union_read(look->asked, look->now);
 }
 
 /*
  * Add one CPU, on which limits @held. What is stalled there was in use there.
  */
-static void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int states,
-			 const struct psi_held *held)
+static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held)
 {
 	u64 w = since[PSI_NONIDLE];
 	int s, i;
 
-	psi_for_each_state(s, states)
-		sums->plain.stall[s] += min(since[s], w);
-	sums->plain.weight += w;
-	sums->most = max(sums->most, w);
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		sums->held.limit[i] += held->limit[i];
-		sums->held.only[i] += held->only[i];
-	}
+	psi_for_each_state(s, look->states)
+		look->sum[s] += min(since[s], w);
+	look->most = max(look->most, w);
+	for (i = 0; i < PSI_NR_HELD; i++)
+		look->held[i] += held[i];
 }
 
 /*
  * @sum as exact pressure. Up to what clocks differ, @used is between the limits
  * here.
  */
-static u64 psi_sums_share(const struct psi_sums *sums, u64 sum, u64 used)
+static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
 {
-	used = clamp(used, sums->most, sums->plain.weight);
-	return psi_muldiv(sum, used, sums->plain.weight);
+	used = clamp(used, look->most, look->plain.weight);
+	return psi_muldiv(sum, used, look->plain.weight);
 }
 
-/* How much a sum of what limits held grew, no more than @most. */
-static u64 psi_held_since(u64 now, u64 then, u64 most)
+/* How much a sum of what limits held grew in a window, no more than @most. */
+static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 {
-	return min(psi_since(now, then), most);
+	return min(psi_since(look->held[i], look->asked->held[i]), most);
 }
 
-/* Turn the sums of a window into pressure of each kind. */
-static void psi_sums_pressure(const struct psi_asked *asked, const struct psi_sums *sums,
-			      unsigned int states, u64 stall[][PSI_NR_STATES])
+/* Turn the sums of a window into pressure of each kind but the plain one. */
+static void psi_sums_pressure(const struct psi_look *look, u64 stall[][PSI_NR_STATES])
 {
-	u64 used = psi_union_since(sums->used, asked->used);
+	u64 used = psi_union_since(look->used, look->asked->used);
 	int s;
 
-	psi_for_each_state(s, states & ~BIT(PSI_NONIDLE)) {
-		int i = PSI_HELD_AT(s);
-		u64 sum = sums->plain.stall[s];
-		u64 limit = psi_held_since(sums->held.limit[i], asked->held.limit[i], sum);
-		u64 only = psi_held_since(sums->held.only[i], asked->held.only[i], limit);
+	memset(stall, 0, PSI_NR_KINDS * sizeof(stall[0]));
+	if (!look->asked->begun)
+		return;
+	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
+		u64 limit = psi_held_since(look, PSI_LIMIT_AT(s), look->sum[s]);
+		u64 only = psi_held_since(look, PSI_ONLY_AT(s), limit);
 
-		stall[PSI_EXACT][s] = psi_sums_share(sums, sum, used);
-		stall[PSI_LIMIT][s] = psi_sums_share(sums, limit, used);
-		stall[PSI_SHORTAGE][s] = stall[PSI_EXACT][s] - psi_sums_share(sums, only, used);
+		stall[PSI_EXACT][s] = psi_sums_share(look, look->sum[s], used);
+		stall[PSI_LIMIT][s] = psi_sums_share(look, limit, used);
+		stall[PSI_SHORTAGE][s] = stall[PSI_EXACT][s] - psi_sums_share(look, only, used);
 	}
 }
 
@@ -890,34 +803,31 @@ static void psi_sums_pressure(const struct psi_asked *asked, const struct psi_su
  * The fold leaves a CPU alone from now on, which is idle. Inside a write
  * section of psi_group.seq.
  */
-static void psi_asked_unlisted(struct psi_asked *asked, int cpu)
+static void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc, int cpu)
 {
-	struct psi_asked_cpu *more = psi_asked_cpu(asked, cpu);
-	struct psi_held had;
+	struct psi_asked_cpu *more = psi_asked_cpu(asked, gc, cpu);
+	u64 had[PSI_NR_HELD];
 	int i;
 
 	if (!more || !asked->begun)
 		return;
-	psi_held_read(more, 0, &had);
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		asked->held.limit[i] -= had.limit[i];
-		asked->held.only[i] -= had.only[i];
-	}
+	psi_held_read(more, 0, had);
+	for (i = 0; i < PSI_NR_HELD; i++)
+		asked->held[i] -= had[i];
 }
 
 /* A window ended. The first begins here. */
-static void psi_asked_fold(struct psi_group *group, struct psi_asked *asked, u64 idle, u64 now,
-			   const struct psi_sums *sums)
+static void psi_asked_fold(u64 idle, const struct psi_look *look)
 {
-	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] = { };
+	u64 stall[PSI_NR_KINDS][PSI_NR_STATES];
+	struct psi_asked *asked = look->asked;
 	int kind;
 
-	if (asked->begun)
-		psi_sums_pressure(asked, sums, PSI_ALL_STATES, stall);
+	psi_sums_pressure(look, stall);
 	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_account_add(&asked->accounts[kind], idle, now, stall[kind]);
-	asked->used = sums->used;
-	asked->held = sums->held;
+		psi_account_add(&asked->group->accounts[kind], idle, look->now, stall[kind]);
+	asked->used = look->used;
+	memcpy(asked->held, look->held, sizeof(asked->held));
 	asked->begun = true;
 }
 
@@ -936,9 +846,9 @@ static u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind kind,
 		return kind == PSI_LIMIT ? 0 : plain;
 	switch (kind) {
 	case PSI_LIMIT:
-		return psi_held_time(more->limit, more->times.limit, state, now);
+		return psi_held_time(more, PSI_LIMIT_AT(state), now);
 	case PSI_SHORTAGE:
-		return plain - psi_held_time(more->only, more->times.only, state, now);
+		return plain - psi_held_time(more, PSI_ONLY_AT(state), now);
 	default:
 		return plain;
 	}

@@ -57,33 +57,25 @@
  *
  * Memory
  *
- *   The cells of a group take 2 kB, so a group has none before its first stall
+ *   This takes 2 kB, so a group has nothing of it before its first stall
  *   ends. Here nothing may wait for memory. If there is none at once, the stall
  *   is missing in this group, not in those above, and the next stall tries
- *   again. The system has its cells from the beginning.
+ *   again. The system has it from the beginning.
  */
 
-/* The last bucket has 2^20 us and more. All cells of a group fit into 2 kB. */
+/* The last bucket has 2^20 us and more. All that a group has fits into 2 kB. */
 #define PSI_CAUSE_BUCKETS	21
 
 /**
- * struct psi_cause_cell - the stalls of a group that have one cause
+ * struct psi_stalls - the stalls of a group that have one cause
  * @total: how long they took, in ns
  * @max: the longest, in ns
  * @hist: how many, by length
  */
-struct psi_cause_cell {
+struct psi_stalls {
 	atomic64_t		total;
 	atomic64_t		max;
 	atomic64_t		hist[PSI_CAUSE_BUCKETS];
-};
-
-/**
- * struct psi_causes - the stalls of a group
- * @cells: by cause
- */
-struct psi_causes {
-	struct psi_cause_cell	cells[PSI_NR_CAUSES];
 };
 
 static const char * const psi_cause_names[PSI_NR_CAUSES] = {
@@ -108,20 +100,20 @@ static unsigned int psi_cause_bucket(u64 ns)
 	return us ? min(ilog2(us), PSI_CAUSE_BUCKETS - 1) : 0;
 }
 
-static void psi_cause_add(struct psi_cause_cell *cell, u64 ns)
+static void psi_cause_add(struct psi_stalls *stalls, u64 ns)
 {
-	s64 max = atomic64_read(&cell->max);
+	s64 max = atomic64_read(&stalls->max);
 
-	atomic64_inc(&cell->hist[psi_cause_bucket(ns)]);
-	atomic64_add(ns, &cell->total);
-	while ((s64)ns > max && !atomic64_try_cmpxchg(&cell->max, &max, ns))
+	atomic64_inc(&stalls->hist[psi_cause_bucket(ns)]);
+	atomic64_add(ns, &stalls->total);
+	while ((s64)ns > max && !atomic64_try_cmpxchg(&stalls->max, &max, ns))
 		;
 }
 
-/* The cells of a group, %NULL if there are none and no memory for them now. */
-static struct psi_causes *psi_causes_get(struct psi_group *group)
+/* What a group has by cause, NULL if that is nothing and there is no memory. */
+static struct psi_stalls *psi_causes_get(struct psi_group *group)
 {
-	struct psi_causes *causes = READ_ONCE(group->causes), *made;
+	struct psi_stalls *causes = READ_ONCE(group->causes), *made;
 
 	if (causes)
 		return causes;
@@ -131,7 +123,7 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible())
 		return NULL;
-	made = kzalloc(sizeof(*made), GFP_NOWAIT);
+	made = kcalloc(PSI_NR_CAUSES, sizeof(*made), GFP_NOWAIT);
 	if (!made)
 		return NULL;
 	causes = cmpxchg(&group->causes, NULL, made);
@@ -142,7 +134,7 @@ static struct psi_causes *psi_causes_get(struct psi_group *group)
 }
 
 /**
- * psi_causes_free - free the cells of a group
+ * psi_causes_free - free what a group has by cause
  * @group: the group, which is not in use any more
  */
 void psi_causes_free(struct psi_group *group)
@@ -154,13 +146,13 @@ void psi_causes_free(struct psi_group *group)
 static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 ns)
 {
 	for (; group; group = READ_ONCE(group->parent)) {
-		struct psi_causes *causes;
+		struct psi_stalls *causes;
 
 		if (psi_is_off(group))
 			continue;
 		causes = psi_causes_get(group);
 		if (causes)
-			psi_cause_add(&causes->cells[cause], ns);
+			psi_cause_add(&causes[cause], ns);
 	}
 }
 
@@ -192,19 +184,19 @@ void psi_cause_end(u64 now, bool held)
 }
 
 static void psi_show_cause(struct seq_file *m, const char *name,
-			   const struct psi_cause_cell *cell)
+			   const struct psi_stalls *stalls)
 {
 	u64 hist[PSI_CAUSE_BUCKETS], count = 0;
 	int i;
 
 	for (i = 0; i < PSI_CAUSE_BUCKETS; i++) {
-		hist[i] = atomic64_read(&cell->hist[i]);
+		hist[i] = atomic64_read(&stalls->hist[i]);
 		count += hist[i];
 	}
 	seq_printf(m, "memory.cause.%s", name);
 	seq_put_decimal_ull(m, " count=", count);
-	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&cell->total), NSEC_PER_USEC));
-	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&cell->max), NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&stalls->total), NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&stalls->max), NSEC_PER_USEC));
 	for (i = 0; i < PSI_CAUSE_BUCKETS; i++)
 		seq_put_decimal_ull(m, i ? "," : " hist=", hist[i]);
 	seq_putc(m, '\n');
@@ -219,19 +211,19 @@ static void psi_show_cause(struct seq_file *m, const char *name,
  */
 void psi_show_causes(struct seq_file *m, struct psi_group *group)
 {
-	static const struct psi_cause_cell none;
-	const struct psi_causes *causes = READ_ONCE(group->causes);
+	static const struct psi_stalls none;
+	const struct psi_stalls *causes = READ_ONCE(group->causes);
 	int c;
 
 	for (c = 0; c < PSI_NR_CAUSES; c++)
-		psi_show_cause(m, psi_cause_names[c], causes ? &causes->cells[c] : &none);
+		psi_show_cause(m, psi_cause_names[c], causes ? &causes[c] : &none);
 }
 
 static int __init psi_causes_init(void)
 {
-	static struct psi_causes system;
+	static struct psi_stalls system[PSI_NR_CAUSES];
 
-	psi_system.causes = &system;
+	psi_system.causes = system;
 	return 0;
 }
 early_initcall(psi_causes_init);

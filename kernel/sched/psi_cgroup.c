@@ -11,7 +11,7 @@
  * So many strays go home before others get cgroup_mutex: some 50 us. A user
  * may have made any number of them.
  */
-#define PSI_BATCH		64
+#define PSI_STRAYS_BATCH	64
 
 /* Says that strays move right now: meanwhile they are on no list. */
 static atomic_t psi_moves;
@@ -149,7 +149,7 @@ static void psi_stray_home(struct psi_group *group)
 	while ((p = css_task_iter_next(&it))) {
 		/* No task changes its cgroup meanwhile. */
 		psi_move_task(p, group);
-		if (++nr % PSI_BATCH)
+		if (++nr % PSI_STRAYS_BATCH)
 			continue;
 		cgroup_unlock();
 		cond_resched();

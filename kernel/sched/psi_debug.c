@@ -193,26 +193,6 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
  * Cells
  */
 
-/* Call @fn for the cell of each group, children first. */
-static void psi_debug_each(struct psi_debug *d,
-			   void (*fn)(struct psi_group_cpu *gc, struct psi_debug *d))
-{
-#ifdef CONFIG_CGROUPS
-	struct cgroup_subsys_state *pos;
-
-	css_for_each_descendant_post(pos, &cgrp_dfl_root.cgrp.self) {
-		if (pos->cgroup->psi && pos->cgroup->psi->cpus[d->cpu])
-			fn(pos->cgroup->psi->cpus[d->cpu], d);
-	}
-#endif
-	fn(psi_system.cpus[d->cpu], d);
-}
-
-static void psi_debug_zero(struct psi_group_cpu *gc, struct psi_debug *d)
-{
-	gc->recount = (struct psi_counts){ };
-}
-
 /* The next cell above that does not delegate to this one. */
 static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 {
@@ -311,59 +291,47 @@ static bool psi_debug_above(struct psi_group_cpu *gc)
 
 static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), d->cpu);
+	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), gc, d->cpu);
 	struct psi_group_cpu *end = psi_chain_end(gc);
-	unsigned int limit = 0, only = 0, in_use;
+	unsigned int held, in_use;
 
 	if (gc == end && psi_listed(gc, d->cpu) &&
 	    psi_debug_above(gc) != !!(gc->asked & PSI_ASKED_ABOVE))
 		psi_debug_cell(d, gc, "has asked %#x, which is wrong of those above", gc->asked);
+	if (gc->asked & PSI_ASKED && psi_listed(gc, d->cpu) && !more)
+		psi_debug_cell(d, gc, "is not asked, its cell has %#x", gc->asked);
 	if (!more)
 		return;
-	if (!(gc->asked & PSI_ASKED))
-		psi_debug_cell(d, gc, "is asked, its cell has %#x", gc->asked);
 	in_use = end->states >> PSI_NONIDLE & 1;
 	if (more->counted != in_use)
 		psi_debug_cell(d, gc, "counts %d times in its union, not %u", more->counted,
 			       in_use);
-	if (gc == end)
-		limit = psi_limit_states(gc, &only);
-	if (more->limit != limit || more->only != only)
-		psi_debug_cell(d, gc, "has limits in states %#x, only %#x; not %#x, %#x",
-			       more->limit, more->only, limit, only);
-}
-
-/* The times of limits, from the first moment on. */
-static void psi_debug_held_times(struct psi_asked_cpu *more, u64 now, struct psi_held *held)
-{
-	int s;
-
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
-		held->limit[PSI_HELD_AT(s)] =
-			psi_held_time(more->limit, more->times.limit, s, now);
-		held->only[PSI_HELD_AT(s)] = psi_held_time(more->only, more->times.only, s, now);
-	}
+	held = gc == end ? psi_held_of(gc) : 0;
+	if (more->held != held)
+		psi_debug_cell(d, gc, "has states of limits %#x, not %#x", more->held, held);
 }
 
 /* 0 <= only <= limit <= the state. @since: the times in the states. */
 static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, const u64 *since)
 {
-	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), d->cpu);
-	struct psi_held held;
-	int s;
+	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), gc, d->cpu);
+	u64 held[PSI_NR_HELD], time;
+	int s, i;
 
 	if (!more)
 		return;
-	psi_debug_held_times(more, d->now, &held);
+	for (i = 0; i < PSI_NR_HELD; i++) {
+		time = psi_held_time(more, i, d->now);
+		held[i] = time - more->checked[i];
+		more->checked[i] = time;
+	}
 	psi_for_each_state(s, PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
-		u64 limit = held.limit[PSI_HELD_AT(s)] - more->checked.limit[PSI_HELD_AT(s)];
-		u64 only = held.only[PSI_HELD_AT(s)] - more->checked.only[PSI_HELD_AT(s)];
+		u64 limit = held[PSI_LIMIT_AT(s)], only = held[PSI_ONLY_AT(s)];
 
 		if (only > limit || limit > since[s])
 			psi_debug_cell(d, gc, "has %lld ns of limits, only %lld, of %lld in %d",
 				       limit, only, since[s], s);
 	}
-	more->checked = held;
 }
 
 #else
@@ -424,6 +392,21 @@ static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 	/* Where it is not on the list, its parent is out of date. */
 	if (gc->shows && gc->parent)
 		psi_debug_add(gc->parent, gc->shows);
+	gc->recount = (struct psi_counts){ };
+}
+
+/* Check the cell of each group, children first. */
+static void psi_debug_groups(struct psi_debug *d)
+{
+#ifdef CONFIG_CGROUPS
+	struct cgroup_subsys_state *pos;
+
+	css_for_each_descendant_post(pos, &cgrp_dfl_root.cgrp.self) {
+		if (pos->cgroup->psi && pos->cgroup->psi->cpus[d->cpu])
+			psi_debug_group(pos->cgroup->psi->cpus[d->cpu], d);
+	}
+#endif
+	psi_debug_group(psi_system.cpus[d->cpu], d);
 }
 
 /**
@@ -446,9 +429,8 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 		.says = says,
 	};
 
-	psi_debug_each(&d, psi_debug_zero);
 	psi_debug_tasks_of(rq, &d);
-	psi_debug_each(&d, psi_debug_group);
+	psi_debug_groups(&d);
 	return d.found;
 }
 

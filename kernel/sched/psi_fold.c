@@ -45,12 +45,13 @@
  *   and at most PSI_CHAIN times that where groups delegate; nothing for CPUs
  *   that a group does not use, nothing for groups that sleep.
  *
- *   The invariant: a group is as new on each CPU that its cpumask lacks. Only
- *   its times stay. It shows nothing there, neither delegates nor is delegated
- *   to, and its next activity calls psi_fold_join(). So code that changes a
- *   group as a whole (whether it is asked) writes psi_group, and then visits
- *   the CPUs in the cpumask only. Another CPU reads psi_group when it joins.
- *   Nobody takes the runqueue lock of a CPU for a group that does not use it.
+ *   The invariant: on a CPU that is not in the cpumask of its group, a cell is
+ *   as new but for its times. It shows nothing, neither delegates nor is
+ *   delegated to, and its next activity calls psi_fold_join(). So code that
+ *   changes a group as a whole (whether it is asked) writes psi_group, and then
+ *   visits the CPUs in the cpumask only. Another CPU reads psi_group when it
+ *   joins. Nobody takes the runqueue lock of a CPU for a group that does not
+ *   use it.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system without waiting
@@ -61,26 +62,16 @@
  *   their times, and they can do nothing while the system is idle.
  */
 
-/**
- * struct psi_folder - the thread that folds
- * @worker: its thread; the inbox has groups that join the list
- * @groups: the list of groups that the next fold visits, the system first
- * @mark: end of the running period, 0 while the fold rests
- * @rested: when the fold last found the system idle, ns of local_clock()
- */
-struct psi_folder {
-	struct psi_worker	worker;
-	struct list_head	groups;
-	u64			mark;
-	atomic64_t		rested;
-};
-
 static u64 psi_fold_work(struct psi_worker *worker);
 
-static struct psi_folder psi_folder = {
-	.worker = { .name = "psi", .work = psi_fold_work },
-	.groups = LIST_HEAD_INIT(psi_folder.groups),
-};
+/* The thread that folds; the inbox has groups that join the list. */
+static struct psi_worker psi_folder = { .name = "psi", .work = psi_fold_work };
+
+/* The list, the system first. Only the thread uses it. */
+static LIST_HEAD(psi_fold_list);
+
+/* When the fold last found the system idle, ns of local_clock(). */
+static atomic64_t psi_fold_rested;
 
 /*
  * To look at the CPUs takes less, unless the thread is held up or they are very
@@ -92,38 +83,24 @@ static struct psi_folder psi_folder = {
  * Looking at a window
  */
 
-/**
- * struct psi_look - what a group did in the running window
- * @now: when the look began, ns of local_clock()
- * @plain: the mean of the CPUs by the formula of the plain files
- * @sums: for exact pressure, limit and shortage
- * @idle: the group was idle on a CPU
- */
-struct psi_look {
-	u64			now;
-	struct psi_mean		plain;
-	struct psi_sums		sums;
-	bool			idle;
-};
-
 /*
  * Add what a cell did in the running window. @fold, a constant: the window ends
  * here.
  */
-static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsigned int states,
+static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 					struct psi_asked *asked, bool fold,
 					struct psi_look *look)
 {
-	struct psi_asked_cpu *more = psi_asked_cpu(asked, cpu);
-	unsigned int slot = psi_last_slot(group);
+	unsigned int slot = psi_last_slot(group), states = look->states;
 	struct psi_group_cpu *gc = group->cpus[cpu];
+	struct psi_asked_cpu *more = psi_asked_cpu(asked, gc, cpu);
 	u64 since[PSI_NR_STATES] __uninitialized, weight;
 	const u64 *last = gc->slots[slot];
 	u64 *next = gc->slots[!slot];
-	struct psi_held held;
+	u64 held[PSI_NR_HELD] __uninitialized;
 	unsigned long s;
 
-	psi_peek_more(gc, cpu, states, since, more, &held);
+	psi_peek_more(gc, cpu, states, since, more, held);
 	/* All of them in a fold: it needs no bits. */
 	for (s = 0; fold && s < PSI_NR_STATES; s++)
 		since[s] = psi_since(since[s], last[s]);
@@ -140,23 +117,31 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu, unsign
 	if (weight)
 		psi_mean_add(&look->plain, since, states & ~BIT(PSI_NONIDLE));
 	if (more)
-		psi_sums_add(&look->sums, since, states, &held);
+		psi_sums_add(look, since, held);
 }
 
-/* Look at all CPUs that a group is in use on, in @states. */
-static __always_inline void psi_look_around(struct psi_group *group, unsigned int states,
-					    struct psi_asked *asked, bool fold, u64 now,
+/* Say what a look is for, at @now. */
+static __always_inline void psi_look_begin(struct psi_look *look, struct psi_asked *asked,
+					   unsigned int states, u64 now)
+{
+	look->asked = asked;
+	look->states = states;
+	look->now = now;
+	look->idle = false;
+	memset(&look->plain, 0, sizeof(look->plain));
+	if (asked)
+		psi_sums_begin(look);
+}
+
+/* Look at all CPUs that a group is in use on. */
+static __always_inline void psi_look_around(struct psi_group *group, bool fold,
 					    struct psi_look *look)
 {
+	struct psi_asked *asked = look->asked;
 	int cpu;
 
-	memset(&look->plain, 0, sizeof(look->plain));
-	look->idle = false;
-	look->now = now;
-	if (asked)
-		psi_sums_begin(&look->sums, asked, now);
 	psi_for_each_cpu(cpu, group)
-		psi_look_at(group, cpu, states, asked, fold, look);
+		psi_look_at(group, cpu, asked, fold, look);
 }
 
 /*
@@ -171,7 +156,7 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 {
 	u64 joined = atomic64_read(&group->joined), woke = atomic64_read(&psi_system.joined);
 
-	return folded >= atomic64_read(&psi_folder.rested) ? max(joined, woke) : joined;
+	return folded >= atomic64_read(&psi_fold_rested) ? max(joined, woke) : joined;
 }
 
 /* The largest total that was shown, at least @total. */
@@ -187,12 +172,14 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 }
 
 /*
- * Bring what was read of an account to @now, with @stall in the running window.
+ * Bring what was read of an account to the time of a look, with @stall in the
+ * running window.
  */
 static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
-					unsigned int states, u64 now, const u64 *stall,
-					struct psi_reading *reading)
+					const struct psi_look *look, const u64 *stall,
+					struct psi_account *reading)
 {
+	unsigned int states = look->states;
 	int s;
 
 	/*
@@ -209,20 +196,52 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 		reading->total[s] = psi_show_total(&account->shown[s], total);
 	}
 	/* Averages change when a period ends. */
-	if (now >= reading->avgs.mark)
+	if (look->now >= reading->avgs.mark)
 		psi_avgs_update(&reading->avgs, states, psi_idle_until(group, reading->avgs.at),
-				now, stall);
+				look->now, stall);
 }
 
 /* The total and the averages of the windows that ended. */
 static __always_inline void psi_read_account(const struct psi_account *account,
-					     unsigned int states, struct psi_reading *reading)
+					     unsigned int states, struct psi_account *reading)
 {
 	int s;
 
 	psi_for_each_state(s, states)
 		reading->total[s] = account->total[s];
 	reading->avgs = account->avgs;
+}
+
+/* The account of a kind, which is there for plain pressure, or once asked. */
+static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
+{
+	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
+}
+
+/* psi_read() of the first @nr kinds, all of one moment. */
+static __always_inline void __psi_read(struct psi_group *group, struct psi_asked *asked, int nr,
+				       unsigned int states, struct psi_account *readings)
+{
+	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] __uninitialized;
+	struct psi_look look __uninitialized;
+	unsigned int seq;
+	int kind;
+
+	do {
+		seq = read_seqcount_begin(&group->seq);
+		for (kind = PSI_PLAIN; kind < nr; kind++)
+			psi_read_account(psi_account_of(group, kind), states, &readings[kind]);
+		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
+		psi_look_around(group, false, &look);
+		if (asked)
+			psi_sums_pressure(&look, stall);
+		else if (nr > 1)
+			memset(stall, 0, sizeof(stall));
+	} while (read_seqcount_retry(&group->seq, seq));
+	psi_read_on(group, &group->plain, &look, look.plain.stall, readings);
+	for (kind = PSI_EXACT; kind < nr; kind++)
+		psi_read_on(group, psi_account_of(group, kind), &look, stall[kind],
+			    &readings[kind]);
 }
 
 /**
@@ -236,18 +255,26 @@ static __always_inline void psi_read_account(const struct psi_account *account,
  *
  * Context: Process context.
  */
-static void psi_read(struct psi_group *group, unsigned int states, struct psi_reading *reading)
+static void psi_read(struct psi_group *group, unsigned int states, struct psi_account *reading)
 {
-	struct psi_look look __uninitialized;
-	unsigned int seq;
+	__psi_read(group, NULL, 1, states, reading);
+}
 
-	do {
-		seq = read_seqcount_begin(&group->seq);
-		psi_read_account(&group->plain, states, reading);
-		psi_look_around(group, states | BIT(PSI_NONIDLE), NULL, false, psi_read_clock(),
-				&look);
-	} while (read_seqcount_retry(&group->seq, seq));
-	psi_read_on(group, &group->plain, states, look.now, look.plain.stall, reading);
+/**
+ * psi_read_kinds - read what the statistics file of a group shows
+ * @group: the group
+ * @readings: filled in for all states, by enum psi_kind. Of kinds that nobody
+ *	      ever asked about they stay as they are
+ *
+ * Context: Process context.
+ */
+static void psi_read_kinds(struct psi_group *group, struct psi_account *readings)
+{
+	int nr = READ_ONCE(group->accounts) ? PSI_NR_KINDS : 1;
+
+	rcu_read_lock();
+	__psi_read(group, psi_asked_get(group), nr, PSI_ALL_STATES, readings);
+	rcu_read_unlock();
 }
 
 /*
@@ -313,7 +340,7 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		/* Both slots stay as they are from now on. */
 		memcpy(gc->slots[!slot], gc->slots[slot], sizeof(gc->slots[slot]));
 		if (asked)
-			psi_asked_unlisted(asked, cpu);
+			psi_asked_unlisted(asked, gc, cpu);
 		psi_fold_publish_end(group);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
@@ -343,15 +370,20 @@ static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bo
  */
 static u64 psi_fold_group(struct psi_group *group, u64 now)
 {
-	struct psi_asked *asked = psi_asked_get(group);
 	struct psi_look look __uninitialized;
 	struct psi_avgs before __uninitialized;
-	bool trace = trace_psi_update_enabled() && !psi_is_off(group);
+	bool trace = trace_psi_update_enabled();
+	const struct psi_off *off;
+	struct psi_asked *asked;
 	int tries = 3;
 	u64 idle;
 
+	rcu_read_lock();
+	off = rcu_dereference(group->off);
+	asked = psi_asked_get(group);
 	do {
-		psi_look_around(group, PSI_ALL_STATES, asked, true, now, &look);
+		psi_look_begin(&look, asked, PSI_ALL_STATES, now);
+		psi_look_around(group, true, &look);
 		now = psi_read_clock();
 	} while (now - look.now > PSI_SAMPLE_NS && --tries);
 	if (trace)
@@ -361,16 +393,17 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	idle = psi_idle_until(group, group->plain.avgs.at);
 	psi_account_add(&group->plain, idle, look.now, look.plain.stall);
 	if (asked)
-		psi_asked_fold(group, asked, idle, look.now, &look.sums);
+		psi_asked_fold(idle, &look);
 	WRITE_ONCE(group->folds, group->folds + 1);
 	psi_fold_publish_end(group);
 
-	if (trace)
-		psi_trace_update(group, &before);
+	/* Unless it is off, or was switched in the meantime. */
+	if (trace && !(off && off->switches & 1) && off == rcu_access_pointer(group->off))
+		psi_trace_update(group, off, &before);
 	/* Samplers at work look at the CPUs on the list. */
 	if (look.idle && !psi_sampling(group))
 		psi_unlist_idle(group, asked, false);
-	psi_asked_put(asked);
+	rcu_read_unlock();
 	return now;
 }
 
@@ -410,20 +443,20 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 		return;
 	refcount_inc(&group->refs);
 	atomic64_set(&group->joined, now);
-	llist_add(&group->inbox, &psi_folder.worker.inbox);
-	psi_kick(&psi_folder.worker);
+	llist_add(&group->inbox, &psi_folder.inbox);
+	psi_kick(&psi_folder);
 }
 
-static void psi_fold_collect(struct psi_folder *folder)
+static void psi_fold_collect(void)
 {
-	struct llist_node *list = llist_reverse_order(llist_del_all(&folder->worker.inbox));
+	struct llist_node *list = llist_reverse_order(llist_del_all(&psi_folder.inbox));
 	struct psi_group *group, *next;
 
 	llist_for_each_entry_safe(group, next, list, inbox) {
 		if (group == &psi_system)
-			list_add(&group->active, &folder->groups);
+			list_add(&group->active, &psi_fold_list);
 		else
-			list_add_tail(&group->active, &folder->groups);
+			list_add_tail(&group->active, &psi_fold_list);
 	}
 }
 
@@ -472,39 +505,37 @@ static bool psi_system_idle(void)
 
 /*
  * The system has been folded: have it leave the list if it is idle. Return the
- * time for the groups that are folded next: not before ->rested, see
+ * time for the groups that are folded next: not before psi_fold_rested, see
  * psi_idle_until().
  */
-static u64 psi_rest_when_idle(struct psi_folder *folder, u64 now)
+static u64 psi_rest_when_idle(u64 now)
 {
-	struct psi_asked *asked;
-
 	if (!psi_system_idle())
 		return now;
 	now = psi_read_clock();
-	atomic64_set(&folder->rested, now);
-	asked = psi_asked_get(&psi_system);
-	psi_unlist_idle(&psi_system, asked, true);
-	psi_asked_put(asked);
+	atomic64_set(&psi_fold_rested, now);
+	rcu_read_lock();
+	psi_unlist_idle(&psi_system, psi_asked_get(&psi_system), true);
+	rcu_read_unlock();
 	return now;
 }
 
-static void psi_fold(struct psi_folder *folder)
+static void psi_fold(void)
 {
 	struct psi_group *group, *next;
 	u64 now = psi_read_clock();
 
-	psi_fold_collect(folder);
-	list_for_each_entry_safe(group, next, &folder->groups, active) {
+	psi_fold_collect();
+	list_for_each_entry_safe(group, next, &psi_fold_list, active) {
 		now = psi_fold_group(group, now);
 		if (group == &psi_system)
-			now = psi_rest_when_idle(folder, now);
+			now = psi_rest_when_idle(now);
 		/*
 		 * Its next window begins after the rest: psi_idle_until()
 		 * relies on that.
 		 */
 		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
-			     group->plain.avgs.at < atomic64_read(&folder->rested));
+			     group->plain.avgs.at < atomic64_read(&psi_fold_rested));
 		if (!psi_stays(group)) {
 			/* When it leaves, it may be in the inbox at once. */
 			list_del(&group->active);
@@ -513,7 +544,7 @@ static void psi_fold(struct psi_folder *folder)
 			else
 				list_add_tail(&group->active, &next->active);
 		}
-		psi_worker_relax(folder->worker.began, now);
+		psi_worker_relax(psi_folder.began, now);
 	}
 }
 
@@ -524,24 +555,25 @@ static void psi_fold(struct psi_folder *folder)
  */
 static u64 psi_fold_work(struct psi_worker *worker)
 {
-	struct psi_folder *folder = container_of(worker, struct psi_folder, worker);
+	/* End of the running period, 0 while the fold rests. */
+	static u64 mark;
 	u64 now = psi_read_clock();
 
-	if (folder->mark && now >= folder->mark) {
-		psi_fold(folder);
+	if (mark && now >= mark) {
+		psi_fold();
 		psi_debug_check();
 	}
 	if (llist_empty(&worker->inbox) && !atomic_read(&psi_system.listed))
-		folder->mark = 0;
-	else if (now >= folder->mark)
-		folder->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
-	return folder->mark ?: PSI_NEVER;
+		mark = 0;
+	else if (now >= mark)
+		mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
+	return mark ?: PSI_NEVER;
 }
 
 static int __init psi_folder_start(void)
 {
 	if (!static_branch_likely(&psi_disabled))
-		psi_worker_start(&psi_folder.worker);
+		psi_worker_start(&psi_folder);
 	return 0;
 }
 subsys_initcall(psi_folder_start);

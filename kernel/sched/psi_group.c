@@ -58,14 +58,14 @@
 
 /**
  * struct psi_reserve - memory for cells on one CPU
- * @free: the pieces
+ * @free: the pieces, linked by @up
  * @nr: how many there are
  * @wanted: there may be too few, so the work has to look
  *
  * Changes under the lock of the CPU's runqueue.
  */
 struct psi_reserve {
-	union psi_memory	*free;
+	struct psi_group_cpu	*free;
 	unsigned int		nr;
 	bool			wanted;
 };
@@ -74,8 +74,8 @@ static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
 static struct kmem_cache *psi_cpu_cache;
 
 /*
- * Groups some of whose contributors, or that themselves, are counted above
- * their home.
+ * Groups that are counted above their parent, or that have a task or a child
+ * which is counted above them.
  */
 static LLIST_HEAD(psi_strays);
 
@@ -105,7 +105,7 @@ static void psi_reserve_kick(struct irq_work *work)
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
 /* Memory for a CPU, zeroed, NULL without. May sleep. */
-static union psi_memory *psi_memory_alloc(int cpu, gfp_t gfp)
+static void *psi_memory_alloc(int cpu, gfp_t gfp)
 {
 	return kmem_cache_alloc_node(psi_cpu_cache, gfp | __GFP_ZERO | __GFP_NOWARN,
 				     cpu_to_node(cpu));
@@ -118,13 +118,13 @@ static void psi_memory_free(void *memory)
 }
 
 /* A piece of a reserve, which has one. The runqueue is locked. */
-static union psi_memory *psi_reserve_take(struct psi_reserve *reserve)
+static struct psi_group_cpu *psi_reserve_take(struct psi_reserve *reserve)
 {
-	union psi_memory *memory = reserve->free;
+	struct psi_group_cpu *memory = reserve->free;
 
-	reserve->free = memory->next;
+	reserve->free = memory->up;
 	WRITE_ONCE(reserve->nr, reserve->nr - 1);
-	memory->next = NULL;
+	memory->up = NULL;
 	return memory;
 }
 
@@ -149,7 +149,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	bool enough = reserve->nr > 1;
 
 	if (enough) {
-		psi_group_install(group, cpu, &psi_reserve_take(reserve)->cell);
+		psi_group_install(group, cpu, psi_reserve_take(reserve));
 		/*
 		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
 		 * what it wants.
@@ -194,7 +194,7 @@ struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	union psi_memory *memory, *first = NULL, *last = NULL;
+	struct psi_group_cpu *memory, *first = NULL, *last = NULL;
 	unsigned int nr = READ_ONCE(reserve->nr), added;
 	struct rq_flags rf;
 
@@ -202,14 +202,14 @@ static bool psi_reserve_fill(int cpu)
 		memory = psi_memory_alloc(cpu, GFP_KERNEL);
 		if (!memory)
 			break;
-		memory->next = first;
+		memory->up = first;
 		first = memory;
 		last = last ?: memory;
 	}
 	if (!first)
 		return nr >= PSI_RESERVE;
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	last->next = reserve->free;
+	last->up = reserve->free;
 	reserve->free = first;
 	WRITE_ONCE(reserve->nr, reserve->nr + added);
 	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
@@ -286,7 +286,7 @@ static void psi_group_free(struct rcu_head *rcu)
 
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
-	kfree(group->off);
+	kfree(rcu_access_pointer(group->off));
 	kfree(group->accounts);
 	psi_causes_free(group);
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
@@ -302,15 +302,15 @@ void psi_group_put(struct psi_group *group)
 }
 
 /**
- * psi_watch - have psi_step_slow() called when a state begins
+ * psi_watch - have psi_take_watched() called when a state begins
  * @group: the group, with the states in its ->watched
  * @states: the states
  *
  * A CPU that is not on the list of the fold calls it at its next activity in
- * any case, so only the others are visited. Of these, a CPU needs its runqueue
- * lock when it would not call it, or delegates. The others are safe without:
- * psi_take_watched() and psi_delegate() write what is read here, and then read
- * ->watched.
+ * any case, so only the others are visited. This takes the runqueue lock only
+ * where the cell delegates, or lacks one of @states in ->slow. It is safe not
+ * to: psi_take_watched() and psi_delegate() write what is read here, and then
+ * read ->watched.
  *
  * Context: Process context.
  * Return: the states that hold somewhere: nothing will be reported of these.
@@ -366,8 +366,7 @@ static void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
 	psi_undelegate_parent(gc);
 	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
-	psi_walk_two(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu),
-		     now);
+	psi_walk(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu), now);
 	gc->parent = to;
 	d->up = to;
 }
@@ -418,8 +417,8 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(union psi_memory),
-					  __alignof__(union psi_memory),
+	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(struct psi_group_cpu),
+					  __alignof__(struct psi_group_cpu),
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	if (static_branch_likely(&psi_disabled))
 		return 0;

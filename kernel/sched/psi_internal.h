@@ -32,7 +32,7 @@
  *	union		the time in which a group is in use on any CPU
  *	block		CPUs that share a cache, for the union
  *	sampler		slides a window over a group, for triggers
- *	mark		when a step of a sampler ends
+ *	mark		when a step of a sampler, or a period, ends
  *	alarm		tells a monitor that a state began
  *	monitor		the thread that serves samplers
  *	watch		the samplers of a group that one monitor serves
@@ -55,7 +55,7 @@
  * of limits come in place of, or in a group besides, the ones of the same
  * resource: see psi_limit.c.
  */
-enum psi_attr {
+enum {
 	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
 	PSI_PRODUCTIVE	= 1 << 1,	/* runnable, not in a memory stall */
 	PSI_ONCPU	= 1 << 2,	/* the CPU executes it */
@@ -73,7 +73,7 @@ enum psi_attr {
 #define PSI_LIMIT_ATTRS		(PSI_NR_ATTR_SETS - PSI_LIMIT_WAITING)
 
 /* The bits of psi_task.mode. */
-enum psi_mode {
+enum {
 	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
 	PSI_HELD	= 1 << 1,	/* a limit holds it while queued */
 	PSI_STALL_HELD	= 1 << 2,	/* with PSI_IN_STALL: due to a limit */
@@ -102,10 +102,14 @@ enum psi_state {
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
+/* The times of limits that a cell has besides, see psi_asked.c. */
+#define PSI_NR_HELD		(2 * (PSI_NR_STATES - PSI_NONIDLE - 1))
+
 /* The kinds of pressure that a line of a file shows. */
 enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 
-enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
+/* The horizons of averages. */
+enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
 /**
  * struct psi_group_cpu - a cell: a group on one CPU
@@ -118,8 +122,9 @@ enum psi_horizon { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  *	  gone, unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @slow: psi_step_slow() is called when one of these states holds after a
- *	  change
+ * @slow: states to report when one holds after a change: all of them while the
+ *	  cell is off the list, so that it joins; otherwise those that triggers
+ *	  wait for, until they were reported
  * @streak: changes that still have to come from @last until it may stand for
  *	    the cell
  * @asked: %PSI_ASKED and %PSI_ASKED_ABOVE
@@ -179,12 +184,6 @@ struct psi_group_cpu {
 /* So is a group that delegates to the cell, maybe through others. */
 #define PSI_ASKED_ABOVE		BIT(1)
 
-/* A piece of what a CPU has in reserve, see psi_group.c. */
-union psi_memory {
-	struct psi_group_cpu	cell;
-	union psi_memory	*next;
-};
-
 /**
  * struct psi_mean - the stall of some CPUs in a window
  * @stall: per state, in ns
@@ -193,6 +192,32 @@ union psi_memory {
 struct psi_mean {
 	u64			stall[PSI_NR_STATES];
 	u64			weight;
+};
+
+/**
+ * struct psi_look - what a group did in the running window
+ * @asked: what the group has while it is asked, %NULL for plain pressure only
+ * @states: the states that matter, a bit mask
+ * @now: when the look began, ns of local_clock()
+ * @plain: the mean of the CPUs by the formula of the plain files
+ * @idle: the group was idle on a CPU
+ * @sum: with @asked, and so is what follows: per state, the sum over CPUs
+ * @most: the largest weight
+ * @used: psi_union_read() at the end
+ * @held: sums over CPUs of what limits held, all of it
+ */
+struct psi_look {
+	struct psi_asked	*asked;
+	unsigned int		states;
+	u64			now;
+	struct psi_mean		plain;
+	bool			idle;
+#ifdef CONFIG_PSI_STAT
+	u64			sum[PSI_NR_STATES];
+	u64			most;
+	u64			used;
+	u64			held[PSI_NR_HELD];
+#endif
 };
 
 /**
@@ -215,7 +240,8 @@ struct psi_avgs {
  * @avgs: the averages
  * @shown: per state, the largest total a reader has seen, in ns
  *
- * Readers write @shown, the fold the others.
+ * Readers write @shown, the fold the others. A reader has a copy, which it
+ * brings up to now; that has no @shown.
  */
 struct psi_account {
 	u64			total[PSI_NR_STATES];
@@ -224,27 +250,16 @@ struct psi_account {
 };
 
 /**
- * struct psi_reading - what a line of a group's files shows
- * @total: per state, pressure since the group began, in ns
- * @avgs: the averages as of the last period that ended
- */
-struct psi_reading {
-	u64			total[PSI_NR_STATES];
-	struct psi_avgs		avgs;
-};
-
-/**
- * struct psi_off - what hides from readers the time in which a group is off
- * @switches: how often the group was switched: odd while it is off
- * @shown: by kind and state, the total that is shown meanwhile, in ns
- * @skip: by kind and state, what the total grew while it was, in ns
- * @readings: of one switch, which must not allocate
+ * struct psi_off - what readers see of totals since a group was switched
+ * @switches: how often it was: odd while it is off
+ * @readings: by kind. While the group is off, readers see these totals; while
+ *	      it is on, the group's less these
+ * @rcu: frees it, after the next switch
  */
 struct psi_off {
 	unsigned int		switches;
-	u64			shown[PSI_NR_KINDS][PSI_NR_STATES];
-	u64			skip[PSI_NR_KINDS][PSI_NR_STATES];
-	struct psi_reading	readings[PSI_NR_KINDS];
+	struct psi_account	readings[PSI_NR_KINDS];
+	struct rcu_head		rcu;
 };
 
 /* The thread that serves a trigger: ordinary, or of real-time priority. */
@@ -257,8 +272,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
  *	     lock of that CPU's runqueue
  * @asked: what more than plain pressure needs, %NULL while nobody asks
- * @off: what hides the time in which the group was off, %NULL before it was
- *	 switched off once
+ * @off: since the last switch by cgroup.pressure, %NULL before the first
  * @accounts: exact pressure, limit and shortage, by enum psi_kind; %NULL before
  *	      somebody asks
  * @watch: the samplers of each priority, %NULL before the first trigger
@@ -289,7 +303,7 @@ struct psi_group {
 	struct psi_group_cpu	**cpus;
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
-	struct psi_off		*off;
+	struct psi_off __rcu	*off;
 	struct psi_account	*accounts;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
@@ -298,7 +312,7 @@ struct psi_group {
 	struct psi_group	*parent;
 	u64			id;
 #ifdef CONFIG_PSI_CAUSES
-	struct psi_causes	*causes;
+	struct psi_stalls	*causes;
 #endif
 	atomic_t		stray;
 	struct llist_node	strays;
@@ -319,14 +333,14 @@ struct psi_group {
 /* How often a group was switched off or on. */
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
-	const struct psi_off *off = READ_ONCE(group->off);
+	const struct psi_off *off;
+	unsigned int switches;
 
-	return off ? READ_ONCE(off->switches) : 0;
-}
-
-static inline bool psi_is_off(const struct psi_group *group)
-{
-	return psi_switches(group) & 1;
+	rcu_read_lock();
+	off = rcu_dereference(group->off);
+	switches = off ? off->switches : 0;
+	rcu_read_unlock();
+	return switches;
 }
 
 /* The states that triggers of a group wait for, of whatever priority. */
@@ -382,17 +396,16 @@ void psi_avgs_init(struct psi_avgs *avgs, u64 now);
 void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
 bool psi_sampling(const struct psi_group *group);
 
-void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before);
+void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
+		      const struct psi_avgs *before);
 
 struct psi_asked_cpu;
 struct psi_line;
 
 #ifdef CONFIG_PSI_STAT
-struct psi_held;
 bool psi_asked_wants(struct psi_group *group, int cpu);
-void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory);
-void psi_read_kinds(struct psi_group *group, struct psi_reading *readings);
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, struct psi_held *held);
+void psi_asked_give(struct psi_group *group, int cpu, void *memory);
+void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held);
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
 void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
 void psi_asked_above(struct psi_group_cpu *gc);
@@ -404,13 +417,9 @@ int psi_show_stat(struct seq_file *m, struct psi_group *group);
  * No group is ever asked, and no limit is told. These are in psi_asked.c,
  * psi_stat.c and psi_limit.c.
  */
-struct psi_held { };
-struct psi_sums { };
 static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }
-static inline void psi_asked_give(struct psi_group *group, int cpu, union psi_memory *memory) { }
-static inline void psi_read_kinds(struct psi_group *group, struct psi_reading *readings) { }
-static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now,
-				 struct psi_held *held) { }
+static inline void psi_asked_give(struct psi_group *group, int cpu, void *memory) { }
+static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held) { }
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
 static inline void psi_asked_above(struct psi_group_cpu *gc) { }
@@ -427,18 +436,19 @@ static inline bool psi_io_held(void) { return false; }
 static inline struct psi_asked *psi_ask(struct psi_group *group) { return NULL; }
 static inline void psi_unask(struct psi_asked *asked) { }
 static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return NULL; }
-static inline void psi_asked_put(struct psi_asked *asked) { }
-static inline u64 psi_asked_used(struct psi_asked *asked, u64 now) { return 0; }
+static inline u64 psi_union_read(struct psi_asked *asked, u64 now) { return 0; }
 static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
-static inline void psi_sums_begin(struct psi_sums *sums, struct psi_asked *asked, u64 now) { }
-static inline void psi_sums_add(struct psi_sums *sums, const u64 *since, unsigned int states,
-				const struct psi_held *held) { }
-static inline void psi_asked_unlisted(struct psi_asked *asked, int cpu) { }
-static inline void psi_asked_fold(struct psi_group *group, struct psi_asked *asked, u64 idle,
-				  u64 now, const struct psi_sums *sums) { }
+static inline void psi_sums_begin(struct psi_look *look) { }
+static inline void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held) { }
+static inline void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc,
+				      int cpu) { }
+static inline void psi_sums_pressure(const struct psi_look *look,
+				     u64 stall[][PSI_NR_STATES]) { }
+static inline void psi_asked_fold(u64 idle, const struct psi_look *look) { }
 
-static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked, int cpu)
+static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
+						  struct psi_group_cpu *gc, int cpu)
 {
 	return NULL;
 }

@@ -90,7 +90,8 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 	lockdep_assert_rq_held(rq);
 	change.sched *= nr;
 	change.limit *= nr;
-	psi_walk(batch->group->cpus[cpu_of(rq)], change, rq, psi_clock(rq));
+	psi_walk(batch->group->cpus[cpu_of(rq)], change, NULL, (struct psi_counts){ }, rq,
+		 psi_clock(rq));
 	batch->nr = 0;
 }
 

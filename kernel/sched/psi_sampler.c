@@ -41,7 +41,7 @@
  *
  *   While nothing stalls in the states that its triggers wait for, a sampler
  *   rests: it is in no queue, psi_group.watched has its states, and
- *   psi_alarm.states too. When one of them begins, the walk raises the alarm,
+ *   psi_watch.alarm_states too. When one begins, the walk raises the alarm,
  *   with the time. The monitor then has the sampler resume. Its samples are
  *   still true of these states, as there was no stall meanwhile. At work it
  *   raises no alarm. It rests after one step without stall: sooner would thrash
@@ -72,30 +72,10 @@ static u64 psi_slack(u64 threshold)
 }
 
 /**
- * struct psi_alarm - tells a monitor that a watched state began in a group
- * @link: in the inbox of the monitor
- * @queued: the alarm is raised, and was not answered yet
- * @begun: states that began, a bit mask
- * @since: time of the state that set @queued, ns of rq_clock()
- * @states: states that resting samplers wait for, a bit mask
- *
- * Raised under the lock of a CPU's runqueue, or with interrupts disabled. The
- * side that sets @queued writes @since, then adds @link; the monitor reads both
- * before it clears @queued. @states changes under the lock of the watch.
- */
-struct psi_alarm {
-	struct llist_node	link;
-	atomic_t		queued;
-	atomic_t		begun;
-	u64			since;
-	u8			states;
-};
-
-/**
  * struct psi_watch - the samplers of a group that one monitor serves
  * @group: the group
  * @prio: which monitor
- * @lock: protects @samplers to @due, @alarm.states, what the samplers hold and
+ * @lock: protects @samplers to @due, @alarm_states, what the samplers hold and
  *	  their triggers
  * @samplers: all of them, apart from those in @unaware
  * @unaware: samplers that the monitor has not told of the alarm yet which it
@@ -106,15 +86,23 @@ struct psi_alarm {
  * @asking: per state, how many of these are ->asking
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be once @unaware is empty
- * @alarm: wakes those that rest
- * @queued: in the queue of the monitor, by when that is to come by: the first
- *	    sampler is due, or an alarm is to be answered, and the pause is over
- * @in_queue: whether it is there: the monitor's, which then holds a reference
- *	      to @group
+ * @alarm_states: states that resting samplers wait for, a bit mask: when one of
+ *		  them begins, the walk raises the alarm
+ * @alarm: in the inbox of the monitor, while the alarm is raised
+ * @alarm_raised: the alarm is raised, and was not answered yet
+ * @alarm_begun: states that began, a bit mask
+ * @alarm_since: when the one that set @alarm_raised did, ns of rq_clock()
+ * @queued: in the queue of the monitor, which then holds a reference to @group:
+ *	    by when it is to come by, as a sampler is due, or an alarm is to be
+ *	    answered, and the pause is over
  * @pause: the monitor does not come by before, ns of local_clock(); the
  *	   monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
  * @wanted: the monitor found @lock taken, and will try again
+ *
+ * The alarm is raised under the lock of a CPU's runqueue, or with interrupts
+ * disabled. The side that sets @alarm_raised writes @alarm_since, then adds
+ * @alarm; the monitor reads both before it clears @alarm_raised.
  *
  * Allocated with the first trigger, freed with the group.
  */
@@ -130,9 +118,12 @@ struct psi_watch {
 	unsigned int		asking[PSI_NR_STATES];
 	struct timerqueue_head	due;
 	bool			at_work;
-	struct psi_alarm	alarm;
+	u8			alarm_states;
+	struct llist_node	alarm;
+	atomic_t		alarm_raised;
+	atomic_t		alarm_begun;
+	u64			alarm_since;
 	struct timerqueue_node	queued;
-	bool			in_queue;
 	u64			pause;
 	bool			alarmed;
 	bool			wanted;
@@ -168,7 +159,6 @@ struct psi_sampled {
  * @asked: what the group has while it is asked, %NULL for plain pressure
  * @window: length in ns
  * @mark: when the running step ends
- * @resting: not in psi_watch.due
  * @asking: it wants an alarm when the state begins: it rests or is about to
  * @triggers: the triggers
  * @users: how many
@@ -176,15 +166,15 @@ struct psi_sampled {
  * @looking: the monitor has triggers look at @sample
  * @step: a step ended with @sample
  * @rest: it had no stall, and the alarm was asked for
- * @next: when the first trigger that looked is owed an event
+ * @next: when the first trigger that looked is owed an event, %PSI_NEVER if
+ *	  none is
  * @sample: what they look at
- * @owing: at least one of them is owed an event
  * @least: no threshold in @triggers is lower
  * @last: the last sample
  * @late: how long it took to add it up if that was long, else 0, in ns
  * @ring: the samples before, the newest at @head
  * @head: see @ring
- * @due: in psi_watch.due
+ * @due: in psi_watch.due, unless the sampler rests
  * @used: the time in use on any CPU at @last, unless the kind is plain
  * @switches: psi_switches() at @last
  * @cpus: per CPU, what is in @last already, or will never be
@@ -197,7 +187,6 @@ struct psi_sampler {
 	struct psi_asked	*asked;
 	u64			window;
 	u64			mark;
-	bool			resting;
 	bool			asking;
 	struct list_head	triggers;
 	unsigned int		users;
@@ -207,7 +196,6 @@ struct psi_sampler {
 	bool			rest;
 	u64			next;
 	struct psi_sample	sample;
-	bool			owing;
 	u64			least;
 	struct psi_sample	last;
 	u64			late;
@@ -256,10 +244,9 @@ struct psi_trigger {
  */
 
 /*
- * A window up to @now had at least this much stall, if the total grew by @grown
- * or more since
- * @since: the window that ends at @now, or the fullest of those that @grown is
- *	   spread over.
+ * How much stall a window up to @now had at least, if the total grew by @grown
+ * since @since: the window that ends at @now, or the fullest of equal parts of
+ * that time.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
@@ -324,7 +311,6 @@ static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct p
  * Samplers
  */
 
-/* Not under psi_watch.lock: to stop asking takes runqueue locks. */
 static void psi_sampler_free(struct psi_sampler *sampler)
 {
 	if (!sampler)
@@ -353,7 +339,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	sampler->kind = kind;
 	sampler->state = state;
 	sampler->window = window;
-	sampler->resting = true;
+	sampler->next = PSI_NEVER;
 	sampler->asking = true;
 	sampler->least = U64_MAX;
 	INIT_LIST_HEAD(&sampler->triggers);
@@ -397,6 +383,11 @@ static void psi_watch_set_at_work(struct psi_watch *watch)
 		   timerqueue_getnext(&watch->due) || !list_empty(&watch->unaware));
 }
 
+static bool psi_sampler_rests(struct psi_sampler *sampler)
+{
+	return !timerqueue_node_queued(&sampler->due);
+}
+
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
 	sampler->due.expires = due;
@@ -418,36 +409,33 @@ static unsigned int psi_watch_states(struct psi_watch *watch)
 		if (watch->asking[s])
 			asked |= BIT(s);
 	}
-	WRITE_ONCE(watch->alarm.states, asked);
+	WRITE_ONCE(watch->alarm_states, asked);
 	WRITE_ONCE(watch->group->watched[watch->prio], states);
 	return states;
 }
 
-/*
- * A trigger lets go of a sampler, which goes with the last of them. Return what
- * is to be freed.
- */
-static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
+/* A trigger lets go of a sampler, which goes with the last of them. */
+static void psi_sampler_put(struct psi_sampler *sampler)
 {
 	struct psi_watch *watch = sampler->watch;
 
 	if (--sampler->users)
-		return NULL;
-	if (!sampler->resting)
+		return;
+	if (!psi_sampler_rests(sampler))
 		timerqueue_del(&watch->due, &sampler->due);
 	list_del(&sampler->node);
 	psi_sampler_ask(sampler, false);
 	watch->waiting[sampler->state]--;
 	psi_watch_set_at_work(watch);
 	psi_watch_states(watch);
-	return sampler;
+	psi_sampler_free(sampler);
 }
 
 /* What a CPU has by now. */
 static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
 {
 	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
-	struct psi_asked_cpu *more = psi_asked_cpu(sampler->asked, cpu);
+	struct psi_asked_cpu *more = psi_asked_cpu(sampler->asked, gc, cpu);
 	unsigned int states = BIT(PSI_NONIDLE) | BIT(sampler->state), seq;
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	u64 times[PSI_NR_STATES], at;
@@ -472,7 +460,7 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 {
 	u64 now = psi_read_clock(), ago = psi_since(now, since);
-	u64 used = psi_asked_used(sampler->asked, now);
+	u64 used = psi_union_read(sampler->asked, now);
 	struct psi_sampled times;
 	int cpu;
 
@@ -498,7 +486,7 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 
 	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->last.at = psi_read_clock();
-	sampler->used = psi_asked_used(sampler->asked, sampler->last.at);
+	sampler->used = psi_union_read(sampler->asked, sampler->last.at);
 	for_each_possible_cpu(cpu) {
 		if (READ_ONCE(sampler->watch->group->cpus[cpu]))
 			psi_sampler_peek(sampler, cpu, &sampler->cpus[cpu]);
@@ -558,7 +546,7 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	u64 total = psi_asked_used(sampler->asked, now), used, done;
+	u64 total = psi_union_read(sampler->asked, now), used, done;
 	struct psi_sum step = { };
 	struct psi_sampled times;
 	int cpu;
@@ -626,7 +614,6 @@ static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
 {
 	sampler->last.at = max(since, sampler->last.at);
 	psi_sampler_skip(sampler, since);
-	sampler->resting = false;
 	psi_sampler_ask(sampler, false);
 	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
@@ -639,7 +626,7 @@ static unsigned int psi_watch_update(struct psi_watch *watch)
 	unsigned int states = psi_watch_states(watch);
 
 	/*
-	 * A CPU that begins a state then looks at ->alarm.states; psi_watch()
+	 * A CPU that begins a state then looks at ->alarm_states; psi_watch()
 	 * has them the other way round. One of the two sees the other. Pairs
 	 * with psi_raise_alarms().
 	 */

@@ -149,7 +149,7 @@ static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 tot
 	return at - line;
 }
 
-static void psi_show_line(struct seq_file *m, const char *name, const struct psi_reading *reading,
+static void psi_show_line(struct seq_file *m, const char *name, const struct psi_account *reading,
 			  enum psi_state state)
 {
 	char line[PSI_LINE_MAX];
@@ -160,30 +160,26 @@ static void psi_show_line(struct seq_file *m, const char *name, const struct psi
 }
 
 /* What is shown of @total: it stands still while the group is off. */
-static u64 psi_total_shown(const struct psi_group *group, enum psi_kind kind, int s, u64 total)
+static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s, u64 total)
 {
-	/* Pairs with psi_switch(). */
-	const struct psi_off *off = smp_load_acquire(&group->off);
-
 	if (likely(!off))
 		return total;
-	/* Pairs with psi_switch(). */
-	if (smp_load_acquire(&off->switches) & 1)
-		return READ_ONCE(off->shown[kind][s]);
-	return total - READ_ONCE(off->skip[kind][s]);
+	return off->switches & 1 ? off->readings[kind].total[s] :
+				   total - off->readings[kind].total[s];
 }
 
 /*
  * What is shown of a reading: totals stand still while the group is off. For
- * the system, "full" of cpu is zero.
+ * the system, "full" of cpu is zero. @off: of the group, all the time in which
+ * it was read.
  */
-static void psi_mask_reading(const struct psi_group *group, enum psi_kind kind,
-			     struct psi_reading *reading)
+static void psi_mask_reading(const struct psi_group *group, const struct psi_off *off,
+			     enum psi_kind kind, struct psi_account *reading)
 {
 	int s;
 
-	for (s = PSI_NR_STATES - 1; unlikely(READ_ONCE(group->off)) && s > PSI_NONIDLE; s--) {
-		reading->total[s] = psi_total_shown(group, kind, s, reading->total[s]);
+	for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
+		reading->total[s] = psi_total_shown(off, kind, s, reading->total[s]);
 		/* In a window that goes on, full may be more ahead. */
 		if (PSI_SOME_STATES & BIT(s))
 			reading->total[s] = max(reading->total[s], reading->total[s + 1]);
@@ -218,48 +214,65 @@ struct psi_off *psi_off_alloc(void)
  * what to leave out of its totals:
  *
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
- *	shown				    25
- *	skip		    0			       15
+ *	psi_off		    -		    25	       15
  *	readers see	10 .. 25	    25	     25 .. 45
  *
  * Context: Process context. The caller prevents other switches.
  */
 void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
 {
-	struct psi_off *off = group->off ?: memory;
-	struct psi_reading *readings = memory->readings;
+	struct psi_off *old = rcu_dereference_protected(group->off, true);
+	struct psi_account *readings = memory->readings;
 	int kind, s;
 
-	psi_read(group, PSI_ALL_STATES, &readings[PSI_PLAIN]);
 	psi_read_kinds(group, readings);
 	for (kind = 0; kind < PSI_NR_KINDS; kind++) {
 		if (!on)
-			psi_mask_reading(group, kind, &readings[kind]);
-		for (s = 0; s < PSI_NR_STATES; s++) {
-			u64 total = readings[kind].total[s];
-
-			if (on)
-				WRITE_ONCE(off->skip[kind][s], total - off->shown[kind][s]);
-			else
-				WRITE_ONCE(off->shown[kind][s], total);
-		}
+			psi_mask_reading(group, old, kind, &readings[kind]);
+		for (s = 0; on && s < PSI_NR_STATES; s++)
+			readings[kind].total[s] -= old->readings[kind].total[s];
 	}
-	/* Pairs with psi_total_shown(). */
-	smp_store_release(&off->switches, off->switches + 1);
-	/* Pairs with psi_total_shown(). */
-	smp_store_release(&group->off, off);
-	if (off != memory)
-		kfree(memory);
+	memory->switches = psi_switches(group) + 1;
+	rcu_assign_pointer(group->off, memory);
+	kfree_rcu(old, rcu);
+}
+
+/**
+ * psi_is_off - whether psi_switch() switched a group off
+ * @group: the group
+ *
+ * Context: Any.
+ * Return: whether it did
+ */
+bool psi_is_off(const struct psi_group *group)
+{
+	return psi_switches(group) & 1;
+}
+
+/*
+ * What plain files show. A group that is switched meanwhile is read once more.
+ */
+static void psi_read_plain(struct psi_group *group, unsigned int states,
+			   struct psi_account *reading)
+{
+	const struct psi_off *off;
+
+	rcu_read_lock();
+	do {
+		off = rcu_dereference(group->off);
+		psi_read(group, states, reading);
+	} while (unlikely(off != rcu_access_pointer(group->off)));
+	psi_mask_reading(group, off, PSI_PLAIN, reading);
+	rcu_read_unlock();
 }
 
 static void psi_show_plain(struct seq_file *m, struct psi_group *group,
 			   const struct psi_file *file)
 {
 	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
-	struct psi_reading reading __uninitialized;
+	struct psi_account reading __uninitialized;
 
-	psi_read(group, states, &reading);
-	psi_mask_reading(group, PSI_PLAIN, &reading);
+	psi_read_plain(group, states, &reading);
 	psi_show_line(m, "some", &reading, file->some);
 	psi_show_line(m, "full", &reading, file->full);
 }
@@ -294,14 +307,13 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
  */
 u64 psi_some_memory_us(void)
 {
-	struct psi_reading reading;
+	struct psi_account reading;
 
 	if (!psi_enabled())
 		return 0;
 
-	psi_read(&psi_system, BIT(PSI_MEM_SOME), &reading);
-	return div_u64(psi_total_shown(&psi_system, PSI_PLAIN, PSI_MEM_SOME,
-				       reading.total[PSI_MEM_SOME]), NSEC_PER_USEC);
+	psi_read_plain(&psi_system, BIT(PSI_MEM_SOME), &reading);
+	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 
 /**

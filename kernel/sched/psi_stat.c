@@ -40,64 +40,9 @@ bool psi_parse_key(const char **p, struct psi_line *line)
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/**
- * psi_read_stat - read what the statistics file of a group shows
- * @group: the group
- * @asked: what it has while it is asked
- * @readings: filled in for all states, by enum psi_kind, all of one moment
- *
- * Context: Process context.
- */
-static void psi_read_stat(struct psi_group *group, struct psi_asked *asked,
-			  struct psi_reading *readings)
-{
-	u64 stall[PSI_NR_KINDS][PSI_NR_STATES];
-	struct psi_look look;
-	unsigned int seq;
-	int kind;
-
-	do {
-		seq = read_seqcount_begin(&group->seq);
-		memset(stall, 0, sizeof(stall));
-		psi_read_account(&group->plain, PSI_ALL_STATES, &readings[PSI_PLAIN]);
-		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-			psi_read_account(&asked->accounts[kind], PSI_ALL_STATES, &readings[kind]);
-		psi_look_around(group, PSI_ALL_STATES, asked, false, psi_read_clock(), &look);
-		if (asked->begun)
-			psi_sums_pressure(asked, &look.sums, PSI_ALL_STATES, stall);
-	} while (read_seqcount_retry(&group->seq, seq));
-	psi_read_on(group, &group->plain, PSI_ALL_STATES, look.now, look.plain.stall,
-		    &readings[PSI_PLAIN]);
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_read_on(group, &asked->accounts[kind], PSI_ALL_STATES, look.now, stall[kind],
-			    &readings[kind]);
-}
-
-/**
- * psi_read_kinds - read all kinds of pressure of a group, if they are there
- * @group: the group
- * @readings: zeroed; filled in for all states, by enum psi_kind, all of one
- *	      moment, unless there is plain pressure only
- *
- * Context: Process context.
- */
-void psi_read_kinds(struct psi_group *group, struct psi_reading *readings)
-{
-	const struct psi_account *accounts = READ_ONCE(group->accounts);
-	struct psi_asked *asked = psi_asked_get(group);
-	int kind;
-
-	if (asked)
-		psi_read_stat(group, asked, readings);
-	/* Nobody asks: nobody writes. */
-	for (kind = PSI_EXACT; !asked && accounts && kind < PSI_NR_KINDS; kind++)
-		psi_read_account(&accounts[kind], PSI_ALL_STATES, &readings[kind]);
-	psi_asked_put(asked);
-}
-
 /* The lines of one kind about a resource, in the statistics file. */
 static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
-			 const struct psi_reading *reading)
+			 const struct psi_account *reading)
 {
 	if (file->some != PSI_NR_STATES) {
 		seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
@@ -110,7 +55,8 @@ static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum p
 /* Print the statistics file of a group. */
 int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
-	struct psi_reading *readings;
+	const struct psi_off *off;
+	struct psi_account *readings;
 	struct psi_asked *asked;
 	enum psi_file_id id;
 	int kind;
@@ -120,9 +66,14 @@ int psi_show_stat(struct seq_file *m, struct psi_group *group)
 		return -ENOMEM;
 	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	if (readings) {
-		psi_read_stat(group, asked, readings);
+		rcu_read_lock();
+		do {
+			off = rcu_dereference(group->off);
+			psi_read_kinds(group, readings);
+		} while (off != rcu_access_pointer(group->off));
 		for (kind = 0; kind < PSI_NR_KINDS; kind++)
-			psi_mask_reading(group, kind, &readings[kind]);
+			psi_mask_reading(group, off, kind, &readings[kind]);
+		rcu_read_unlock();
 	}
 	psi_unask(asked);
 	if (!readings)

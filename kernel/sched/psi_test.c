@@ -32,14 +32,14 @@ static bool psi_test_group_init(struct psi_group *group, struct psi_group *paren
 /* Give a group memory on each CPU, as if it had been in use there. */
 static bool psi_test_group_extend(struct psi_group *group)
 {
-	union psi_memory *memory;
+	struct psi_group_cpu *memory;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		memory = psi_memory_alloc(cpu, GFP_KERNEL);
 		if (!memory)
 			return false;
-		psi_group_install(group, cpu, &memory->cell);
+		psi_group_install(group, cpu, memory);
 	}
 	return true;
 }
@@ -74,6 +74,7 @@ static struct psi_asked *psi_test_ask(struct psi_group *group, u64 now)
 	rcu_assign_pointer(group->asked, asked);
 	if (!psi_asked_fill(group, asked))
 		return NULL;
+	refcount_set(&asked->users, 1);
 	psi_test_ask_sync(group, now);
 	return asked;
 }
@@ -84,14 +85,17 @@ static void psi_test_unask(struct psi_group *group, u64 now)
 
 	RCU_INIT_POINTER(group->asked, NULL);
 	psi_test_ask_sync(group, now);
-	psi_asked_put(asked);
+	call_rcu(&asked->rcu, psi_asked_free);
 }
 
 static void psi_test_group_free(struct psi_group *group)
 {
-	psi_asked_put(rcu_access_pointer(group->asked));
+	struct psi_asked *asked = rcu_access_pointer(group->asked);
+
+	if (asked)
+		call_rcu(&asked->rcu, psi_asked_free);
 	free_cpumask_var(group->cpumask);
-	kfree(group->off);
+	kfree(rcu_access_pointer(group->off));
 	kfree(group->accounts);
 	psi_group_free_cpus(group);
 }
@@ -172,6 +176,17 @@ static unsigned int psi_test_class_states(const struct psi_test_task *tasks, int
 			mine |= BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL);
 	}
 	return states & mine;
+}
+
+/* psi_asked_cpu.held of a cell with these states of limits and shortages. */
+static unsigned int psi_test_held(unsigned int limit, unsigned int shortage)
+{
+	unsigned int held = 0;
+	int s;
+
+	psi_for_each_state(s, limit)
+		held |= BIT(PSI_LIMIT_AT(s)) | !(shortage & BIT(s)) << PSI_ONLY_AT(s);
+	return held;
 }
 
 static unsigned int psi_test_attrs(const struct psi_test_task *t)
@@ -839,16 +854,17 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_parse_rows, psi_test_parse_rows, desc);
 static void psi_test_parse(struct kunit *test)
 {
 	const struct psi_test_parse_row *row = test->param_value;
-	struct psi_request request = { };
-	bool good = psi_parse(row->text, row->file, &request);
+	struct psi_line line;
+	u32 stall, window;
+	bool good = psi_parse(row->text, row->file, &line, &stall, &window);
 
 	KUNIT_ASSERT_EQ(test, good, row->window != 0);
 	if (!good)
 		return;
-	KUNIT_EXPECT_EQ(test, request.line.kind, row->kind);
-	KUNIT_EXPECT_EQ(test, request.line.state, row->state);
-	KUNIT_EXPECT_EQ(test, request.stall, row->stall);
-	KUNIT_EXPECT_EQ(test, request.window, row->window);
+	KUNIT_EXPECT_EQ(test, line.kind, row->kind);
+	KUNIT_EXPECT_EQ(test, line.state, row->state);
+	KUNIT_EXPECT_EQ(test, stall, row->stall);
+	KUNIT_EXPECT_EQ(test, window, row->window);
 }
 
 /*

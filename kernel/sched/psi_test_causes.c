@@ -4,7 +4,7 @@
  */
 #ifdef CONFIG_PSI_CAUSES
 
-static u64 psi_test_cause_count(const struct psi_cause_cell *cell)
+static u64 psi_test_cause_count(const struct psi_stalls *cell)
 {
 	u64 count = 0;
 	int i;
@@ -20,7 +20,7 @@ static u64 psi_test_cause_count(const struct psi_cause_cell *cell)
  */
 static u64 psi_test_causes(enum psi_cause cause)
 {
-	return psi_test_cause_count(&psi_system.causes->cells[cause]);
+	return psi_test_cause_count(&psi_system.causes[cause]);
 }
 
 static const struct psi_test_cause_length {
@@ -48,7 +48,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_cause_lengths, psi_test_cause_lengths, desc);
 static void psi_test_cause_length(struct kunit *test)
 {
 	const struct psi_test_cause_length *row = test->param_value;
-	struct psi_cause_cell *cell = kunit_kzalloc(test, sizeof(*cell), GFP_KERNEL);
+	struct psi_stalls *cell = kunit_kzalloc(test, sizeof(*cell), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cell);
 	psi_cause_add(cell, row->ns);
@@ -61,7 +61,7 @@ static void psi_test_cause_length(struct kunit *test)
 /* Sum, longest and number are those of all stalls, whatever their order. */
 static void psi_test_causes_sum(struct kunit *test)
 {
-	struct psi_cause_cell *cell = kunit_kzalloc(test, sizeof(*cell), GFP_KERNEL);
+	struct psi_stalls *cell = kunit_kzalloc(test, sizeof(*cell), GFP_KERNEL);
 	u64 total = 0, longest = 0;
 	struct rnd_state rnd;
 	int i;
@@ -98,7 +98,7 @@ static struct psi_group *psi_test_causes_group(struct kunit *test, struct psi_gr
 
 static u64 psi_test_causes_total(struct psi_group *group, enum psi_cause cause)
 {
-	return group->causes ? atomic64_read(&group->causes->cells[cause].total) : 0;
+	return group->causes ? atomic64_read(&group->causes[cause].total) : 0;
 }
 
 static void psi_test_causes_stall(struct psi_group *group, enum psi_cause cause, u64 ns)
@@ -125,12 +125,12 @@ static void psi_test_causes_tree(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 13);
 
-	mid->off = &off;
+	RCU_INIT_POINTER(mid->off, &off);
 	psi_test_causes_stall(leaf, PSI_CAUSE_REFAULT, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(leaf, PSI_CAUSE_REFAULT), 103);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 113);
-	mid->off = NULL;
+	RCU_INIT_POINTER(mid->off, NULL);
 
 	for (c = 0; c < PSI_NR_CAUSES; c++)
 		if (c != PSI_CAUSE_REFAULT)
@@ -157,7 +157,7 @@ static void psi_test_causes_removed(struct kunit *test)
 	psi_test_causes_stall(dirs[1].psi, PSI_CAUSE_HIGH, 7000);
 	psi_cgroup_free(&dirs[1]);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_HIGH), 7000);
-	KUNIT_EXPECT_EQ(test, psi_test_cause_count(&top->causes->cells[PSI_CAUSE_HIGH]), 1);
+	KUNIT_EXPECT_EQ(test, psi_test_cause_count(&top->causes[PSI_CAUSE_HIGH]), 1);
 }
 #endif
 
@@ -198,7 +198,7 @@ static void psi_test_causes_show(struct kunit *test)
  */
 static void psi_test_causes_nest(struct kunit *test)
 {
-	struct psi_cause_cell *cells = psi_system.causes->cells;
+	struct psi_stalls *cells = psi_system.causes;
 	u64 outer_stalls = psi_test_causes(PSI_CAUSE_THROTTLE);
 	u64 inner_stalls = psi_test_causes(PSI_CAUSE_NODE_RECLAIM);
 	u64 total = atomic64_read(&cells[PSI_CAUSE_THROTTLE].total);

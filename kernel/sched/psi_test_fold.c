@@ -41,7 +41,7 @@ static void psi_test_use(struct psi_group *group, int cpu, u64 nonidle, u64 io)
 
 static u64 psi_test_io_total(struct psi_group *group)
 {
-	struct psi_reading reading;
+	struct psi_account reading;
 
 	psi_read(group, BIT(PSI_IO_SOME), &reading);
 	return reading.total[PSI_IO_SOME];
@@ -71,7 +71,7 @@ static void psi_test_fold(struct kunit *test)
 static void psi_test_fold_some_and_full(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
-	struct psi_reading reading;
+	struct psi_account reading;
 
 	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 500);
 	atomic64_set(&group->plain.shown[PSI_IO_FULL], 700);
@@ -424,7 +424,7 @@ static void psi_test_sampler_rest(struct kunit *test)
 			asked = psi_test_ask(group, PSI_TEST_START);
 			KUNIT_ASSERT_NOT_NULL(test, asked);
 			sampler = psi_test_io_sampler(test, group, kind);
-			psi_union_count(&asked->use, false, 0, true, PSI_TEST_START);
+			psi_union_count(asked, false, 0, true, PSI_TEST_START);
 			psi_test_use(group, one, hour, 0);
 			if (two != one)
 				psi_test_use(group, two, hour, 0);

@@ -35,7 +35,7 @@ static void psi_test_check_long(struct kunit *test)
 {
 	struct psi_watch *watch = psi_test_watch(test, &psi_system);
 	const u64 step = 10 * NSEC_PER_USEC;
-	struct psi_notices notices = { };
+	struct kernfs_node *files[PSI_NR_FILES] = { };
 	const int nr = 5000;
 	struct psi_sampler *sampler;
 	struct psi_trigger *triggers;
@@ -47,7 +47,6 @@ static void psi_test_check_long(struct kunit *test)
 	triggers = kunit_kcalloc(test, nr, sizeof(*triggers), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, triggers);
 	sampler = psi_test_sampler(test, watch, PSI_PLAIN, PSI_NONIDLE, step * PSI_STEPS);
-	sampler->resting = false;
 	psi_sampler_queue(sampler, 0);
 	for (i = 0; i < nr; i++) {
 		triggers[i].threshold = PSI_NEVER;
@@ -63,9 +62,9 @@ static void psi_test_check_long(struct kunit *test)
 		u64 begin = local_clock(), end;
 
 		sampler->mark = begin;
-		sampler->owing = true;
+		sampler->next = 0;
 		do {
-			psi_sampler_check(sampler, &notices);
+			psi_sampler_check(sampler, files);
 		} while (sampler->looking);
 		end = local_clock();
 		/* A clock that counts ticks may stand still meanwhile. */
@@ -558,6 +557,11 @@ static void psi_test_plant_above(struct psi_group_cpu *gc)
 	gc->asked ^= PSI_ASKED_ABOVE;
 }
 
+static void psi_test_plant_asked(struct psi_group_cpu *gc)
+{
+	gc->asked |= PSI_ASKED;
+}
+
 static void psi_test_plant_unlisted(struct psi_group_cpu *gc)
 {
 	gc->slow = 0;
@@ -591,6 +595,7 @@ static const struct psi_test_fault psi_test_faults[] = {
 	{ "a limit that the scheduler does not know", psi_test_plant_held, "held by a limit" },
 	{ "a walk that goes in circles", psi_test_plant_up, "cgroup 1 of level 0 goes on to" },
 	{ "nobody above is asked", psi_test_plant_above, "cgroup 1 has asked" },
+	{ "nobody asks", psi_test_plant_asked, "cgroup 1 is not asked" },
 	{ "a group the fold forgot", psi_test_plant_unlisted, "not on the list of the fold" },
 	{ "more time than there was", psi_test_plant_window, "cgroup 1 has times" },
 	{ "more full than some", psi_test_plant_full, "cgroup 1 has times" },
@@ -676,24 +681,19 @@ static void psi_test_plant_union(struct psi_group_cpu *gc, struct psi_asked_cpu 
 	more->counted++;
 }
 
-static void psi_test_plant_asked(struct psi_group_cpu *gc, struct psi_asked_cpu *more)
-{
-	gc->asked &= ~PSI_ASKED;
-}
-
 static void psi_test_plant_limits(struct psi_group_cpu *gc, struct psi_asked_cpu *more)
 {
-	more->limit ^= BIT(PSI_CPU_FULL);
+	more->held ^= BIT(PSI_LIMIT_AT(PSI_CPU_FULL));
 }
 
 static void psi_test_plant_limit_time(struct psi_group_cpu *gc, struct psi_asked_cpu *more)
 {
-	more->times.limit[PSI_HELD_AT(PSI_CPU_SOME)] -= NSEC_PER_MSEC;
+	more->times[PSI_LIMIT_AT(PSI_CPU_SOME)] -= NSEC_PER_MSEC;
 }
 
 static void psi_test_plant_only_time(struct psi_group_cpu *gc, struct psi_asked_cpu *more)
 {
-	more->times.only[PSI_HELD_AT(PSI_IO_SOME)]++;
+	more->times[PSI_ONLY_AT(PSI_IO_SOME)]++;
 }
 
 static const struct psi_test_asked_fault {
@@ -702,8 +702,7 @@ static const struct psi_test_asked_fault {
 	const char *want;
 } psi_test_asked_faults[] = {
 	{ "a CPU twice in the union", psi_test_plant_union, "counts 2 times in its union" },
-	{ "a cell that does not know", psi_test_plant_asked, "is asked, its cell has 0" },
-	{ "a limit that ended unseen", psi_test_plant_limits, "has limits in states" },
+	{ "a limit that ended unseen", psi_test_plant_limits, "has states of limits" },
 	{ "more time of limits than of stalls", psi_test_plant_limit_time, "ns of limits, only" },
 	{ "more of only than of limits", psi_test_plant_only_time, "ns of limits, only" },
 };
@@ -884,6 +883,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_regroup),
 #ifdef CONFIG_CGROUPS
 	KUNIT_CASE(psi_test_switched),
+	KUNIT_CASE(psi_test_switched_in_read),
 #endif
 	KUNIT_CASE(psi_test_class_identity),
 	KUNIT_CASE(psi_test_class_clocks),

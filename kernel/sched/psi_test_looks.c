@@ -23,7 +23,7 @@
  */
 struct psi_test_window {
 	u64 times[PSI_TEST_CPUS][PSI_NR_STATES];
-	struct psi_held held[PSI_TEST_CPUS];
+	u64 held[PSI_TEST_CPUS][PSI_NR_HELD];
 	u64 used;
 };
 
@@ -46,7 +46,7 @@ struct psi_test_look {
 	bool begun;
 	u64 total[PSI_NR_KINDS][PSI_NR_STATES];
 	u64 shown[PSI_NR_KINDS][PSI_NR_STATES];
-	struct psi_reading readings[PSI_NR_KINDS];
+	struct psi_account readings[PSI_NR_KINDS];
 	int ended;
 	enum psi_state state;
 	struct psi_sampler *sampler[PSI_NR_KINDS];
@@ -134,15 +134,15 @@ static u64 psi_test_look_more(struct psi_test_model *m, int g, enum psi_kind kin
 {
 	const struct psi_test_window *window = &psi_test_look_of(m, g)->more;
 	u64 weight = 0, exact = 0, limit = 0, only = 0;
-	int c, i = PSI_HELD_AT(state);
+	int c, i = PSI_LIMIT_AT(state), j = PSI_ONLY_AT(state);
 
 	for (c = 0; c < m->nr_cpus; c++) {
-		const struct psi_held *held = &m->held_times[g][c];
+		const u64 *held = m->held_times[g][c];
 
 		weight += m->times[g][c][PSI_NONIDLE] - window->times[c][PSI_NONIDLE];
 		exact += m->times[g][c][state] - window->times[c][state];
-		limit += held->limit[i] - window->held[c].limit[i];
-		only += held->only[i] - window->held[c].only[i];
+		limit += held[i] - window->held[c][i];
+		only += held[j] - window->held[c][j];
 	}
 	exact = kind == PSI_EXACT ? exact : kind == PSI_LIMIT ? limit : exact - only;
 	return weight ? mul_u64_u64_div_u64(exact, m->used[g] - window->used, weight) : 0;
@@ -181,7 +181,7 @@ static enum psi_kind psi_test_look_kinds(struct psi_test_model *m, int g)
 static struct psi_account *psi_test_account(struct psi_test_model *m, int g, enum psi_kind kind)
 {
 	return kind == PSI_PLAIN ? &m->groups[g].plain :
-				   &psi_test_model_asked(m, g)->accounts[kind];
+				   &m->groups[g].accounts[kind];
 }
 
 /* Whatever is rounded: max(limit, shortage) <= exact <= limit + shortage. */
@@ -219,7 +219,7 @@ static bool psi_test_look_fold(struct psi_test_model *m, int event, int g)
 	if (!psi_test_model_asked(m, g))
 		return true;
 	look->begun = true;
-	accounts = psi_test_model_asked(m, g)->accounts;
+	accounts = m->groups[g].accounts;
 	psi_for_each_state(s, PSI_TEST_LOOKED) {
 		if (!psi_test_look_sum(m, event, g, s, accounts[PSI_EXACT].total[s],
 				       accounts[PSI_LIMIT].total[s],
@@ -257,11 +257,11 @@ static bool psi_test_look_read(struct psi_test_model *m, int event, int g)
 /* A program reads the statistics file. */
 static bool psi_test_look_read_stat(struct psi_test_model *m, int event, int g)
 {
-	struct psi_reading *readings = psi_test_look_of(m, g)->readings;
+	struct psi_account *readings = psi_test_look_of(m, g)->readings;
 	enum psi_kind kind;
 	int s;
 
-	psi_read_stat(&m->groups[g], psi_test_model_asked(m, g), readings);
+	psi_read_kinds(&m->groups[g], readings);
 	for (kind = PSI_PLAIN; kind < PSI_NR_KINDS; kind++)
 		if (!psi_test_look_shown(m, event, g, kind))
 			return false;

@@ -62,7 +62,7 @@ struct psi_test_model {
 	 * is added later
 	 */
 	struct psi_reserve reserve;
-	union psi_memory *spare;
+	struct psi_group_cpu *spare;
 	int above;		/* tasks counted above their home */
 	int asks;		/* how often a group began to be asked */
 	/*
@@ -77,7 +77,7 @@ struct psi_test_model {
 	/* the same of limits, and of limits where there is no shortage */
 	unsigned int limit[PSI_TEST_GROUPS][PSI_TEST_CPUS];
 	unsigned int shortage[PSI_TEST_GROUPS][PSI_TEST_CPUS];
-	struct psi_held held_times[PSI_TEST_GROUPS][PSI_TEST_CPUS];
+	u64 held_times[PSI_TEST_GROUPS][PSI_TEST_CPUS][PSI_NR_HELD];
 	int held;		/* how often a limit held somebody */
 };
 
@@ -97,12 +97,12 @@ static int psi_test_level(int group)
 	return level;
 }
 
-static void psi_test_model_free(union psi_memory *list)
+static void psi_test_model_free(struct psi_group_cpu *list)
 {
-	union psi_memory *memory;
+	struct psi_group_cpu *memory;
 
 	while ((memory = list)) {
-		list = memory->next;
+		list = memory->up;
 		psi_memory_free(memory);
 	}
 }
@@ -147,10 +147,10 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 	}
 	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
-		union psi_memory *memory = psi_memory_alloc(m->cpus[0], GFP_KERNEL);
+		struct psi_group_cpu *memory = psi_memory_alloc(m->cpus[0], GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, memory);
-		memory->next = m->spare;
+		memory->up = m->spare;
 		m->spare = memory;
 	}
 	for (t = 0; t < PSI_TEST_TASKS; t++) {
@@ -297,13 +297,13 @@ static struct psi_test_model_task *psi_test_model_queued(struct psi_test_model *
 /* @nr more pieces of memory come: what had none is counted where it belongs. */
 static void psi_test_model_settle(struct psi_test_model *m, int nr)
 {
-	union psi_memory *memory;
+	struct psi_group_cpu *memory;
 	int g, c, t;
 
 	for (; nr && m->spare; nr--) {
 		memory = m->spare;
-		m->spare = memory->next;
-		memory->next = m->reserve.free;
+		m->spare = memory->up;
+		memory->up = m->reserve.free;
 		m->reserve.free = memory;
 		m->reserve.nr++;
 	}
@@ -584,24 +584,22 @@ static struct psi_counts psi_test_model_counts(struct psi_test_model *m, int g, 
 static bool psi_test_model_held(struct psi_test_model *m, int event, int g, int c,
 				struct psi_asked_cpu *more)
 {
-	unsigned int limit = m->limit[g][c], only = limit & ~m->shortage[g][c];
-	const struct psi_held *want = &m->held_times[g][c];
-	int s, i;
+	unsigned int held = psi_test_held(m->limit[g][c], m->shortage[g][c]);
+	const u64 *want = m->held_times[g][c];
+	int i;
 
-	if (more->limit != limit || more->only != only) {
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: limit %#x only %#x, not %#x %#x",
-			   event, g, c, more->limit, more->only, limit, only);
+	if (more->held != held) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: limits %#x, not %#x", event, g, c,
+			   more->held, held);
 		return false;
 	}
-	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
-		u64 held = psi_held_time(more->limit, more->times.limit, s, m->now);
-		u64 alone = psi_held_time(more->only, more->times.only, s, m->now);
+	for (i = 0; i < PSI_NR_HELD; i++) {
+		u64 time = psi_held_time(more, i, m->now);
 
-		i = PSI_HELD_AT(s);
-		if (held == want->limit[i] && alone == want->only[i])
+		if (time == want[i])
 			continue;
-		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, held %d: %llu %llu, not %llu %llu",
-			   event, g, c, s, held, alone, want->limit[i], want->only[i]);
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, time %d of limits: %llu, not %llu",
+			   event, g, c, i, time, want[i]);
 		return false;
 	}
 	return true;
@@ -616,7 +614,7 @@ static bool psi_test_model_classes(struct psi_test_model *m, int event, int g, i
 	const unsigned int all = PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL));
 	struct psi_asked *asked = psi_test_model_asked(m, g);
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c);
-	struct psi_asked_cpu *more = psi_asked_cpu(asked, m->cpus[c]);
+	struct psi_asked_cpu *more = gc ? psi_asked_cpu(asked, gc, m->cpus[c]) : NULL;
 	unsigned int limit = m->limit[g][c], shortage = m->shortage[g][c];
 
 	if ((limit | shortage) != (m->states[g][c] & all)) {
@@ -729,9 +727,9 @@ static void psi_test_model_pass_on(struct psi_test_model *m, int g, int c, u64 l
 		if (m->states[g][c] & BIT(s))
 			m->times[g][c][s] += len;
 		if (limit & BIT(s))
-			m->held_times[g][c].limit[PSI_HELD_AT(s)] += len;
+			m->held_times[g][c][PSI_LIMIT_AT(s)] += len;
 		if (only & BIT(s))
-			m->held_times[g][c].only[PSI_HELD_AT(s)] += len;
+			m->held_times[g][c][PSI_ONLY_AT(s)] += len;
 	}
 }
 
@@ -744,7 +742,7 @@ static bool psi_test_model_union(struct psi_test_model *m, int event, int g)
 	if (!asked)
 		return true;
 	m->counted++;
-	used = psi_union_since(psi_union_read(&asked->use, m->now), 0);
+	used = psi_union_since(psi_union_read(asked, m->now), 0);
 	if (used != m->used[g])
 		KUNIT_FAIL(m->test, "event %d, group %d: in use for %llu ns, recounted %llu",
 			   event, g, used, m->used[g]);

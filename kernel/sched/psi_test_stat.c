@@ -15,7 +15,7 @@ static void psi_test_class_exhaustive(struct kunit *test)
 	unsigned int code;
 
 	for (code = 0; code < KINDS * KINDS * KINDS; code++) {
-		unsigned int c = code, limit, only, shortage;
+		unsigned int c = code, limit, shortage;
 		struct psi_test_task tasks[NR];
 		struct psi_group_cpu gc = { };
 		int i, oncpu = 0;
@@ -34,12 +34,11 @@ static void psi_test_class_exhaustive(struct kunit *test)
 		if (oncpu > 1)
 			continue;
 		gc.states = psi_states[gc.attrs];
-		limit = psi_limit_states(&gc, &only);
+		limit = psi_test_class_states(tasks, NR, true);
 		shortage = psi_test_class_states(tasks, NR, false);
 		KUNIT_EXPECT_EQ_MSG(test, gc.states, psi_test_states(tasks, NR), "set %u", code);
-		KUNIT_EXPECT_EQ_MSG(test, limit, psi_test_class_states(tasks, NR, true),
+		KUNIT_EXPECT_EQ_MSG(test, psi_held_of(&gc), psi_test_held(limit, shortage),
 				    "set %u", code);
-		KUNIT_EXPECT_EQ_MSG(test, only, limit & ~shortage, "set %u", code);
 	}
 }
 
@@ -125,7 +124,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_exact_rows, psi_test_exact_rows, desc);
 
 /**
  * struct psi_test_exact - a machine, tick by tick
- * @use: its union, kept without blocks of CPUs and with them
+ * @asked: has its union, kept without blocks of CPUs and with them
  * @times: per CPU
  * @does: per CPU, in the last tick
  * @now: ns
@@ -133,15 +132,15 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_exact_rows, psi_test_exact_rows, desc);
  * @used: time in which a CPU was in use, in ns
  */
 struct psi_test_exact {
-	struct psi_union *use[2];
+	struct psi_asked *asked[2];
 	u64 times[PSI_TEST_MOST_CPUS][PSI_NR_STATES];
 	enum psi_test_doing does[PSI_TEST_MOST_CPUS];
 	u64 now, integral, used;
 };
 
-static void psi_test_exact_exit(void *use)
+static void psi_test_exact_exit(void *asked)
 {
-	kvfree(use);
+	kvfree(asked);
 }
 
 static struct psi_test_exact *psi_test_exact_init(struct kunit *test)
@@ -151,11 +150,11 @@ static struct psi_test_exact *psi_test_exact_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	for (i = 0; i < 2; i++) {
-		e->use[i] = kvzalloc(struct_size(e->use[i], blocks, i * PSI_TEST_BLOCKS),
-				     GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, e->use[i]);
-		KUNIT_ASSERT_EQ(test, 0,
-				kunit_add_action_or_reset(test, psi_test_exact_exit, e->use[i]));
+		e->asked[i] = kvzalloc(struct_size(e->asked[i], blocks, i * PSI_TEST_BLOCKS),
+				       GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, e->asked[i]);
+		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, psi_test_exact_exit,
+								   e->asked[i]));
 	}
 	/* Where what is kept of the clock wraps soon. */
 	e->now = (1ULL << (64 - PSI_UNION_BITS)) - 5000 * PSI_TEST_TICK;
@@ -165,8 +164,8 @@ static struct psi_test_exact *psi_test_exact_init(struct kunit *test)
 /* With blocks of CPUs, and without. */
 static void psi_test_exact_count(struct psi_test_exact *e, int cpu, bool begins)
 {
-	psi_union_count(e->use[true], true, cpu % PSI_TEST_BLOCKS, begins, e->now);
-	psi_union_count(e->use[false], false, 0, begins, e->now);
+	psi_union_count(e->asked[true], true, cpu % PSI_TEST_BLOCKS, begins, e->now);
+	psi_union_count(e->asked[false], false, 0, begins, e->now);
 }
 
 static void psi_test_exact_tick(struct psi_test_exact *e, int cpus)
@@ -196,8 +195,8 @@ static void psi_test_exact(struct kunit *test)
 	const struct psi_test_exact_row *row = test->param_value;
 	const s64 unit = PSI_TEST_TICKS * PSI_TEST_TICK / 1000;
 	struct psi_test_exact *e = psi_test_exact_init(test);
-	const struct psi_held none = { };
-	struct psi_sums sums = { };
+	struct psi_look look = { .states = BIT(PSI_IO_SOME) };
+	const u64 none[PSI_NR_HELD] = { };
 	struct rnd_state rnd;
 	u64 used, exact;
 	int tick, cpu;
@@ -214,13 +213,15 @@ static void psi_test_exact(struct kunit *test)
 		psi_test_exact_tick(e, row->cpus);
 	}
 
-	used = psi_union_since(psi_union_read(e->use[true], e->now), 0);
+	used = psi_union_since(psi_union_read(e->asked[true], e->now), 0);
 	KUNIT_EXPECT_EQ(test, used, e->used);
-	used = psi_union_since(psi_union_read(e->use[false], e->now), 0);
+	used = psi_union_since(psi_union_read(e->asked[false], e->now), 0);
 	KUNIT_EXPECT_EQ(test, used, e->used);
-	for (cpu = 0; cpu < row->cpus; cpu++)
-		psi_sums_add(&sums, e->times[cpu], BIT(PSI_IO_SOME), &none);
-	exact = psi_sums_share(&sums, sums.plain.stall[PSI_IO_SOME], used);
+	for (cpu = 0; cpu < row->cpus; cpu++) {
+		psi_mean_add(&look.plain, e->times[cpu], 0);
+		psi_sums_add(&look, e->times[cpu], none);
+	}
+	exact = psi_sums_share(&look, look.sum[PSI_IO_SOME], used);
 	/* The integral is rounded down in each tick. */
 	KUNIT_EXPECT_GE(test, (s64)(exact - e->integral), row->least * unit);
 	KUNIT_EXPECT_LE(test, (s64)(exact - e->integral), row->most * unit + PSI_TEST_TICKS);
@@ -234,12 +235,12 @@ static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *gr
 					int nr, int *left)
 {
 	struct psi_reserve reserve = { };
-	union psi_memory *memory;
+	struct psi_group_cpu *memory;
 	struct psi_group *home;
 	struct rq_flags rf;
 
 	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu, GFP_KERNEL))) {
-		memory->next = reserve.free;
+		memory->up = reserve.free;
 		reserve.free = memory;
 		reserve.nr++;
 	}
@@ -288,7 +289,7 @@ static void psi_test_asked_memory_late(struct kunit *test)
 {
 	struct psi_group *group = psi_test_group(test);
 	int cpu = cpumask_first(cpu_possible_mask);
-	union psi_memory *memory = psi_memory_alloc(cpu, GFP_KERNEL);
+	struct psi_group_cpu *memory = psi_memory_alloc(cpu, GFP_KERNEL);
 	struct psi_reserve reserve = { };
 	struct psi_asked_cpu *more;
 	struct psi_asked *asked;
@@ -315,7 +316,7 @@ static void psi_test_asked_memory_late(struct kunit *test)
 /* How long a group was in use on any CPU, since somebody asks. */
 static u64 psi_test_used(const struct psi_asked *asked, u64 now)
 {
-	return psi_union_since(psi_union_read(&asked->use, now), 0);
+	return psi_union_since(psi_union_read(asked, now), 0);
 }
 
 /* Count a task as @attrs at @now. */
@@ -363,7 +364,7 @@ static void psi_test_asked_joins(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, psi_test_used(asked[0], now), used);
 		KUNIT_EXPECT_EQ(test, psi_test_used(asked[1], now), 100 * round);
 		for (i = 0; i < 2; i++)
-			KUNIT_EXPECT_EQ(test, 0, atomic64_read(&asked[i]->use.word) &
+			KUNIT_EXPECT_EQ(test, 0, atomic64_read(&asked[i]->word) &
 					PSI_UNION_COUNT);
 		/*
 		 * The fold comes by after an idle window. Somebody may have
@@ -401,13 +402,12 @@ static void psi_test_asked_between(struct kunit *test)
 
 	psi_test_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, ++now);
 	KUNIT_EXPECT_FALSE(test, psi_test_delegates(top->cpus[cpu]));
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->limit, BIT(PSI_CPU_SOME));
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->only, BIT(PSI_CPU_SOME));
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, psi_test_held(BIT(PSI_CPU_SOME), 0));
 	KUNIT_EXPECT_EQ(test, gc->asked, 0);
 	KUNIT_EXPECT_EQ(test, low->cpus[cpu]->asked, 0);
 	psi_test_change(&held, 0, cpu, now + 70);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->limit, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->times.limit[PSI_HELD_AT(PSI_CPU_SOME)], 70);
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, 0);
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_CPU_SOME)], 70);
 	psi_test_change(&task, 0, cpu, now + 70);
 }
 
@@ -461,14 +461,15 @@ static void psi_test_class_regroup(struct kunit *test)
 	asked = psi_test_ask(from, PSI_TEST_START);
 	KUNIT_ASSERT_NOT_NULL(test, asked);
 	KUNIT_EXPECT_EQ(test, gc->limit, one);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->only, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL));
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held,
+			psi_test_held(BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL), 0));
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
 	psi_regroup(&task, to, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, task.attrs, held);
 	KUNIT_EXPECT_EQ(test, gc->limit, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->limit, 0);
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, 0);
 	KUNIT_EXPECT_EQ(test, gc->states, 0);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->attrs, held);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->limit, one);
@@ -477,7 +478,8 @@ static void psi_test_class_regroup(struct kunit *test)
 	psi_regroup(&task, from, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->limit, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->limit, BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL));
+	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held,
+			psi_test_held(BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL), 0));
 	psi_test_change(&task, 0, cpu, PSI_TEST_START);
 	KUNIT_EXPECT_EQ(test, gc->limit, 0);
 }
@@ -490,18 +492,18 @@ static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only
 {
 	struct psi_asked *asked = rcu_access_pointer(group->asked);
 
-	asked->cpus[cpu]->times.limit[PSI_HELD_AT(PSI_IO_SOME)] += limit;
-	asked->cpus[cpu]->times.only[PSI_HELD_AT(PSI_IO_SOME)] += only;
+	asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_IO_SOME)] += limit;
+	asked->cpus[cpu]->times[PSI_ONLY_AT(PSI_IO_SOME)] += only;
 }
 
 /* What a group has of a kind of io pressure, "some", for a reader. */
 static u64 psi_test_total(struct kunit *test, struct psi_group *group, enum psi_kind kind)
 {
-	struct psi_reading *readings;
+	struct psi_account *readings;
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_stat(group, rcu_access_pointer(group->asked), readings);
+	psi_read_kinds(group, readings);
 	return readings[kind].total[PSI_IO_SOME];
 }
 
@@ -517,13 +519,15 @@ static void psi_test_expect(struct kunit *test, struct psi_group *group, u64 exa
 /* What the files of a group say about "some" of io. */
 static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plain, u64 limit)
 {
-	struct psi_reading *readings;
+	const struct psi_off *off;
+	struct psi_account *readings;
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_stat(group, rcu_access_pointer(group->asked), readings);
-	psi_mask_reading(group, PSI_PLAIN, &readings[PSI_PLAIN]);
-	psi_mask_reading(group, PSI_LIMIT, &readings[PSI_LIMIT]);
+	psi_read_kinds(group, readings);
+	off = rcu_dereference_protected(group->off, true);
+	psi_mask_reading(group, off, PSI_PLAIN, &readings[PSI_PLAIN]);
+	psi_mask_reading(group, off, PSI_LIMIT, &readings[PSI_LIMIT]);
 	KUNIT_EXPECT_EQ(test, readings[PSI_PLAIN].total[PSI_IO_SOME], plain);
 	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
 }
@@ -569,6 +573,37 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_end_window(group);
 	}
 }
+/* A clock that somebody switches a group off and on by, the first time. */
+static struct psi_group *psi_test_switching;
+
+static u64 psi_test_switching_clock(void)
+{
+	struct psi_group *group = psi_test_switching;
+
+	psi_test_switching = NULL;
+	if (group) {
+		psi_test_switch_to(kunit_get_current_test(), group, false);
+		psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 900);
+		psi_test_switch_to(kunit_get_current_test(), group, true);
+	}
+	return PSI_TEST_START;
+}
+
+/* Who reads meanwhile sees nothing of what was while the group was off. */
+static void psi_test_switched_in_read(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_account reading = { };
+
+	psi_test_use(group, cpu, 1000, 400);
+	psi_test_switching = group;
+	kunit_activate_static_stub(test, psi_read_clock, psi_test_switching_clock);
+	psi_read_plain(group, PSI_ALL_STATES, &reading);
+	kunit_deactivate_static_stub(test, psi_read_clock);
+	KUNIT_EXPECT_NULL(test, psi_test_switching);
+	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 400);
+}
 #endif
 
 /*
@@ -611,7 +646,7 @@ static void psi_test_asked_begins(struct kunit *test)
 			 * A reader would not see less than before, whatever
 			 * this is.
 			 */
-			KUNIT_EXPECT_EQ(test, asked->accounts[PSI_SHORTAGE].total[PSI_IO_SOME],
+			KUNIT_EXPECT_EQ(test, asked->group->accounts[PSI_SHORTAGE].total[PSI_IO_SOME],
 					more - more / 10 + 100);
 		}
 	}
@@ -629,13 +664,13 @@ static void psi_test_exact_bounds(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(used); i++) {
 		const u64 one[PSI_NR_STATES] = { [PSI_NONIDLE] = 600, [PSI_IO_SOME] = 100 };
 		const u64 two[PSI_NR_STATES] = { [PSI_NONIDLE] = 400, [PSI_IO_SOME] = 999 };
-		const struct psi_held none = { };
-		struct psi_sums sums = { };
+		struct psi_look look = { .states = BIT(PSI_IO_SOME), .plain.weight = 1000 };
+		const u64 none[PSI_NR_HELD] = { };
 
-		psi_sums_add(&sums, one, BIT(PSI_IO_SOME), &none);
-		psi_sums_add(&sums, two, BIT(PSI_IO_SOME), &none);
-		KUNIT_EXPECT_EQ(test, want[i], psi_sums_share(&sums, sums.plain.stall[PSI_IO_SOME],
-							      used[i]));
+		psi_sums_add(&look, one, none);
+		psi_sums_add(&look, two, none);
+		KUNIT_EXPECT_EQ(test, want[i],
+				psi_sums_share(&look, look.sum[PSI_IO_SOME], used[i]));
 	}
 }
 
@@ -654,7 +689,7 @@ static void psi_test_class_identity(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, asked);
 	psi_test_clock_is(test, &now);
 	asked->begun = true;
-	asked->used = psi_union_read(&asked->use, now);
+	asked->used = psi_union_read(asked, now);
 	prandom_seed_state(&rnd, 4711);
 	for (window = 1; window <= 200; window++) {
 		u64 sum = 0, weights = 0, most = 0, used, exact, limit, shortage;
@@ -674,16 +709,16 @@ static void psi_test_class_identity(struct kunit *test)
 		}
 		/* On any CPU it was in use for a time between the two. */
 		used = most + div_u64(weights - most, 3);
-		psi_union_count(&asked->use, false, 0, true, union_at);
+		psi_union_count(asked, false, 0, true, union_at);
 		union_at += used;
 		now = union_at;
-		psi_union_count(&asked->use, false, 0, false, union_at);
+		psi_union_count(asked, false, 0, false, union_at);
 		if (weights)
 			want += mul_u64_u64_div_u64(sum, used, weights);
 		psi_test_end_window(group);
-		exact = asked->accounts[PSI_EXACT].total[PSI_IO_SOME];
-		limit = asked->accounts[PSI_LIMIT].total[PSI_IO_SOME];
-		shortage = asked->accounts[PSI_SHORTAGE].total[PSI_IO_SOME];
+		exact = asked->group->accounts[PSI_EXACT].total[PSI_IO_SOME];
+		limit = asked->group->accounts[PSI_LIMIT].total[PSI_IO_SOME];
+		shortage = asked->group->accounts[PSI_SHORTAGE].total[PSI_IO_SOME];
 		KUNIT_EXPECT_LE(test, max(limit, shortage), exact);
 		KUNIT_EXPECT_LE(test, exact, limit + shortage);
 		KUNIT_EXPECT_EQ(test, limit, want);
@@ -767,14 +802,14 @@ static void psi_test_class_alarm(struct kunit *test)
 
 	group->watch[PSI_NORMAL] = watch;
 	group->watched[PSI_NORMAL] = BIT(PSI_CPU_SOME);
-	watch->alarm.states = BIT(PSI_CPU_SOME);
+	watch->alarm_states = BIT(PSI_CPU_SOME);
 	/* The monitor is not to come by. */
-	atomic_set(&watch->alarm.queued, 1);
+	atomic_set(&watch->alarm_raised, 1);
 
 	psi_test_change(&runs, psi_attrs_for(PSI_RUNS, 0, 0), cpu, PSI_TEST_START);
-	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun), 0);
 	psi_test_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, PSI_TEST_START);
-	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm.begun), BIT(PSI_CPU_SOME));
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun), BIT(PSI_CPU_SOME));
 
 	psi_test_change(&held, 0, cpu, PSI_TEST_START);
 	psi_test_change(&runs, 0, cpu, PSI_TEST_START);
@@ -814,9 +849,9 @@ static void psi_test_class_looks(struct kunit *test)
 	kunit_deactivate_static_stub(test, psi_read_clock);
 	psi_fold_group(group, local_clock());
 	KUNIT_EXPECT_EQ(test, group->plain.total[PSI_IO_SOME], 300);
-	KUNIT_EXPECT_EQ(test, asked->accounts[PSI_EXACT].total[PSI_IO_SOME], 300);
-	KUNIT_EXPECT_EQ(test, asked->accounts[PSI_LIMIT].total[PSI_IO_SOME], 300);
-	KUNIT_EXPECT_EQ(test, asked->accounts[PSI_SHORTAGE].total[PSI_IO_SOME], 0);
+	KUNIT_EXPECT_EQ(test, asked->group->accounts[PSI_EXACT].total[PSI_IO_SOME], 300);
+	KUNIT_EXPECT_EQ(test, asked->group->accounts[PSI_LIMIT].total[PSI_IO_SOME], 300);
+	KUNIT_EXPECT_EQ(test, asked->group->accounts[PSI_SHORTAGE].total[PSI_IO_SOME], 0);
 }
 
 /*
@@ -832,8 +867,8 @@ static void psi_test_class_second(struct kunit *test)
 	psi_test_use(group, cpu, 1000, 300);
 	asked = psi_test_ask(group, PSI_TEST_START);
 	KUNIT_ASSERT_NOT_NULL(test, asked);
-	limit = &asked->accounts[PSI_LIMIT];
-	shortage = &asked->accounts[PSI_SHORTAGE];
+	limit = &asked->group->accounts[PSI_LIMIT];
+	shortage = &asked->group->accounts[PSI_SHORTAGE];
 	asked->begun = true;
 	psi_test_limit(group, cpu, 200, 100);
 	psi_test_end_window(group);
@@ -841,7 +876,7 @@ static void psi_test_class_second(struct kunit *test)
 		psi_test_use(group, cpu, 1000, 100);
 		psi_test_limit(group, cpu, 100, 100);
 		group->cpus[cpu]->times[PSI_MEM_SOME] += 500;
-		asked->cpus[cpu]->times.limit[PSI_HELD_AT(PSI_MEM_SOME)] += 400;
+		asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_MEM_SOME)] += 400;
 		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, limit->total[PSI_IO_SOME], 200 + i * 100);
 		KUNIT_EXPECT_EQ(test, shortage->total[PSI_IO_SOME], 200);

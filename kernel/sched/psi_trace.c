@@ -9,8 +9,8 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
 
-static void psi_trace_file(const struct psi_group *group, const struct psi_file *file,
-			   const struct psi_account *account)
+static void psi_trace_file(const struct psi_group *group, const struct psi_off *off,
+			   const struct psi_file *file)
 {
 	u64 total[PSI_NR_STATES + 1] = { };
 	unsigned int avg[PSI_NR_STATES + 1] = { };
@@ -20,9 +20,9 @@ static void psi_trace_file(const struct psi_group *group, const struct psi_file 
 	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
 		if (group == &psi_system && s == PSI_CPU_FULL)
 			continue;
-		total[s] = div_u64(psi_total_shown(group, PSI_PLAIN, s, account->total[s]),
+		total[s] = div_u64(psi_total_shown(off, PSI_PLAIN, s, group->plain.total[s]),
 				   NSEC_PER_USEC);
-		avg[s] = psi_avg_basis_points(account->avgs.avg[s][PSI_10S]);
+		avg[s] = psi_avg_basis_points(group->plain.avgs.avg[s][PSI_10S]);
 	}
 	trace_psi_update(group->id, file->name, total[file->some], total[file->full],
 			 avg[file->some], avg[file->full]);
@@ -31,11 +31,13 @@ static void psi_trace_file(const struct psi_group *group, const struct psi_file 
 /**
  * psi_trace_update - a window of a group ended
  * @group: the group
+ * @off: its ->off, since before the window ended
  * @before: its averages before
  *
  * Context: The thread that folds.
  */
-void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before)
+void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
+		      const struct psi_avgs *before)
 {
 	const struct psi_avgs *avgs = &group->plain.avgs;
 	int id, s;
@@ -49,6 +51,6 @@ void psi_trace_update(const struct psi_group *group, const struct psi_avgs *befo
 		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
 			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;
 		if (moved)
-			psi_trace_file(group, file, &group->plain);
+			psi_trace_file(group, off, file);
 	}
 }

@@ -20,7 +20,7 @@
  *   contended. The others have one of ordinary priority, and samplers of their
  *   own: nobody can buy real-time work by opening many files.
  *
- *	walk: a state begins ---> psi_alarm ---> inbox of the monitor
+ *	walk: a state begins ---> alarm ---> inbox of the monitor
  *						      |
  *	  timerqueue of groups, by when one is due      <--+
  *	  timerqueue of samplers of a group, by their mark
@@ -97,28 +97,24 @@
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
 
-/**
- * struct psi_monitor - serves the samplers of one priority
- * @worker: its thread; the inbox has alarms
- * @queue: groups with samplers at work, by the time they are due; the thread's
- *	   alone
- */
-struct psi_monitor {
-	struct psi_worker	worker;
-	struct timerqueue_head	queue;
-};
-
 static u64 psi_monitor_work(struct psi_worker *worker);
 
-static struct psi_monitor psi_monitors[PSI_NR_PRIOS] = {
+/* The threads; their inboxes have alarms. */
+static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
 	[PSI_NORMAL] = {
-		.worker = { .name = "psi_watch", .work = psi_monitor_work, .prompt = true },
+		.name = "psi_watch", .work = psi_monitor_work, .prompt = true,
 	},
 	[PSI_REALTIME] = {
-		.worker = { .name = "psi_watch_rt", .work = psi_monitor_work, .prompt = true,
-			    .realtime = true },
+		.name = "psi_watch_rt", .work = psi_monitor_work, .prompt = true,
+		.realtime = true,
 	},
 };
+
+/*
+ * Groups with samplers at work, by the time they are due, of each monitor. No
+ * other thread uses that queue.
+ */
+static struct timerqueue_head psi_monitor_queues[PSI_NR_PRIOS];
 
 /*
  * Parsing: no clock, no locks, all inputs are arguments
@@ -150,71 +146,60 @@ static bool psi_parse_number(const char **p, u32 *number)
 }
 
 /**
- * struct psi_request - what a program writes to a pressure file
- * @line: the line that the trigger waits for
- * @stall: the threshold in us
- * @window: in us
- */
-struct psi_request {
-	struct psi_line		line;
-	u32			stall;
-	u32			window;
-};
-
-/**
  * psi_parse - understand what is written to a pressure file
  * @text: what is written, a string
  * @id: which file
- * @request: filled in
+ * @line: filled in with the line that the trigger waits for
+ * @stall: filled in with the threshold in us
+ * @window: filled in, in us
  *
  * Return: whether @text is a trigger that can be.
  */
-static bool psi_parse(const char *text, enum psi_file_id id, struct psi_request *request)
+static bool psi_parse(const char *text, enum psi_file_id id, struct psi_line *line, u32 *stall,
+		      u32 *window)
 {
 	const char *p = text;
 
-	if (!psi_parse_line(&p, id, &request->line) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
+	if (!psi_parse_line(&p, id, line) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, stall) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, window))
 		return false;
 
 	p += strspn(p, " \t\n");
-	return !*p && request->window >= PSI_WINDOW_MIN_US &&
-	       request->window <= PSI_WINDOW_MAX_US &&
-	       request->stall && request->stall <= request->window;
+	return !*p && *window >= PSI_WINDOW_MIN_US && *window <= PSI_WINDOW_MAX_US &&
+	       *stall && *stall <= *window;
 }
 
 /*
  * Looking at triggers
  */
 
-/* Files of a cgroup with an event, and a reference to each. */
-struct psi_notices {
-	struct kernfs_node	*kn[PSI_NR_FILES];
-};
-
-static void psi_notice(struct psi_notices *notices, struct psi_trigger *t)
+/*
+ * A trigger has an event. @files, by enum psi_file_id, are those of a cgroup
+ * with events, with a reference to each.
+ */
+static void psi_notice(struct kernfs_node **files, struct psi_trigger *t)
 {
 	/*
 	 * No barrier: a task that looks for the event is in the queue by then.
 	 */
 	if (!t->kn) {
 		wake_up_interruptible(t->wait);
-	} else if (!notices->kn[t->file]) {
+	} else if (!files[t->file]) {
 		kernfs_get(t->kn);
-		notices->kn[t->file] = t->kn;
+		files[t->file] = t->kn;
 	}
 }
 
 /* One call for all pollers of a file: it wakes them all anyway. */
-static void psi_notify(struct psi_notices *notices)
+static void psi_notify(struct kernfs_node **files)
 {
 	int i;
 
 	for (i = 0; i < PSI_NR_FILES; i++) {
-		if (notices->kn[i]) {
-			kernfs_notify_all(notices->kn[i]);
-			kernfs_put(notices->kn[i]);
+		if (files[i]) {
+			kernfs_notify_all(files[i]);
+			kernfs_put(files[i]);
 		}
 	}
 }
@@ -226,6 +211,8 @@ static void psi_notify(struct psi_notices *notices)
  */
 static void psi_sampler_look(struct psi_sampler *sampler)
 {
+	bool owing = sampler->next != PSI_NEVER;
+
 	sampler->step = local_clock() >= sampler->mark;
 	sampler->rest = false;
 	sampler->next = PSI_NEVER;
@@ -236,11 +223,10 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	} else {
 		psi_sampler_bound(sampler, &sampler->sample);
 	}
-	if (!sampler->owing && !(sampler->step && psi_sampler_may_fire(sampler)))
+	if (!owing && !(sampler->step && psi_sampler_may_fire(sampler)))
 		return;
 	sampler->looking = true;
-	/* Both are found anew. */
-	sampler->owing = false;
+	/* Found anew, as is ->next. */
 	sampler->least = U64_MAX;
 	list_splice_init(&sampler->triggers, &sampler->todo);
 }
@@ -266,7 +252,7 @@ static void psi_trace_trigger(const struct psi_trigger *t)
 
 /* Have a trigger look at a sample, and report what it owes. */
 static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *t,
-			       struct psi_notices *notices)
+			       struct kernfs_node **files)
 {
 	list_move_tail(&t->node, &sampler->triggers);
 	sampler->least = min(sampler->least, t->threshold);
@@ -274,12 +260,10 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 		psi_trigger_look(t, sampler, &sampler->sample);
 	if (psi_trigger_report(t, sampler->window, &sampler->sample)) {
 		psi_trace_trigger(t);
-		psi_notice(notices, t);
+		psi_notice(files, t);
 	}
-	if (t->owed) {
-		sampler->owing = true;
+	if (t->owed)
 		sampler->next = min(sampler->next, t->quiet);
-	}
 }
 
 /*
@@ -287,6 +271,9 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
  */
 static void psi_sampler_done(struct psi_sampler *sampler)
 {
+	/* While an event is owed, the time for it comes without any stall. */
+	bool rest = sampler->rest && sampler->next == PSI_NEVER;
+
 	sampler->looking = false;
 	/*
 	 * By now: a sampler that takes longer than a step must not be due again
@@ -295,11 +282,9 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	if (sampler->step)
 		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
 
-	/* While an event is owed, the time for it comes without any stall. */
-	sampler->resting = sampler->rest && sampler->next == PSI_NEVER;
-	psi_sampler_ask(sampler, sampler->resting);
+	psi_sampler_ask(sampler, rest);
 	timerqueue_del(&sampler->watch->due, &sampler->due);
-	if (!sampler->resting)
+	if (!rest)
 		psi_sampler_queue(sampler, min(sampler->next, sampler->mark));
 	psi_watch_set_at_work(sampler->watch);
 }
@@ -307,7 +292,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 /*
  * A sampler is due. With many triggers it stays so, and goes on in another go.
  */
-static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *notices)
+static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **files)
 {
 	unsigned int nr;
 
@@ -315,7 +300,7 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct psi_notices *n
 		psi_sampler_look(sampler);
 	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
 		psi_sampler_report(sampler, list_first_entry(&sampler->todo, struct psi_trigger,
-							     node), notices);
+							     node), files);
 	if (list_empty(&sampler->todo))
 		psi_sampler_done(sampler);
 }
@@ -340,23 +325,23 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 	smp_mb();
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
-		struct psi_worker *worker = &psi_monitors[prio].worker;
+		struct psi_worker *worker = &psi_monitors[prio];
 
-		if (!watch || !(states & READ_ONCE(watch->alarm.states)))
+		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
 			continue;
 		/* Many CPUs may write that line at once: look before. */
-		if (states & ~atomic_read(&watch->alarm.begun))
-			atomic_or(states, &watch->alarm.begun);
+		if (states & ~atomic_read(&watch->alarm_begun))
+			atomic_or(states, &watch->alarm_begun);
 		/*
 		 * Pairs with psi_watch_answer(), which has the two the other
 		 * way round.
 		 */
 		smp_mb();
-		if (atomic_read(&watch->alarm.queued) || atomic_xchg(&watch->alarm.queued, 1))
+		if (atomic_read(&watch->alarm_raised) || atomic_xchg(&watch->alarm_raised, 1))
 			continue;
 		refcount_inc(&group->refs);
-		watch->alarm.since = now;
-		llist_add(&watch->alarm.link, &worker->inbox);
+		watch->alarm_since = now;
+		llist_add(&watch->alarm, &worker->inbox);
 		psi_kick(worker);
 	}
 }
@@ -380,7 +365,7 @@ bool psi_sampling(const struct psi_group *group)
 		 * In this order: psi_watch_answer() writes them the other way
 		 * round.
 		 */
-		if (watch && (atomic_read_acquire(&watch->alarm.queued) ||
+		if (watch && (atomic_read_acquire(&watch->alarm_raised) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
 	}
@@ -393,12 +378,12 @@ bool psi_sampling(const struct psi_group *group)
 static void psi_watch_answer(struct psi_watch *watch)
 {
 	watch->alarmed = false;
-	watch->since = watch->alarm.since;
+	watch->since = watch->alarm_since;
 	/* Before the alarm is off: psi_sampling() sees one or the other. */
 	WRITE_ONCE(watch->at_work, true);
 	/* Both are full barriers, see psi_raise_alarms(). */
-	atomic_xchg(&watch->alarm.queued, 0);
-	watch->begun = atomic_xchg(&watch->alarm.begun, 0);
+	atomic_xchg(&watch->alarm_raised, 0);
+	watch->begun = atomic_xchg(&watch->alarm_begun, 0);
 	list_splice_init(&watch->samplers, &watch->unaware);
 	psi_watch_set_at_work(watch);
 }
@@ -413,7 +398,7 @@ static void psi_watch_tell(struct psi_watch *watch)
 
 	list_move(&sampler->node, &watch->samplers);
 	if (BIT(sampler->state) & watch->begun) {
-		if (sampler->resting)
+		if (psi_sampler_rests(sampler))
 			psi_sampler_resume(sampler, watch->since);
 		/* In the middle of a look: it may not rest after all. */
 		sampler->rest = false;
@@ -438,7 +423,7 @@ static u64 psi_watch_due(struct psi_watch *watch)
 }
 
 /* Do the next thing that is due. */
-static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
+static void psi_watch_go(struct psi_watch *watch, struct kernfs_node **files)
 {
 	if (!list_empty(&watch->unaware))
 		psi_watch_tell(watch);
@@ -446,7 +431,7 @@ static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
 		psi_watch_answer(watch);
 	else
 		psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
-					       struct psi_sampler, due), notices);
+					       struct psi_sampler, due), files);
 }
 
 /*
@@ -456,7 +441,7 @@ static void psi_watch_go(struct psi_watch *watch, struct psi_notices *notices)
 static u64 psi_watch_check(struct psi_watch *watch)
 {
 	u64 now = local_clock(), end = now + PSI_TURN_NS, due;
-	struct psi_notices notices = { };
+	struct kernfs_node *files[PSI_NR_FILES] = { };
 
 	if (!mutex_trylock(&watch->lock)) {
 		WRITE_ONCE(watch->wanted, true);
@@ -464,12 +449,12 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	}
 	WRITE_ONCE(watch->wanted, false);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
-		psi_watch_go(watch, &notices);
+		psi_watch_go(watch, files);
 		now = local_clock();
 	}
 	mutex_unlock(&watch->lock);
 
-	psi_notify(&notices);
+	psi_notify(files);
 	return due;
 }
 
@@ -487,49 +472,47 @@ static u64 psi_watch_turn(struct psi_watch *watch)
 }
 
 /* Take the groups whose alarms were raised into the queue. */
-static void psi_monitor_collect(struct psi_monitor *monitor)
+static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_head *queue)
 {
-	struct llist_node *list = llist_reverse_order(llist_del_all(&monitor->worker.inbox));
+	struct llist_node *list = llist_reverse_order(llist_del_all(&worker->inbox));
 	struct psi_watch *watch, *next;
 
-	llist_for_each_entry_safe(watch, next, list, alarm.link) {
+	llist_for_each_entry_safe(watch, next, list, alarm) {
 		u64 due = max(watch->pause, local_clock());
 
 		watch->alarmed = true;
-		if (watch->in_queue) {
+		if (timerqueue_node_queued(&watch->queued)) {
 			/* If it waits for its turn, it keeps its place. */
 			due = min_t(u64, due, watch->queued.expires);
-			timerqueue_del(&monitor->queue, &watch->queued);
+			timerqueue_del(queue, &watch->queued);
 			psi_group_put(watch->group);
 		}
-		watch->in_queue = true;
 		watch->queued.expires = due;
-		timerqueue_add(&monitor->queue, &watch->queued);
+		timerqueue_add(queue, &watch->queued);
 	}
 }
 
 static u64 psi_monitor_work(struct psi_worker *worker)
 {
-	struct psi_monitor *monitor = container_of(worker, struct psi_monitor, worker);
+	struct timerqueue_head *queue = &psi_monitor_queues[worker - psi_monitors];
 
 	for (;;) {
 		struct timerqueue_node *node;
 		struct psi_watch *watch;
 		u64 due;
 
-		psi_monitor_collect(monitor);
-		node = timerqueue_getnext(&monitor->queue);
+		psi_monitor_collect(worker, queue);
+		node = timerqueue_getnext(queue);
 		if (!node || node->expires > local_clock())
 			return node ? node->expires : PSI_NEVER;
 
-		timerqueue_del(&monitor->queue, node);
+		timerqueue_del(queue, node);
 		watch = container_of(node, struct psi_watch, queued);
 		due = psi_watch_turn(watch);
 		if (due != PSI_NEVER) {
 			node->expires = due;
-			timerqueue_add(&monitor->queue, node);
+			timerqueue_add(queue, node);
 		} else {
-			watch->in_queue = false;
 			psi_group_put(watch->group);
 		}
 		psi_worker_relax(worker->began, local_clock());
@@ -544,8 +527,8 @@ static int __init psi_monitors_start(void)
 		return 0;
 	init_user_ns.ucount_max[UCOUNT_PSI_TRIGGERS] = PSI_USER_TRIGGERS;
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
-		psi_monitors[prio].queue.rb_root = RB_ROOT_CACHED;
-		psi_worker_start(&psi_monitors[prio].worker);
+		timerqueue_init_head(&psi_monitor_queues[prio]);
+		psi_worker_start(&psi_monitors[prio]);
 	}
 	return 0;
 }
@@ -590,32 +573,31 @@ static void psi_watch_lock(struct psi_watch *watch)
 
 /*
  * Lock the samplers and return the one for a trigger, NULL and unlocked without
- * memory. What was allocated in vain is left in @spare, to be freed unlocked.
+ * memory.
  */
 static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
-					   u64 window, struct psi_sampler **spare)
+					   u64 window)
 {
-	struct psi_sampler *sampler;
-
-	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	if (sampler)
-		return sampler;
-	mutex_unlock(&watch->lock);
-
-	*spare = psi_sampler_alloc(watch, line->kind, line->state, window);
-	if (!*spare)
-		return NULL;
+	struct psi_sampler *sampler, *made = NULL;
 
 	psi_watch_lock(watch);
 	sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	if (!sampler) {
-		sampler = *spare;
-		*spare = NULL;
+		mutex_unlock(&watch->lock);
+		made = psi_sampler_alloc(watch, line->kind, line->state, window);
+		if (!made)
+			return NULL;
+		psi_watch_lock(watch);
+		sampler = psi_sampler_find(watch, line->kind, line->state, window);
+	}
+	if (!sampler) {
+		swap(sampler, made);
 		list_add(&sampler->node, &watch->samplers);
 		watch->waiting[line->state]++;
 		watch->asking[line->state]++;
 	}
+	psi_sampler_free(made);
+	sampler->users++;
 	return sampler;
 }
 
@@ -641,33 +623,30 @@ static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler
 	}
 }
 
-/* Have a trigger look at @group from now on, and fill the slot of its file. */
+/*
+ * Have a trigger look at a window of a group from now on, in ns, and fill the
+ * slot of its file.
+ */
 static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
-			   const struct psi_request *request, struct psi_group *group,
-			   enum psi_prio prio)
+			   struct psi_watch *watch, const struct psi_line *line, u64 window)
 {
-	struct psi_sampler *sampler, *spare = NULL;
-	struct psi_watch *watch = psi_watch_get(group, prio);
+	struct psi_sampler *sampler;
 	int ret = 0;
 
 	if (!watch)
 		return -ENOMEM;
-	sampler = psi_sampler_get(watch, &request->line, (u64)request->window * NSEC_PER_USEC,
-				  &spare);
+	sampler = psi_sampler_get(watch, line, window);
 	if (!sampler)
 		return -ENOMEM;
-	sampler->users++;
 	t->sampler = sampler;
 	if (cmpxchg_release(slot, NULL, t)) {
 		ret = -EBUSY;
-		/* Of two that are new, at most one was allocated here. */
-		spare = psi_sampler_put(sampler) ?: spare;
+		psi_sampler_put(sampler);
 	} else {
 		/* poll() may look at it by now; it has no event yet. */
 		psi_trigger_start(t, sampler);
 	}
 	mutex_unlock(&watch->lock);
-	psi_sampler_free(spare);
 	return ret;
 }
 
@@ -716,9 +695,10 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	    const char *text, struct file *file, struct kernfs_node *kn,
 	    wait_queue_head_t *wait)
 {
-	struct psi_request request;
+	struct psi_line line;
 	struct psi_trigger *t;
 	enum psi_prio prio;
+	u32 stall, window;
 	int ret;
 
 	if (!psi_file_available(id))
@@ -729,25 +709,26 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	 */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
-	if (!psi_parse(text, id, &request))
+	if (!psi_parse(text, id, &line, &stall, &window))
 		return -EINVAL;
 	prio = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
 	       PSI_REALTIME : PSI_NORMAL;
-	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
+	if (prio == PSI_NORMAL && window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
 	t = psi_trigger_alloc(file, prio);
 	if (IS_ERR(t))
 		return PTR_ERR(t);
 	t->file = id;
-	t->threshold = (u64)request.stall * NSEC_PER_USEC;
+	t->threshold = (u64)stall * NSEC_PER_USEC;
 	t->kn = kn;
 	t->wait = wait;
 	/* For the system, "full" of cpu never holds. */
-	if (group == &psi_system && request.line.state == PSI_CPU_FULL)
+	if (group == &psi_system && line.state == PSI_CPU_FULL)
 		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
 	else
-		ret = psi_trigger_arm(slot, t, &request, group, prio);
+		ret = psi_trigger_arm(slot, t, psi_watch_get(group, prio), &line,
+				      (u64)window * NSEC_PER_USEC);
 	if (ret)
 		psi_trigger_free(t);
 	return ret;
@@ -769,9 +750,8 @@ void psi_disarm(struct psi_trigger *t)
 
 		psi_watch_lock(watch);
 		list_del(&t->node);
-		sampler = psi_sampler_put(sampler);
+		psi_sampler_put(sampler);
 		mutex_unlock(&watch->lock);
-		psi_sampler_free(sampler);
 	}
 	psi_trigger_free(t);
 }

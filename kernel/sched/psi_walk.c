@@ -305,10 +305,11 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
  */
 
 /*
- * Return the states that hold and that a trigger waits for. Each is reported
- * once: the sampler that takes the report asks for the next one by psi_watch().
+ * A state of gc->slow holds after a change: wake the samplers that wait for it.
+ * Each state is reported once. The sampler that takes the report asks for the
+ * next one by psi_watch().
  */
-static unsigned int psi_take_watched(struct psi_group_cpu *gc)
+static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 {
 	unsigned int asked = gc->slow, watched, begun;
 
@@ -323,14 +324,6 @@ static unsigned int psi_take_watched(struct psi_group_cpu *gc)
 		 */
 		smp_mb();
 	} while (psi_watched(gc->group) != watched);
-	return begun;
-}
-
-/* A state of gc->slow holds after a change: wake samplers. */
-static noinline void psi_step_slow(struct psi_group_cpu *gc, u64 now)
-{
-	unsigned int begun = psi_take_watched(gc);
-
 	if (begun)
 		psi_raise_alarms(gc->group, begun, now);
 }
@@ -390,7 +383,7 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs], rq, now);
 	if (unlikely(gc->states & gc->slow))
-		psi_step_slow(gc, now);
+		psi_take_watched(gc, now);
 	if (unlikely(gc->asked))
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
@@ -506,7 +499,7 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, st
  *   then. A walk of such steps calls nothing, so it saves hardly a register:
  *   that is a third of its instructions. Where a step needs more, it does
  *   nothing, and psi_walk_rest() goes on from there. A cell that is asked needs
- *   no more than a call besides; for the others there is the general walk.
+ *   one call more, which that makes. All others it leaves to the general walk.
  */
 
 /*
@@ -635,30 +628,17 @@ general:
 }
 
 /**
- * psi_walk - apply any change of one task, or of several in one group
- * @gc: its group on the CPU
- * @change: what the task adds to the counts from now on
- * @rq: the runqueue of the CPU
- * @now: time of the event in ns
- */
-static void psi_walk(struct psi_group_cpu *gc, struct psi_counts change, struct rq *rq, u64 now)
-{
-	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_walk_general((struct psi_climb){ gc, NULL, change }, (struct psi_climb){ }, rq, now);
-}
-
-/**
- * psi_walk_two - apply the changes of two contributors at once
+ * psi_walk - apply any changes of two contributors at once, or of one
  * @a: group of the first on the CPU
  * @change_a: what the first adds to the counts from now on
- * @b: group of the second, in the same tree
+ * @b: group of the second, in the same tree; %NULL for no second one
  * @change_b: what the second adds
  * @rq: the runqueue of the CPU
  * @now: time of the event in ns
  */
-static void psi_walk_two(struct psi_group_cpu *a, struct psi_counts change_a,
-			 struct psi_group_cpu *b, struct psi_counts change_b,
-			 struct rq *rq, u64 now)
+static void psi_walk(struct psi_group_cpu *a, struct psi_counts change_a,
+		     struct psi_group_cpu *b, struct psi_counts change_b,
+		     struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
 	psi_walk_general((struct psi_climb){ a, NULL, change_a },
@@ -727,7 +707,7 @@ static u64 psi_read_clock(void)
  */
 static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, unsigned int states,
 					  u64 *times, const struct psi_asked_cpu *more,
-					  struct psi_held *held)
+					  u64 *held)
 {
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	struct psi_group_cpu *d;
