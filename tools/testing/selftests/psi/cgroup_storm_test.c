@@ -319,6 +319,8 @@ static void ask(void *arg)
 {
 	static const char text[] = "cpu.exact.some 1999999 2000000";
 
+	if (!psi_has_stat())
+		return;
 	while (!storm_ended()) {
 		char path[256];
 		int fd;

@@ -154,22 +154,26 @@ TEST_F(tree, thread_that_moves_takes_its_own_states_along)
 
 /* ---- Birth and death ---- */
 
+/* Readings are rounded to 1 us, and waits are counted by two clocks. */
+#define FORK_SLACK	(20 * NSEC_PER_USEC)
+
 /**
  * struct forker - a load that forks into another cgroup
  * @at: when
  * @into: the cgroup of the child
  * @span: when the child runs
+ * @child: the child
  */
 struct forker {
 	__u64 at;
 	const char *into;
 	struct span span;
+	pid_t child;
 };
 
 static void fork_into(void *arg)
 {
-	const struct forker *forker = arg;
-
+	struct forker *forker = arg;
 	pid_t pid;
 
 	sleep_until(forker->at);
@@ -177,27 +181,42 @@ static void fork_into(void *arg)
 	if (pid < 0)
 		psi_die("clone3: %s", strerror(errno));
 	if (!pid)
-		spin_span((void *)&forker->span);
+		spin_span(&forker->span);
+	forker->child = pid;
 	sleep_forever();
 }
 
+/*
+ * Besides the hog, the child waits until its parent is done with the fork, or
+ * the parent until the child sleeps: a fork takes milliseconds in virtual time.
+ */
 TEST_F(tree, task_forked_into_another_cgroup_counts_there_only)
 {
 	struct span starve = { self->t.begin + 100 * MSEC, self->t.begin + 900 * MSEC };
+	struct forker *forker = shared_memory(sizeof(*forker));
 	const struct view *view = &self->t.view;
-	struct forker forker = {
-		.at = self->t.begin,
-		.into = tree_path[B],
-		.span = { self->t.begin + 50 * MSEC, self->t.begin + 901 * MSEC },
-	};
+	double child, parent;
+	pid_t pid;
 
+	forker->at = self->t.begin;
+	forker->into = tree_path[B];
+	forker->span = (struct span){ self->t.begin + 50 * MSEC, self->t.begin + 901 * MSEC };
 	start_hog(&starve);
-	load_in(AXD, fork_into, &forker);
+	pid = load_in(AXD, fork_into, forker);
 	timetable_begin(&self->t);
+	parent = task_wait_ns(pid);
 	timetable_end(&self->t, starve.end);
-	EXPECT_TRUE(stall_is(view, B, RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
-	EXPECT_TRUE(stall_is(view, TOP, RES_CPU, 800 * MSEC, 800 * MSEC, SLACK));
-	EXPECT_TRUE(stall_is(view, A, RES_CPU, 0, 0, SLACK));
+	parent = task_wait_ns(pid) - parent;
+	child = task_wait_ns(forker->child);
+	ksft_print_msg("the child waited %.6f s, its parent %.6f s\n", child / 1e9, parent / 1e9);
+	EXPECT_LE(800 * MSEC - SLACK, child);
+	EXPECT_TRUE(stall_is(view, B, RES_CPU, child, child, FORK_SLACK));
+	EXPECT_TRUE(stall_is(view, A, RES_CPU, parent, parent, FORK_SLACK));
+	EXPECT_TRUE(value_is("some", TOP, RES_CPU, child - FORK_SLACK, child + parent + FORK_SLACK,
+			     view->p[TOP].some[RES_CPU]));
+	/* One of both runs while the other waits for it. */
+	EXPECT_TRUE(value_is("full", TOP, RES_CPU, 800 * MSEC - SLACK, 800 * MSEC + SLACK,
+			     view->p[TOP].full[RES_CPU]));
 	EXPECT_TRUE(tree_is_quiet());
 }
 

@@ -122,7 +122,8 @@ void storm_readers(struct storm *storm)
 		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
 			storm_read_file(found.gl_pathv[i]);
 		globfree(&found);
-		read_stat_file(PSI_STAT);
+		if (psi_has_stat())
+			read_stat_file(PSI_STAT);
 		find_files("cgroup.pressure.stat", &found);
 		for (size_t i = 0; i < found.gl_pathc && now_ns() < storm->end; i++)
 			read_stat_file(found.gl_pathv[i]);
@@ -172,7 +173,7 @@ static int arm_random_file(void)
 		"cpu.", "io.exact.", "memory.exact.", "cpu.limit.", "memory.limit.", "io.shortage.",
 	};
 	int windows = 500 + storm_chance(1500), fd, error;
-	const char *path = system[storm_chance(ARRAY_SIZE(system))];
+	const char *path = system[storm_chance(ARRAY_SIZE(system) - !psi_has_stat())];
 	char text[64];
 	glob_t found;
 

@@ -10,6 +10,11 @@
 static const char * const resource_names[NR_RESOURCES] = { "cpu", "memory", "io" };
 static const char * const kind_keys[NR_KINDS] = { "", "exact.", "limit.", "shortage." };
 
+bool psi_has_stat(void)
+{
+	return !access(PSI_STAT, F_OK);
+}
+
 /* Numbers with a word before each. */
 static bool take_numbers(struct psi_cursor *c, const char * const *words, int nr)
 {

@@ -18,6 +18,10 @@
  */
 #define ASKED_SOON	(2200 * NSEC_PER_MSEC)
 
+/* Without it, a kernel has plain pressure alone (CONFIG_PSI_STAT). */
+#define NO_STAT		"this kernel has no statistics file"
+bool psi_has_stat(void);
+
 enum psi_kind { KIND_PLAIN, KIND_EXACT, KIND_LIMIT, KIND_SHORTAGE, NR_KINDS };
 
 /**
