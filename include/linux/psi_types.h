@@ -56,9 +56,12 @@ struct psi_task {
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
  * @polled: how many of the others that tasks poll in here have such requests
- * @lock: protects @waiters, and PSI_IOWAIT in psi_task.asleep of these tasks
+ * @lock: protects @waiters and @nr_waiters, and PSI_IOWAIT in psi_task.asleep of
+ *	  these tasks
  * @polls_lock: protects @polls. Outside of @lock of any psi_async
- * @waiters: the tasks that wait, a list of struct psi_async_wait
+ * @waiters: the tasks that wait, a list of struct psi_async_wait: the one that
+ *	     waits longest first
+ * @nr_waiters: how many they are
  * @polls: the others in which this one is polled, a list of struct
  *	   psi_async_poll
  *
@@ -71,6 +74,7 @@ struct psi_async {
 	raw_spinlock_t		lock;
 	raw_spinlock_t		polls_lock;
 	struct list_head	waiters;
+	unsigned int		nr_waiters;
 	struct list_head	polls;
 #endif
 };

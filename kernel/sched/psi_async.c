@@ -21,6 +21,10 @@
  *   what was submitted, or a task waits for more requests than one. So
  *   psi_async_recount() looks at the sleepers again.
  *
+ *   That takes the locks of each sleeper's runqueue, with interrupts off, so
+ *   there is a bound: of the tasks that wait in a ring, the PSI_WAITERS_MAX that
+ *   wait longest count. When one of them leaves, the next one takes its place.
+ *
  *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
  *   has no backing device (noop_backing_dev_info), and a read that waits there
  *   waits for an event.
@@ -67,6 +71,12 @@
  */
 #define PSI_POLLS_MAX	8
 
+/*
+ * How many tasks that wait in a ring count as waiting for io. A request that
+ * begins or ends may look at all of them. Rings of thread pools have some tens.
+ */
+#define PSI_WAITERS_MAX	32
+
 /**
  * struct psi_async_poll - tasks poll one psi_async in another
  * @link: in psi_async.polls of the one that is polled
@@ -92,6 +102,7 @@ void psi_async_init(struct psi_async *async)
 	raw_spin_lock_init(&async->lock);
 	raw_spin_lock_init(&async->polls_lock);
 	INIT_LIST_HEAD(&async->waiters);
+	async->nr_waiters = 0;
 	INIT_LIST_HEAD(&async->polls);
 }
 
@@ -107,11 +118,11 @@ void psi_async_exit(struct psi_async *async)
 
 /*
  * Have a waiter count as waiting for io while a request to storage is in
- * flight.
+ * flight, if it is one of those that count.
  */
-static void psi_async_judge(struct psi_async *async, struct task_struct *p)
+static void psi_async_judge(struct psi_async *async, struct task_struct *p, bool counts)
 {
-	bool storage = atomic_read(&async->storage) || atomic_read(&async->polled);
+	bool storage = counts && (atomic_read(&async->storage) || atomic_read(&async->polled));
 
 	lockdep_assert_held(&async->lock);
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
@@ -145,7 +156,7 @@ static void psi_async_recount(struct psi_async *async, struct task_struct *p)
 
 	rq = task_rq_lock(p, &rf);
 	update_rq_clock(rq);
-	psi_async_judge(async, p);
+	psi_async_judge(async, p, true);
 	if (psi_async_asleep(rq, p))
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
 	task_rq_unlock(rq, p, &rf);
@@ -155,6 +166,7 @@ static void psi_async_recount(struct psi_async *async, struct task_struct *p)
 static void psi_async_recount_all(struct psi_async *async)
 {
 	struct psi_async_wait *wait;
+	unsigned int nr = 0;
 	unsigned long flags;
 
 	/*
@@ -164,8 +176,11 @@ static void psi_async_recount_all(struct psi_async *async)
 	if (list_empty(&async->waiters))
 		return;
 	raw_spin_lock_irqsave(&async->lock, flags);
-	list_for_each_entry(wait, &async->waiters, link)
+	list_for_each_entry(wait, &async->waiters, link) {
+		if (nr++ == PSI_WAITERS_MAX)
+			break;
 		psi_async_recount(async, wait->task);
+	}
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
@@ -234,14 +249,30 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 
 	wait->task = current;
 	raw_spin_lock_irqsave(&async->lock, flags);
-	list_add(&wait->link, &async->waiters);
+	list_add_tail(&wait->link, &async->waiters);
 	/*
 	 * On the list before the count is read. Pairs with psi_async_changed().
 	 */
 	smp_mb();
 	current->psi.io_limit = psi_io_held();
-	psi_async_judge(async, current);
+	psi_async_judge(async, current, async->nr_waiters++ < PSI_WAITERS_MAX);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
+}
+
+/* A waiter has left, maybe one that counted: another one may count instead. */
+static void psi_async_promote(struct psi_async *async)
+{
+	struct psi_async_wait *wait;
+	unsigned int nr = 0;
+
+	if (--async->nr_waiters < PSI_WAITERS_MAX)
+		return;
+	list_for_each_entry(wait, &async->waiters, link) {
+		if (++nr < PSI_WAITERS_MAX)
+			continue;
+		psi_async_recount(async, wait->task);
+		return;
+	}
 }
 
 void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
@@ -250,6 +281,7 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
+	psi_async_promote(async);
 	current->psi.io_limit = false;
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);

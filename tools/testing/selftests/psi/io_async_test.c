@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -984,6 +985,157 @@ TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)
 	self->job->open_flags = O_DIRECT;
 	kill_a_waiter(_metadata, self->job, wait_in_a_ring);
 	kill_a_waiter(_metadata, self->job, wait_in_aio);
+}
+
+/* ---- Threads that wait in one ring ---- */
+
+#define MANY_WAITERS	3000
+/* io_uring itself looks at each of them once in a read: 128 ns. */
+#define URING_OWN_NS	150
+/* As many as count, and more: they leave after 3 s. */
+#define FIRST_WAITERS	100
+
+/**
+ * struct crowd - threads that wait in one ring
+ * @ring: the ring
+ * @nr: how many they are
+ * @first: so many of them stop waiting early
+ * @fd: the disk from which the last thread reads
+ * @cached: the same, through the page cache
+ * @buf: a block
+ * @submit: how long it took to submit a cached read, in ns
+ * @read: how long a read from the disk took, in ns
+ */
+struct crowd {
+	struct uring ring;
+	int nr;
+	int first;
+	int fd;
+	int cached;
+	void *buf;
+	__u64 submit;
+	__u64 read;
+};
+
+static void *wait_in_crowd(void *arg)
+{
+	uring_wait(arg, URING_ENTRIES + 1, 2 * WAIT);
+	return NULL;
+}
+
+static void *leave_crowd(void *arg)
+{
+	uring_wait(arg, URING_ENTRIES + 1, 3 * NSEC_PER_SEC);
+	return NULL;
+}
+
+/* Returns when all of them sleep. */
+static void crowd_gather(struct crowd *crowd)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!uring_create(&crowd->ring, 0) || pthread_attr_init(&attr) ||
+	    pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN))
+		psi_die("a ring for many: %s", strerror(errno));
+	for (int i = 0; i < crowd->nr; i++)
+		if (pthread_create(&thread, &attr, i < crowd->first ? leave_crowd : wait_in_crowd,
+				   &crowd->ring))
+			psi_die("thread %d", i);
+	sleep_for(NSEC_PER_SEC);
+}
+
+static void crowd_read(struct crowd *crowd, int fd)
+{
+	uring_prepare_read(&crowd->ring, fd, crowd->buf, BLOCK, 0);
+	uring_submit(&crowd->ring);
+}
+
+static void crowd_reap(struct crowd *crowd)
+{
+	if (uring_reap(&crowd->ring) != 1 || crowd->ring.last.res != BLOCK)
+		psi_die("a ring with %d waiters did not read", crowd->nr);
+}
+
+/* A load, and the last thread: it never sleeps in the ring when it measures. */
+static void read_in_crowd(void *arg)
+{
+	struct crowd *crowd = arg;
+	__u64 start;
+
+	crowd_gather(crowd);
+	/* The first one fills the cache. */
+	if (pread(crowd->cached, crowd->buf, BLOCK, 0) != BLOCK)
+		psi_die("pread: %s", strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		start = now_ns();
+		crowd_read(crowd, crowd->cached);
+		crowd->submit = now_ns() - start;
+		crowd_reap(crowd);
+	}
+	start = now_ns();
+	crowd_read(crowd, crowd->fd);
+	if (!uring_wait(&crowd->ring, 1, WAIT))
+		psi_die("no read in a crowd");
+	crowd->read = now_ns() - start;
+	crowd_reap(crowd);
+}
+
+/*
+ * Red without a bound: each read visits all waiters twice with interrupts off,
+ * 14 ms with 3,000.
+ */
+TEST_F(async, reads_beside_thousands_of_waiters_take_what_they_take_beside_a_hundred)
+{
+	struct crowd *crowds = shared_memory(2 * sizeof(*crowds));
+	__u64 own = MANY_WAITERS * URING_OWN_NS;
+	int fd = open(self->disk.node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	int cached = open(self->disk.node, O_RDONLY | O_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, cached);
+	for (int i = 0; i < 2; i++) {
+		struct load load = { .cpu = 0, .fn = read_in_crowd, .arg = &crowds[i] };
+
+		crowds[i] = (struct crowd) {
+			.nr = i ? MANY_WAITERS : FIRST_WAITERS,
+			.fd = fd, .cached = cached, .buf = self->buf,
+		};
+		load_wait(load_start(&load));
+		TH_LOG("%d waiters: submit %llu us, read %llu us", crowds[i].nr,
+		       crowds[i].submit / 1000, crowds[i].read / 1000);
+	}
+	EXPECT_GT(crowds[0].submit + 100 * NSEC_PER_USEC + own, crowds[1].submit);
+	EXPECT_GT(crowds[0].read + 100 * NSEC_PER_USEC + own, crowds[1].read);
+	close(fd);
+	close(cached);
+}
+
+/*
+ * Threads wait from 0 s on; the first hundred leave at 3 s. The disk reads from
+ * 1 to 3 s, and again from 4 to 6 s.
+ */
+static void read_for_crowd(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	crowd_gather(crowd);
+	for (int i = 0; i < 2; i++) {
+		crowd_read(crowd, crowd->fd);
+		sleep_for(3 * NSEC_PER_SEC);
+		crowd_reap(crowd);
+	}
+}
+
+TEST_F(async, read_that_thousands_wait_for_is_io_whichever_of_them_leave)
+{
+	struct crowd crowd = {
+		.nr = 1000, .first = FIRST_WAITERS, .fd = self->fd, .buf = self->buf,
+	};
+	struct load load = { .cpu = 0, .fn = read_for_crowd, .arg = &crowd };
+
+	load_wait(load_start(&load));
+	EXPECT_SOME(4);
 }
 
 TEST_HARNESS_MAIN
