@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace kubernetes waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace alone kubernetes waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -24,6 +24,7 @@ help:
 	@echo 'make faults     let each allocation fail once, on a kernel that can, and look for what is lost'
 	@echo 'make models     all orders in which the lock-free protocols can run on a weak machine (MODEL="--break list": breaks one)'
 	@echo 'make exactness  the exactness of the stock PSI and of ours: one table, one run (slow)'
+	@echo 'make alone      how far off pressure run is about the time that a command takes alone (slow)'
 	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make kubernetes  what a pod at its cpu.max does to the pressure of its node, on the stock PSI and on ours'
 	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
@@ -114,6 +115,9 @@ fio: deps
 
 pace: deps
 	@ci/slow/pace
+
+alone: deps
+	@ci/slow/alone
 
 kubernetes: deps
 	@ci/slow/kubernetes

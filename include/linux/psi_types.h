@@ -56,8 +56,8 @@ struct psi_task {
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
  * @polled: how many of the others that tasks poll in here have such requests
- * @lock: protects @waiters and @nr_waiters, and PSI_IOWAIT in psi_task.asleep of
- *	  these tasks
+ * @lock: protects @waiters and @nr_waiters, and PSI_IOWAIT in psi_task.asleep
+ *	  of these tasks
  * @polls_lock: protects @polls. Outside of @lock of any psi_async
  * @waiters: the tasks that wait, a list of struct psi_async_wait: the one that
  *	     waits longest first

@@ -21,9 +21,10 @@
  *   what was submitted, or a task waits for more requests than one. So
  *   psi_async_recount() looks at the sleepers again.
  *
- *   That takes the locks of each sleeper's runqueue, with interrupts off, so
- *   there is a bound: of the tasks that wait in a ring, the PSI_WAITERS_MAX that
- *   wait longest count. When one of them leaves, the next one takes its place.
+ *   That takes the lock of each sleeper's runqueue, with interrupts off, so
+ *   there is a bound: of the tasks that wait in a ring, the PSI_WAITERS_MAX (32)
+ *   that wait longest count. When one of them leaves, the next one takes its
+ *   place.
  *
  *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
  *   has no backing device (noop_backing_dev_info), and a read that waits there

@@ -13,22 +13,22 @@
 
 #include "pressure.h"
 
-#define TEXT_MAX	16384
 #define NEAR		0.8	/* of io.max: so much was asked for */
 #define THRASH		0.5	/* of what was read had been in memory before */
 
-static const char *read_of(char *text, const char *directory, const char *file)
+/* A file of a directory, in EVIDENCE_TEXT bytes of room; "" when there is none. */
+const char *evidence_text(char *text, const char *directory, const char *file)
 {
 	char *path = text_of("%s/%s", directory, file);
 
-	if (read_text(path, text, TEXT_MAX) < 0)
+	if (read_text(path, text, EVIDENCE_TEXT) < 0)
 		*text = 0;
 	free(path);
 	return text;
 }
 
 /* Of a line "key number"; NAN when there is none. */
-static double number_of(const char *text, const char *key)
+double evidence_number(const char *text, const char *key)
 {
 	size_t length = strlen(key);
 
@@ -50,6 +50,13 @@ static double sum_of(const char *text, const char *key)
 
 static const char * const io_keys[EVIDENCE_IO] = { "rbytes=", "wbytes=", "rios=", "wios=" };
 
+/* Bytes read and written, and requests, of a line of io.stat or of all of it. */
+void evidence_io(double *io, const char *text)
+{
+	for (int i = 0; i < EVIDENCE_IO; i++)
+		io[i] = sum_of(text, io_keys[i]);
+}
+
 void evidence_none(struct evidence *evidence)
 {
 	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN } };
@@ -59,11 +66,11 @@ static void read_system(struct evidence *evidence, char *text)
 {
 	char *proc = text_of("%s/proc", psi_root());
 
-	read_of(text, proc, "vmstat");
+	evidence_text(text, proc, "vmstat");
 	free(proc);
-	evidence->refaults = number_of(text, "workingset_refault_anon") +
-			     number_of(text, "workingset_refault_file");
-	evidence->io[0] = number_of(text, "pgpgin") * 1024;
+	evidence->refaults = evidence_number(text, "workingset_refault_anon") +
+			     evidence_number(text, "workingset_refault_file");
+	evidence->io[0] = evidence_number(text, "pgpgin") * 1024;
 }
 
 /**
@@ -73,24 +80,23 @@ static void read_system(struct evidence *evidence, char *text)
  */
 void evidence_read(struct evidence *evidence, const char *directory)
 {
-	char text[TEXT_MAX];
+	char text[EVIDENCE_TEXT];
 
 	evidence_none(evidence);
 	if (!directory) {
 		read_system(evidence, text);
 		return;
 	}
-	evidence->throttled = number_of(read_of(text, directory, "cpu.stat"),
+	evidence->throttled = evidence_number(evidence_text(text, directory, "cpu.stat"),
 					"throttled_usec") / 1e6;
-	read_of(text, directory, "memory.events.local");
-	evidence->max = number_of(text, "max");
-	evidence->high = number_of(text, "high");
-	read_of(text, directory, "memory.stat");
-	evidence->refaults = number_of(text, "workingset_refault_anon") +
-			     number_of(text, "workingset_refault_file");
-	if (*read_of(text, directory, "io.stat"))
-		for (int i = 0; i < EVIDENCE_IO; i++)
-			evidence->io[i] = sum_of(text, io_keys[i]);
+	evidence_text(text, directory, "memory.events.local");
+	evidence->max = evidence_number(text, "max");
+	evidence->high = evidence_number(text, "high");
+	evidence_text(text, directory, "memory.stat");
+	evidence->refaults = evidence_number(text, "workingset_refault_anon") +
+			     evidence_number(text, "workingset_refault_file");
+	if (*evidence_text(text, directory, "io.stat"))
+		evidence_io(evidence->io, text);
 }
 
 /**
@@ -116,9 +122,9 @@ bool is_thrashing(const struct load *load, const struct load *system)
 static bool at_io_max(const char *directory, const struct load *load)
 {
 	static const char * const keys[EVIDENCE_IO] = { "rbps=", "wbps=", "riops=", "wiops=" };
-	char text[TEXT_MAX];
+	char text[EVIDENCE_TEXT];
 
-	read_of(text, directory, "io.max");
+	evidence_text(text, directory, "io.max");
 	for (int i = 0; i < EVIDENCE_IO; i++) {
 		double rate = (load->to->evidence.io[i] - load->from->evidence.io[i]) /
 			      (load->to->time - load->from->time);
@@ -216,12 +222,12 @@ char *find_limit(const struct loads *loads, const struct load *load, int resourc
  */
 char *find_cpuset(const struct load *load)
 {
-	char mount[PATH_MAX], own[TEXT_MAX], all[256], *path, *text = NULL;
+	char mount[PATH_MAX], own[EVIDENCE_TEXT], all[256], *path, *text = NULL;
 
 	if (!*load->name || psi_cgroup_mount(mount, sizeof(mount)))
 		return NULL;
 	path = text_of("%s%s", mount, load->name);
-	read_of(own, path, "cpuset.cpus.effective");
+	evidence_text(own, path, "cpuset.cpus.effective");
 	free(path);
 	path = text_of("%s/sys/devices/system/cpu/online", psi_root());
 	own[strcspn(own, "\n")] = 0;

@@ -7,6 +7,7 @@
  *   sample.c     totals of all cgroups    json.c     ... for programs
  *   cgroup.c     cgroups of our own       html.c     ... as a page
  *   util.c       errors, time, progress   record.c, replay.c, ring.h   a record
+ *   alone.c      a program without others
  *
  * A verb fills a report and ends with report_print(); text, JSON and HTML come
  * from the same report.
@@ -335,6 +336,11 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 void note_record(struct report *report, const struct snapshot *to);
 
 /* What other files say */
+#define EVIDENCE_TEXT	16384
+
+const char *evidence_text(char *text, const char *directory, const char *file);
+double evidence_number(const char *text, const char *key);
+void evidence_io(double *io, const char *text);
 void evidence_none(struct evidence *evidence);
 void evidence_read(struct evidence *evidence, const char *directory);
 bool is_thrashing(const struct load *load, const struct load *system);
@@ -353,6 +359,82 @@ void lost_report(struct report *report, const struct group *from, const struct g
 		 double seconds);
 struct psi_pressure *read_causes(const char *cgroup);
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
+
+/* How long a program would have taken alone */
+#define DEVICES		16
+
+/**
+ * struct device - a disk that a program uses
+ * @number: major:minor
+ * @own: bytes read and written and requests, of the program
+ * @all: requests of everybody
+ * @queued: how long these took, in s, added up
+ * @busy: how long there was one at least, in s
+ * @rotates: it has one head, and so serves one request at a time
+ */
+struct device {
+	char number[16];
+	double own[EVIDENCE_IO];
+	double all;
+	double queued;
+	double busy;
+	bool rotates;
+};
+
+/**
+ * struct use - what a program used up to a time
+ * @time: when, in s
+ * @cpu: CPU time of its own
+ * @cpu_all: CPU time of everybody
+ * @throttled: how long cpu.max held it, added up over CPUs
+ * @periods: of cpu.max
+ * @full_periods: in which it used up the quota
+ * @device: its disks
+ * @devices: how many
+ */
+struct use {
+	double time;
+	double cpu;
+	double cpu_all;
+	double throttled;
+	double periods;
+	double full_periods;
+	struct device device[DEVICES];
+	int devices;
+};
+
+/**
+ * struct alone - a program that runs
+ * @cgroup: its directory
+ * @begin: when it began
+ * @step: s from one look to the next
+ * @use: up to the last step
+ * @end: up to its end
+ * @last: its pressure up to the last step
+ * @next: its pressure up to the step that ends now
+ * @seconds: that it would have taken alone, up to the last step
+ * @cpu: that others had its CPUs
+ * @io: that others had its devices
+ * @guessed: a device served others at the same time
+ */
+struct alone {
+	const char *cgroup;
+	double begin;
+	double step;
+	struct use use;
+	struct use end;
+	struct group last;
+	struct group next;
+	double seconds;
+	double cpu;
+	double io;
+	bool guessed;
+};
+
+void alone_begin(struct alone *alone, const char *cgroup, const struct group *first);
+double alone_step(struct alone *alone);
+void alone_end(struct alone *alone);
+void alone_report(struct alone *alone, struct report *report, const struct group *last);
 
 /* Programs */
 #define TRACING		"/sys/kernel/tracing"

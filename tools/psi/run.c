@@ -16,7 +16,6 @@
 #define POINTS		512	/* of the chart: more than it has pixels for */
 #define STEP		0.1	/* s; between points, until they are too many */
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
-#define ASK	60	/* s; a kernel computes limit and shortage while somebody asks */
 #define IN_SCOPE	"PRESSURE_IN_SCOPE"
 
 static const struct column lost_columns[] = {
@@ -73,30 +72,6 @@ static void say_lost(struct report *report, const struct group *from, const stru
 	free(text);
 }
 
-/*
- * How long others had the CPUs that the command wanted: then none of its tasks ran
- * there.  A limit would have held it alone as well.  Exact pressure is a share of
- * the CPUs that the command uses, and so of its speed.  NAN when a limit cannot be told.
- */
-static double taken_by_others(const struct group *from, const struct group *to)
-{
-	double full = lost(from, to, PSI_CPU, PSI_EXACT, PSI_FULL);
-	double limit = lost(from, to, PSI_CPU, PSI_LIMIT, PSI_FULL);
-
-	return isnan(full) ? NAN : fmax(0, full - limit);
-}
-
-static void say_alone(struct report *report, const struct group *from, const struct group *to,
-		      double seconds)
-{
-	double others = taken_by_others(from, to);
-
-	report_fact(report, "alone_s", FMT_SECONDS, seconds - others);
-	if (others >= 0.01 && others >= seconds / 1000)
-		report_say(report, "Others had its CPUs for %.2f s: without them it would have "
-			   "taken about %.2f s.", others, seconds - others);
-}
-
 /**
  * lost_report() - what was lost between two times
  * @report: where it is added
@@ -111,7 +86,6 @@ void lost_report(struct report *report, const struct group *from, const struct g
 
 	say_lost(report, from, to, seconds);
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
-	say_alone(report, from, to, seconds);
 	table = report_table(report, "lost", NULL, lost_columns, ARRAY_SIZE(lost_columns));
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		struct cell *cell = table_row(table);
@@ -188,30 +162,27 @@ static void pass_signal(int signals, pid_t pid, const char *cgroup)
 }
 
 /*
- * Follow a process to its end; its wait status.  Without a chart nothing is read
- * meanwhile, except what keeps limit and shortage computed.
+ * Follow a process to its end; its wait status.  Looks keep limit and shortage
+ * computed, too.
  */
-static int follow(pid_t pid, int signals, const char *cgroup, struct series *series, bool chart)
+static int follow(pid_t pid, int signals, struct alone *alone, struct series *series, bool chart)
 {
 	struct pollfd fds[2] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
 				 { .fd = signals, .events = POLLIN } };
 	double next = series->begin + series->step;
-	struct group unused;
 	int status;
 
 	while (fds[0].fd >= 0) {
-		double left = chart ? next - now() : ASK;
+		double due = alone_step(alone), left = (chart ? fmin(due, next) : due) - now();
 
 		if (poll(fds, 2, left > 0 ? left * 1000 + 1 : 0) < 0 && errno != EINTR)
 			break;
 		if (fds[0].revents)
 			break;
 		if (fds[1].revents)
-			pass_signal(signals, pid, cgroup);
-		else if (!chart)
-			read_group(&unused, cgroup);
-		else if (now() >= next)
-			add_point(series, cgroup);
+			pass_signal(signals, pid, alone->cgroup);
+		else if (chart && now() >= next)
+			add_point(series, alone->cgroup);
 		next = series->last.time + series->step;
 	}
 	if (fds[0].fd >= 0)
@@ -264,13 +235,15 @@ static void make_cgroup(char *cgroup, char **argv)
 		    explain(error));
 }
 
-static void finish(struct report *report, const char *cgroup, const struct group *first,
+static void finish(struct report *report, struct alone *alone, const struct group *first,
 		   struct series *series)
 {
+	const char *cgroup = alone->cgroup;
 	double end = now();
 	struct group last = { 0 };
 	bool stat = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME];
 
+	alone_end(alone);
 	if (!stat)
 		sleep_with_progress(PERIOD, "waiting for the kernel's totals");
 	if (!read_group(&last, cgroup)) {
@@ -279,6 +252,7 @@ static void finish(struct report *report, const char *cgroup, const struct group
 		return;
 	}
 	lost_report(report, first, &last, end - series->begin);
+	alone_report(alone, report, &last);
 	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
@@ -310,6 +284,7 @@ int verb_run(int argc, char **argv)
 	struct series series = { .step = STEP };
 	struct report report = { 0 };
 	struct group first = { 0 };
+	struct alone alone;
 	FILE *page, *out;
 	char cgroup[PATH_MAX], *title;
 	int status, signals;
@@ -329,15 +304,16 @@ int verb_run(int argc, char **argv)
 		series.step = PERIOD;
 	signals = take_signals();
 	series.last = first;
+	alone_begin(&alone, cgroup, &first);
 	series.begin = now();
 	pid = run_program(command, cgroup);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
-	status = status_of(follow(pid, signals, cgroup, &series, html));
+	status = status_of(follow(pid, signals, &alone, &series, html));
 	title = join(command);
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
-	finish(&report, cgroup, &first, &series);
+	finish(&report, &alone, &first, &series);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);

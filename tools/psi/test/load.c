@@ -11,6 +11,9 @@
  *					over 10 ms late, and the worst one in ms
  *	load job MB ROUNDS		a job of a build: so much work, with memory that grows
  *	load tick			work for 50 us at the begin of each second
+ *	load mix WORKERS ROUNDS STEP...	so many processes go together so often through steps:
+ *					cpu=MS of CPU time, loop=COUNT (3 instructions each),
+ *					read=DEVICE:COUNT blocks, touch=MB, sleep=MS
  *	load namespace COMMAND...	run it in a cgroup namespace of its own
  */
 #define _GNU_SOURCE
@@ -22,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -143,6 +147,98 @@ static void tick(void)
 	}
 }
 
+static double cpu_time(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void read_some(char *where)
+{
+	int count = atoi(strchr(where, ':') + 1), fd;
+	char *path = strndup(where, strcspn(where, ":"));
+	static void *block;
+
+	fd = open(path, O_RDONLY | O_DIRECT);
+	if (fd < 0 || (!block && posix_memalign(&block, BLOCK, BLOCK)))
+		err(1, "%s", path);
+	for (int i = 0; i < count; i++)
+		if (pread(fd, block, BLOCK, (off_t)i * BLOCK) != BLOCK)
+			err(1, "%s: block %d", path, i);
+	close(fd);
+	free(path);
+}
+
+static void touch_once(size_t size)
+{
+	static char *memory;
+
+	memory = memory ?: malloc(size);
+	for (size_t i = 0; i < size; i += BLOCK)
+		((volatile char *)memory)[i]++;
+}
+
+/*
+ * Virtual CPUs that take turns hand theirs over in a pause.  What one round of
+ * steps was late, the next one is not.
+ */
+static void use_cpu(double seconds)
+{
+	static double end;
+
+	for (end += seconds; cpu_time() < end;)
+#if defined(__i386__) || defined(__x86_64__)
+		__builtin_ia32_pause();
+#else
+		;
+#endif
+}
+
+static void step(const char *name, char *value)
+{
+	double amount = atof(value);
+
+	if (!strcmp(name, "cpu"))
+		use_cpu(amount / 1e3);
+	else if (!strcmp(name, "loop"))
+		for (long i = amount; i; i--)
+			asm volatile("");
+	else if (!strcmp(name, "read"))
+		read_some(value);
+	else if (!strcmp(name, "touch"))
+		touch_once(atoi(value) << 20);
+	else if (!strcmp(name, "sleep"))
+		usleep(amount * 1e3);
+	else
+		errx(2, "%s?", name);
+}
+
+static void mix(int workers, long rounds, char **steps)
+{
+	long *left = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (left == MAP_FAILED)
+		err(1, "mmap");
+	*left = rounds;
+	for (int i = 0; i < workers; i++) {
+		if (fork())
+			continue;
+		while (__atomic_fetch_sub(left, 1, __ATOMIC_RELAXED) > 0)
+			for (char **word = steps; *word; word++) {
+				size_t length = strcspn(*word, "=");
+				char *name = strndup(*word, length);
+
+				step(name, *word + length + 1);
+				free(name);
+			}
+		exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "spin"))
@@ -159,11 +255,13 @@ int main(int argc, char **argv)
 		job(strtoul(argv[2], NULL, 10) << 20, atoi(argv[3]));
 	else if (argc == 2 && !strcmp(argv[1], "tick"))
 		tick();
+	else if (argc > 4 && !strcmp(argv[1], "mix"))
+		mix(atoi(argv[2]), atol(argv[3]), argv + 4);
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
 		errx(2, "usage: load spin SECONDS | fifo SECONDS | read DEVICE COUNT | "
 			"touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
-			"namespace COMMAND...");
+			"mix WORKERS ROUNDS STEP... | namespace COMMAND...");
 	return 0;
 }

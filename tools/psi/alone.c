@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long a program would have taken alone: under the same limits, without others
+ *
+ * Time goes on in steps.  In each of them
+ *
+ *	alone = max(seconds - what others took, what the limits ask for)
+ *
+ * Others took a CPU while all tasks that want it there wait (full), as far as no
+ * limit held them; and CPUs on which none of our tasks was, while some waited for
+ * each other.  Others took a device while it served their requests and ours
+ * waited: our own requests take it as long as one request takes, times their
+ * number.
+ *
+ * A limit asks for time that is not lost: a task that may run for 20 ms in 100 ms
+ * loses nothing when others run in the other 80.  So what was used is divided by
+ * what is allowed.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pressure.h"
+
+#define STEP		0.5	/* s; a few periods of cpu.max */
+#define STEP_OLD	10	/* s; older kernels add totals up every 2 s */
+#define HELD		0.05	/* of the time that it waited for devices: io.max held it */
+#define ALL		0.99	/* of the requests of a device: it was not shared */
+#define QUEUE		1.1	/* requests in a device at the same time: more than one */
+
+/* A number that may be "max", after a key; NAN for none. */
+static double limit_after(const char *text, const char *key)
+{
+	const char *found = strstr(text, key);
+
+	if (!found || !strncmp(found + strlen(key), "max", 3))
+		return NAN;
+	return strtod(found + strlen(key), NULL);
+}
+
+/* Call for a cgroup and all above it, as long as that says false. */
+static bool climb(const char *cgroup, bool (*call)(const char *directory, void *arg), void *arg)
+{
+	char mount[PATH_MAX], path[PATH_MAX];
+	bool done = false;
+
+	if (psi_cgroup_mount(mount, sizeof(mount)))
+		return false;
+	snprintf(path, sizeof(path), "%s", cgroup);
+	while (!done && strlen(path) > strlen(mount)) {
+		done = call(path, arg);
+		*strrchr(path, '/') = 0;
+	}
+	return done;
+}
+
+static struct device *device_of(struct use *use, const char *number)
+{
+	for (int i = 0; i < use->devices; i++)
+		if (!strcmp(use->device[i].number, number))
+			return &use->device[i];
+	return NULL;
+}
+
+/* What the nearest cgroup counts of storage. */
+static bool read_own(const char *directory, void *arg)
+{
+	struct use *use = arg;
+	char text[EVIDENCE_TEXT], *line, *rest = text;
+
+	evidence_text(text, directory, "io.stat");
+	while ((line = strsep(&rest, "\n")) && *line && use->devices < DEVICES) {
+		struct device *device = &use->device[use->devices];
+
+		if (sscanf(line, "%15s", device->number) == 1 && strstr(line, "rios=")) {
+			evidence_io(device->own, line);
+			use->devices++;
+		}
+	}
+	return use->devices;
+}
+
+static void read_devices(struct use *use)
+{
+	char *path = text_of("%s/proc", psi_root()), text[EVIDENCE_TEXT], *line, *rest = text;
+
+	evidence_text(text, path, "diskstats");
+	free(path);
+	while ((line = strsep(&rest, "\n")) && *line) {
+		double reads, merged, read_ms, writes, write_merged, write_ms, busy_ms;
+		char name[32], number[16];
+		int major, minor;
+		struct device *device;
+
+		if (sscanf(line, "%d %d %31s %lf %lf %*s %lf %lf %lf %*s %lf %*s %lf", &major,
+			   &minor, name, &reads, &merged, &read_ms, &writes, &write_merged,
+			   &write_ms, &busy_ms) != 10)
+			continue;
+		snprintf(number, sizeof(number), "%d:%d", major, minor);
+		device = device_of(use, number);
+		if (!device)
+			continue;
+		device->all = reads + merged + writes + write_merged;
+		device->queued = (read_ms + write_ms) / 1e3;
+		device->busy = busy_ms / 1e3;
+		device->rotates = exists("%s/sys/block/%s", psi_root(), name);
+		if (device->rotates) {
+			path = text_of("%s/sys/block/%s/queue", psi_root(), name);
+			evidence_text(text, path, "rotational");
+			device->rotates = *text == '1';
+			free(path);
+		}
+	}
+}
+
+/* How long cpu.max of this cgroup held tasks, and in how many of its periods. */
+static bool add_throttled(const char *directory, void *arg)
+{
+	struct use *use = arg;
+	char text[EVIDENCE_TEXT];
+	double throttled;
+
+	throttled = evidence_number(evidence_text(text, directory, "cpu.stat"), "throttled_usec");
+	if (throttled > 0) {
+		use->throttled += throttled / 1e6;
+		use->periods += evidence_number(text, "nr_periods");
+		use->full_periods += evidence_number(text, "nr_throttled");
+	}
+	return false;
+}
+
+/* What all of the machine used of its CPUs. */
+static double cpu_of_all(void)
+{
+	char *path = text_of("%s/proc", psi_root()), text[EVIDENCE_TEXT];
+	double ticks[8] = { 0 };
+
+	evidence_text(text, path, "stat");
+	free(path);
+	/* user, nice, system, idle, iowait, irq, softirq, steal */
+	if (sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", ticks, ticks + 1, ticks + 2,
+		   ticks + 3, ticks + 4, ticks + 5, ticks + 6, ticks + 7) < 7)
+		return NAN;
+	return (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]) /
+	       sysconf(_SC_CLK_TCK);
+}
+
+/**
+ * alone_look() - read what a program used up to now
+ * @use: the result
+ * @cgroup: that the program runs in
+ */
+static void alone_look(struct use *use, const char *cgroup)
+{
+	char text[EVIDENCE_TEXT];
+
+	*use = (struct use){ 0 };
+	use->time = now();
+	evidence_text(text, cgroup, "cpu.stat");
+	use->cpu = evidence_number(text, "usage_usec") / 1e6;
+	use->cpu_all = cpu_of_all();
+	climb(cgroup, add_throttled, use);
+	climb(cgroup, read_own, use);
+	read_devices(use);
+}
+
+struct asked {
+	const struct use *from, *to;
+	double seconds;
+	double slack;
+};
+
+/* What io.max of one cgroup asks for, in s. */
+static bool ask_io(const char *directory, void *arg)
+{
+	static const char * const keys[EVIDENCE_IO] = { "rbps=", "wbps=", "riops=", "wiops=" };
+	struct asked *asked = arg;
+	char text[EVIDENCE_TEXT], *line, *rest = text;
+
+	evidence_text(text, directory, "io.max");
+	while ((line = strsep(&rest, "\n")) && *line) {
+		char number[16];
+		const struct device *old, *new;
+
+		if (sscanf(line, "%15s", number) != 1)
+			continue;
+		old = device_of((struct use *)asked->from, number);
+		new = device_of((struct use *)asked->to, number);
+		for (int i = 0; new && i < EVIDENCE_IO; i++) {
+			double wants = (new->own[i] - (old ? old->own[i] : 0)) /
+				       limit_after(line, keys[i]);
+
+			if (wants > asked->seconds) {
+				asked->seconds = wants;
+				asked->slack = 0;
+			}
+		}
+	}
+	return false;
+}
+
+/* What the limits of one cgroup ask for. */
+static bool ask_limits(const char *directory, void *arg)
+{
+	struct asked *asked = arg;
+	char text[EVIDENCE_TEXT];
+	double quota, period;
+
+	evidence_text(text, directory, "cpu.max");
+	if (sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0) {
+		double share = quota / period, wants = (asked->to->cpu - asked->from->cpu) / share;
+
+		if (wants > asked->seconds) {
+			asked->seconds = wants;
+			asked->slack = fmax(0, 1 - share) * period / 2e6;
+		}
+	}
+	return ask_io(directory, arg);
+}
+
+/*
+ * How long the devices were busy with requests of the program's own.  Infinite
+ * where they had no others.
+ */
+static double own_io(const struct use *from, const struct use *to, bool *guessed)
+{
+	double seconds = 0;
+	bool shared = false;
+
+	for (int i = 0; i < to->devices; i++) {
+		const struct device *new = &to->device[i],
+				    *old = device_of((struct use *)from, new->number);
+		struct device none = { 0 };
+		double own, all, queued, busy;
+
+		old = old ?: &none;
+		own = new->own[2] + new->own[3] - old->own[2] - old->own[3];
+		all = new->all - old->all;
+		queued = new->queued - old->queued;
+		busy = new->busy - old->busy;
+		if (own <= 0 || all <= 0)
+			continue;
+		if (own > ALL * all) {
+			seconds += queued;
+			continue;
+		}
+		shared = true;
+		if (queued > QUEUE * busy) {
+			if (new->rotates)
+				queued = busy;
+			else
+				*guessed = true;
+		}
+		seconds += own * queued / all;
+	}
+	return shared ? seconds : INFINITY;
+}
+
+static double grown(const struct group *from, const struct group *to, int resource, int class,
+		      int kind)
+{
+	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
+
+	if (!new->known[class][kind])
+		return NAN;
+	return ((double)new->us[class][kind] - (double)old->us[class][kind]) / 1e6;
+}
+
+/* CPUs that this program may use, and so what it starts. */
+static int cpus_allowed(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+/*
+ * What others took of the CPUs, in s.  Exact pressure is a share of the CPUs that
+ * the command uses, and so of its speed.
+ */
+static double cpu_taken(struct alone *alone, const struct use *from, const struct use *to)
+{
+	const struct group *old = &alone->last, *new = &alone->next;
+	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
+	double seconds = to->time - from->time, cpu = to->cpu - from->cpu;
+	double full = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
+	double some = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
+	double limit = grown(old, new, PSI_CPU, PSI_LIMIT, PSI_FULL);
+	double used, others, gain;
+
+	if (isnan(full))
+		return NAN;
+	/* How many CPUs it was on, as a mean. */
+	used = fmax(1, cpu / fmax(seconds - full, cpu / cpus_allowed()));
+	if (isnan(limit))
+		limit = (to->throttled - from->throttled) / used;
+	full = fmin(fmax(0, full - limit), seconds);
+	others = to->cpu_all - from->cpu_all - cpu - full * used;
+	gain = fmin(fmin(others, (some - full - limit) * used) / seconds, cpus_allowed() - used);
+	if (!(gain > 0))
+		return full;
+	return seconds - (seconds - full) * used / (used + gain);
+}
+
+/*
+ * What others took of the devices, in s.  While one task waits for a device and
+ * another one for a CPU, the CPU is what is missing: that is no time of devices.
+ * It is at least as long as both together are longer than no task ran.
+ */
+static double io_taken(struct alone *alone, const struct use *from, const struct use *to)
+{
+	const struct group *old = &alone->last, *new = &alone->next;
+	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
+	int class = new->totals[PSI_IO].known[PSI_SHORTAGE][PSI_SOME] ? PSI_SHORTAGE : PSI_PLAIN;
+	double some = grown(old, new, PSI_IO, class, PSI_SOME);
+	double full = grown(old, new, PSI_IO, class, PSI_FULL);
+	double limit = grown(old, new, PSI_IO, PSI_LIMIT, PSI_FULL);
+	double cpu = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
+	double own = own_io(from, to, &alone->guessed), stopped, both, taken;
+	struct asked asked = { .from = from, .to = to };
+
+	if (!(full > 0 && own > 0))
+		return 0;
+	stopped = to->time - from->time - (to->cpu - from->cpu) / cpus_allowed();
+	both = cpu + full + fmax(0, limit) - stopped;
+	taken = (full - fmax(0, fmin(both, cpu))) * (1 - fmin(1, own / some));
+	/* Where io.max held it as well, it would have held it instead of others. */
+	if (isnan(limit) || limit > HELD * full)
+		climb(alone->cgroup, ask_io, &asked);
+	if (asked.seconds > 0)
+		taken = fmin(taken, full + fmax(0, limit) - asked.seconds);
+	return fmax(0, taken);
+}
+
+/**
+ * alone_begin() - a program begins
+ * @alone: of it
+ * @cgroup: that it will run in
+ * @first: totals of the cgroup
+ */
+void alone_begin(struct alone *alone, const char *cgroup, const struct group *first)
+{
+	*alone = (struct alone){ .cgroup = cgroup, .last = *first };
+	alone_look(&alone->use, cgroup);
+	alone->begin = alone->use.time;
+	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
+}
+
+static double share_of_periods(const struct use *from, const struct use *to)
+{
+	double periods = to->periods - from->periods;
+
+	return periods > 0 ? fmin(1, (to->full_periods - from->full_periods) / periods) : 0;
+}
+
+/* A step ends: what was used, and pressure, which older kernels have later. */
+static void add_step(struct alone *alone, const struct use *use, const struct group *group,
+		     bool last)
+{
+	struct asked asked = { .from = &alone->use, .to = use };
+	double cpu, io, seconds;
+
+	alone->next = *group;
+	cpu = cpu_taken(alone, &alone->use, use);
+	io = io_taken(alone, &alone->use, use);
+	seconds = use->time - alone->use.time;
+	asked.seconds = fmax(0, seconds - cpu - io);
+	/* A period whose quota was used up lasts as long alone. */
+	asked.seconds = fmax(asked.seconds, seconds * share_of_periods(&alone->use, use) - io);
+	climb(alone->cgroup, ask_limits, &asked);
+	alone->seconds += asked.seconds - (last ? asked.slack : 0);
+	alone->cpu += cpu;
+	alone->io += io;
+	alone->use = *use;
+	alone->last = *group;
+}
+
+/**
+ * alone_step() - look at a program that runs
+ * @alone: of it
+ *
+ * Does nothing when it is too early.
+ *
+ * Return: when the next step is due
+ */
+double alone_step(struct alone *alone)
+{
+	struct group group = { 0 };
+	struct use use;
+
+	if (now() >= alone->use.time + alone->step && read_group(&group, alone->cgroup)) {
+		alone_look(&use, alone->cgroup);
+		add_step(alone, &use, &group, false);
+	}
+	return alone->use.time + alone->step;
+}
+
+/**
+ * alone_end() - the program has ended
+ * @alone: of it
+ *
+ * What is counted now is its own; totals of pressure may come later.
+ */
+void alone_end(struct alone *alone)
+{
+	alone_look(&alone->end, alone->cgroup);
+}
+
+/**
+ * alone_report() - how long it would have taken
+ * @alone: of the program
+ * @report: where it is added
+ * @last: totals of its cgroup at the end
+ */
+void alone_report(struct alone *alone, struct report *report, const struct group *last)
+{
+	double seconds = alone->end.time - alone->begin;
+
+	add_step(alone, &alone->end, last, true);
+	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
+	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
+	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
+	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
+		return;
+	report_say(report, "Others had its CPUs for %.2f s and its devices for %.2f s: without them "
+		   "it would have taken about %.2f s.", alone->cpu, alone->io, alone->seconds);
+	if (alone->guessed)
+		report_note(report, "Devices served it and others at the same time.  That they "
+			    "answer as fast alone is a guess.");
+}
