@@ -22,9 +22,9 @@
  *   psi_async_recount() looks at the sleepers again.
  *
  *   That takes the lock of each sleeper's runqueue, with interrupts off, so
- *   there is a bound: of the tasks that wait in a ring, the PSI_WAITERS_MAX (32)
- *   that wait longest count. When one of them leaves, the next one takes its
- *   place.
+ *   there is a bound: of the tasks that wait in a ring, PSI_WAITERS_MAX (32)
+ *   count, those that wait longest. When one of them leaves, the next one takes
+ *   its place.
  *
  *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
  *   has no backing device (noop_backing_dev_info), and a read that waits there
