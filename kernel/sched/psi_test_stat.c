@@ -573,6 +573,7 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_end_window(group);
 	}
 }
+
 /* A clock that somebody switches a group off and on by, the first time. */
 static struct psi_group *psi_test_switching;
 
@@ -646,8 +647,8 @@ static void psi_test_asked_begins(struct kunit *test)
 			 * A reader would not see less than before, whatever
 			 * this is.
 			 */
-			KUNIT_EXPECT_EQ(test, asked->group->accounts[PSI_SHORTAGE].total[PSI_IO_SOME],
-					more - more / 10 + 100);
+			KUNIT_EXPECT_EQ(test, more - more / 10 + 100,
+					group->accounts[PSI_SHORTAGE].total[PSI_IO_SOME]);
 		}
 	}
 }

@@ -591,7 +591,8 @@ static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct
 		sampler = psi_sampler_find(watch, line->kind, line->state, window);
 	}
 	if (!sampler) {
-		swap(sampler, made);
+		sampler = made;
+		made = NULL;
 		list_add(&sampler->node, &watch->samplers);
 		watch->waiting[line->state]++;
 		watch->asking[line->state]++;

@@ -259,7 +259,7 @@ static double own_io(const struct use *from, const struct use *to, bool *guessed
 }
 
 static double grown(const struct group *from, const struct group *to, int resource, int class,
-		      int kind)
+		    int kind)
 {
 	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
 
@@ -424,8 +424,10 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
 	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
 		return;
-	report_say(report, "Others had its CPUs for %.2f s and its devices for %.2f s: without them "
-		   "it would have taken about %.2f s.", alone->cpu, alone->io, alone->seconds);
+	report_say(report,
+		   "Others had its CPUs for %.2f s and its devices for %.2f s: without them "
+		   "it would have taken about %.2f s.",
+		   alone->cpu, alone->io, alone->seconds);
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "
 			    "answer as fast alone is a guess.");

@@ -87,8 +87,8 @@ void evidence_read(struct evidence *evidence, const char *directory)
 		read_system(evidence, text);
 		return;
 	}
-	evidence->throttled = evidence_number(evidence_text(text, directory, "cpu.stat"),
-					"throttled_usec") / 1e6;
+	evidence_text(text, directory, "cpu.stat");
+	evidence->throttled = evidence_number(text, "throttled_usec") / 1e6;
 	evidence_text(text, directory, "memory.events.local");
 	evidence->max = evidence_number(text, "max");
 	evidence->high = evidence_number(text, "high");
