@@ -248,8 +248,8 @@
  *   one of psi_seq, in which all levels change; the end of a window opens one
  *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
  *   use on any CPU (psi_asked.c) and the causes of memory stalls are atomics.
- *   Groups are freed under RCU, because a reader may still follow a pointer to
- *   one.
+ *   RCU frees groups, what they have while they are asked, and psi_off, because
+ *   a reader may still follow a pointer to one.
  */
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);

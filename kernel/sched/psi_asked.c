@@ -83,8 +83,10 @@
  *   word has one block too many for that moment, and the time goes on as it
  *   should.
  *
- *   The invariant: with the runqueue locked, after an event, a cell with
- *   PSI_ASKED is counted exactly if its states have PSI_NONIDLE.
+ *   The invariants: with the runqueue locked, after an event, a cell with
+ *   PSI_ASKED is counted exactly if its states have PSI_NONIDLE. If it is on
+ *   the list, psi_group.asked is what it joined: psi_asked_end() visits the
+ *   cells before it clears that pointer.
  */
 
 /* Room for as many CPUs as there can be: no machine has 2^14. */
@@ -309,7 +311,8 @@ static unsigned int psi_held_of(const struct psi_group_cpu *gc)
 		if (!(gc->attrs & resources[i].shortage))
 			only |= gc->states & resources[i].states;
 	}
-	return limit >> 1 | only >> 1 << PSI_NR_HELD / 2;
+	/* As PSI_LIMIT_AT() and PSI_ONLY_AT() say. */
+	return limit >> (PSI_NONIDLE + 1) | only >> (PSI_NONIDLE + 1) << PSI_NR_HELD / 2;
 }
 
 /*
@@ -326,8 +329,8 @@ static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more,
 }
 
 /*
- * What a cell has more, NULL unless it has PSI_ASKED. Who holds no runqueue
- * lock may find what it had before.
+ * What a cell has more, NULL unless it has PSI_ASKED. A reader takes no
+ * runqueue lock, so it may find what the cell had a moment before.
  */
 static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 							   struct psi_group_cpu *gc, int cpu)

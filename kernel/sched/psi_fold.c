@@ -46,8 +46,8 @@
  *   that a group does not use, nothing for groups that sleep.
  *
  *   The invariant: on a CPU that is not in the cpumask of its group, a cell is
- *   as new but for its times. It shows nothing, neither delegates nor is
- *   delegated to, and its next activity calls psi_fold_join(). So code that
+ *   as new but for its times. It shows nothing, does not delegate, and no cell
+ *   delegates to it. Its next activity calls psi_fold_join(). So code that
  *   changes a group as a whole (whether it is asked) writes psi_group, and then
  *   visits the CPUs in the cpumask only. Another CPU reads psi_group when it
  *   joins. Nobody takes the runqueue lock of a CPU for a group that does not

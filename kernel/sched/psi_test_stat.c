@@ -574,7 +574,7 @@ static void psi_test_switched(struct kunit *test)
 	}
 }
 
-/* A clock that somebody switches a group off and on by, the first time. */
+/* The first look at this clock switches a group off and on. */
 static struct psi_group *psi_test_switching;
 
 static u64 psi_test_switching_clock(void)
@@ -590,7 +590,10 @@ static u64 psi_test_switching_clock(void)
 	return PSI_TEST_START;
 }
 
-/* Who reads meanwhile sees nothing of what was while the group was off. */
+/*
+ * Somebody switches a group off and on while it is read: the reader sees
+ * nothing of the time in between.
+ */
 static void psi_test_switched_in_read(struct kunit *test)
 {
 	int cpu = cpumask_first(cpu_possible_mask);

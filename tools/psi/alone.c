@@ -258,16 +258,6 @@ static double own_io(const struct use *from, const struct use *to, bool *guessed
 	return shared ? seconds : INFINITY;
 }
 
-static double grown(const struct group *from, const struct group *to, int resource, int class,
-		    int kind)
-{
-	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
-
-	if (!new->known[class][kind])
-		return NAN;
-	return ((double)new->us[class][kind] - (double)old->us[class][kind]) / 1e6;
-}
-
 /* CPUs that this program may use, and so what it starts. */
 static int cpus_allowed(void)
 {
@@ -285,9 +275,9 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 	const struct group *old = &alone->last, *new = &alone->next;
 	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
 	double seconds = to->time - from->time, cpu = to->cpu - from->cpu;
-	double full = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
-	double some = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
-	double limit = grown(old, new, PSI_CPU, PSI_LIMIT, PSI_FULL);
+	double full = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
+	double some = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
+	double limit = lost(old, new, PSI_CPU, PSI_LIMIT, PSI_FULL);
 	double used, others, gain;
 
 	if (isnan(full))
@@ -314,10 +304,10 @@ static double io_taken(struct alone *alone, const struct use *from, const struct
 	const struct group *old = &alone->last, *new = &alone->next;
 	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
 	int class = new->totals[PSI_IO].known[PSI_SHORTAGE][PSI_SOME] ? PSI_SHORTAGE : PSI_PLAIN;
-	double some = grown(old, new, PSI_IO, class, PSI_SOME);
-	double full = grown(old, new, PSI_IO, class, PSI_FULL);
-	double limit = grown(old, new, PSI_IO, PSI_LIMIT, PSI_FULL);
-	double cpu = grown(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
+	double some = lost(old, new, PSI_IO, class, PSI_SOME);
+	double full = lost(old, new, PSI_IO, class, PSI_FULL);
+	double limit = lost(old, new, PSI_IO, PSI_LIMIT, PSI_FULL);
+	double cpu = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
 	double own = own_io(from, to, &alone->guessed), stopped, both, taken;
 	struct asked asked = { .from = from, .to = to };
 

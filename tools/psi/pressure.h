@@ -431,6 +431,7 @@ struct alone {
 	bool guessed;
 };
 
+double lost(const struct group *from, const struct group *to, int resource, int class, int kind);
 void alone_begin(struct alone *alone, const char *cgroup, const struct group *first);
 double alone_step(struct alone *alone);
 void alone_end(struct alone *alone);

@@ -28,8 +28,17 @@ static const struct column lost_columns[] = {
 	{ "shortage_some_s", "shortage s", FMT_SECONDS, 1 },
 };
 
-static double lost(const struct group *from, const struct group *to, int resource, int class,
-		   int kind)
+/**
+ * lost() - how much a total grew
+ * @from: totals of a group
+ * @to: the same later
+ * @resource: enum psi_resource
+ * @class: enum psi_class
+ * @kind: enum psi_kind
+ *
+ * Return: in s; NAN where the kernel does not tell
+ */
+double lost(const struct group *from, const struct group *to, int resource, int class, int kind)
 {
 	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
 
