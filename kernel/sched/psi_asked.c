@@ -539,6 +539,7 @@ static void psi_asked_visit(struct psi_group *group)
 	struct rq_flags rf;
 	int cpu;
 
+	KUNIT_STATIC_STUB_REDIRECT(psi_asked_visit, group);
 	/*
 	 * Pairs with psi_fold_join(): a CPU that joins later looks by itself.
 	 */

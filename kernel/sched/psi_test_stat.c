@@ -932,9 +932,17 @@ static void psi_test_expire(struct psi_asked *asked)
 	psi_asked_expire(&psi_asked_work.work);
 }
 
+/* What a group had when its cells were visited last, which were none. */
+static struct psi_asked *psi_test_visited;
+
+static void psi_test_visit(struct psi_group *group)
+{
+	psi_test_visited = rcu_access_pointer(group->asked);
+}
+
 /*
  * A group is asked until five minutes after the last read, and while a trigger
- * is armed.
+ * is armed. Until its cells know that it ended, they find what they joined.
  */
 static void psi_test_asked_expires(struct kunit *test)
 {
@@ -975,7 +983,10 @@ static void psi_test_asked_expires(struct kunit *test)
 	cancel_delayed_work_sync(&psi_asked_work);
 	psi_asked_expire(&psi_asked_work.work);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), read);
+	kunit_activate_static_stub(test, psi_asked_visit, psi_test_visit);
 	psi_test_expire(read);
+	kunit_deactivate_static_stub(test, psi_asked_visit);
+	KUNIT_EXPECT_PTR_EQ(test, psi_test_visited, read);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 
 	/* It begins anew. */
