@@ -72,6 +72,7 @@ BOOTS = (
     Boot("read"),
     Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
     Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
+    Boot("million"),
     Boot("upkeep"),
     Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
     Boot("trigger"),
@@ -156,9 +157,9 @@ class Line:
         return target if self.met(value, stock) else f"{target} **missed**"
 
 
-def over(words, figure, most=None):
+def over(words, figure, most=None, of_stock=None):
     """A line for instructions over no PSI."""
-    return Line(words, lambda values: values.extra(figure), base=figure, most=most)
+    return Line(words, lambda values: values.extra(figure), base=figure, most=most, of_stock=of_stock)
 
 
 def plain(words, figure, most=None, form="{:,.0f}", of_stock=None):
@@ -218,6 +219,9 @@ def others():
     for name, place in (("leaf/0", "root"), ("leaf/1", "one leaf, depth 1"), ("leaf/8", "one leaf, depth 8"),
                         ("siblings/1", "a leaf each below depth 1"), ("siblings/8", "a leaf each below depth 8")):
         yield over(f"10 tasks write to 10 others, a message, {place}", f"many/{name}")
+    for depth in (0, 4, 8):
+        for crews in (1, 2, 4, 8, 16, 32):
+            yield over(f"hackbench, groups: {crews}; a message, depth {depth}", f"many/hackbench/{crews}/{depth}", of_stock=0.34)
     for depth in (0, 1, 4, 8):
         yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
     for depth in (0, 8):
@@ -344,6 +348,8 @@ def reading():
                         ("stalled/at-once", "of a stalled group"), ("stalled/10kHz", "of a stalled group, at 10 kHz"),
                         ("stalled/1kHz", "of a stalled group, at 1 kHz"), ("stalled/100Hz", "of a stalled group, at 100 Hz")):
         yield plain(f"read a file {words}", f"read/{name}")
+    yield plain("a million reads of all files, while two tasks play ping-pong: a read", "million/read", of_stock=0.5)
+    yield over("the same: a round trip", "million/load", of_stock=1)
     for name, words in (("unused", "never used"), ("used", "that was used")):
         yield Line(f"read a file of a group {words}: for each possible CPU", slope("read", name, "plain"), "{:,.1f}",
                    most=0.5, target="0")

@@ -37,6 +37,7 @@ static const struct workload {
 	{ "many", many },
 	{ "memory", memory },
 	{ "memstall", memstall },
+	{ "million", million },
 	{ "pingpong", pingpong },
 	{ "read", reads },
 	{ "remote", remote },

@@ -125,6 +125,7 @@ void lines(void);
 void many(void);
 void memory(void);
 void memstall(void);
+void million(void);
 void pingpong(void);
 void reads(void);
 void remote(void);

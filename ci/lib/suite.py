@@ -54,6 +54,7 @@ VIRTUAL = (
     ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
     ("hostile-neighbour", "hostile_test -f neighbour", "--shift", "3"),
     ("deadline", "deadline_test -f offline", "--smp", "2"),
+    ("isolation", "isolation_test", "--smp", "4", "--append", "isolcpus=3"),
     ("fuzz", "fuzz_test -r 5"),
     ("kill", "kill_test", "--shift", "2"),
     ("lmkd", "lmkd_test", "--shift", "2"),
@@ -71,9 +72,10 @@ REAL = (
 NODES = [word for node in (0, 1) for word in (
     "--qemu=-object", f"--qemu=memory-backend-ram,id=node{node},size=256M",
     "--qemu=-numa", f"--qemu=node,nodeid={node},memdev=node{node}" + (",cpus=0" if node == 0 else ""))]
-# These need what only the kernel that checks itself has: tracefs, memory of several nodes.
+# These need what only the kernel that checks itself has: tracefs, suspend, memory of several nodes.
 CHECKED = (
     ("trace", "trace_test"),
+    ("suspend", "suspend_test"),
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
     ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
 )

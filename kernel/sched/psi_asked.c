@@ -191,13 +191,15 @@ static u64 psi_union_at(u64 word, u64 now)
 /**
  * psi_union_read - how long a group was in use on any CPU
  * @asked: what the group has while it is asked, %NULL for nothing
- * @now: the time, in ns
+ * @now: ns of psi_read_clock()
  *
  * Context: Any.
  * Return: in ns. Only differences mean something, see psi_union_since().
  */
 static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
+	/* The word goes by rq_clock(). */
+	now -= atomic64_read(&psi_slept);
 	return asked ? psi_union_at(atomic64_read(&asked->word), now) : 0;
 }
 

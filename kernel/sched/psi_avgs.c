@@ -18,7 +18,7 @@
  *
  *   An average is fed once per PSI_PERIOD with the share of that period that
  *   was stall: avg = avg * e + share * (1 - e). Periods end at multiples of
- *   PSI_PERIOD on local_clock(); folds run a little later, and how much later
+ *   PSI_PERIOD on psi_read_clock(); folds run a little later, and how much later
  *   varies by more than the error we allow ourselves. psi_avgs_advance() takes
  *   the stall of a window as spread evenly over it, and splits it at the end
  *   of the period. A late fold, however late, splits its window into as
@@ -145,7 +145,7 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 /**
  * psi_avgs_init - averages of a group that begins now
  * @avgs: the averages, zeroed
- * @now: ns of local_clock()
+ * @now: ns of psi_read_clock()
  */
 void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 {
@@ -159,7 +159,7 @@ static const u64 psi_no_stall[PSI_NR_STATES];
  * psi_avgs_advance - add the stall of a window, end the periods it reaches
  * @avgs: the averages, as of the end of the window before
  * @states: the states that matter; all others are left alone
- * @to: end of the window, ns of local_clock()
+ * @to: end of the window, ns of psi_read_clock()
  * @window: per state, stall since @avgs->at, in ns
  */
 static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
@@ -216,8 +216,8 @@ static unsigned int psi_avg_basis_points(u32 avg)
  * @avgs: the averages
  * @states: the states that matter; all others are left alone
  * @idle: up to this time there was no stall since @avgs->at, ns of
- *	  local_clock()
- * @now: the later time, ns of local_clock()
+ *	  psi_read_clock()
+ * @now: the later time, ns of psi_read_clock()
  * @stall: per state, stall since @avgs->at, in ns
  */
 static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle, u64 now,
@@ -234,8 +234,8 @@ static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle
 /**
  * psi_account_add - add a window
  * @account: the account
- * @idle: up to this time there was no stall, ns of local_clock()
- * @now: end of the window, ns of local_clock()
+ * @idle: up to this time there was no stall, ns of psi_read_clock()
+ * @now: end of the window, ns of psi_read_clock()
  * @stall: per state, stall in the window, in ns
  */
 static void psi_account_add(struct psi_account *account, u64 idle, u64 now, const u64 *stall)

@@ -70,8 +70,15 @@ static struct psi_worker psi_folder = { .name = "psi", .work = psi_fold_work };
 /* The list, the system first. Only the thread uses it. */
 static LIST_HEAD(psi_fold_list);
 
-/* When the fold last found the system idle, ns of local_clock(). */
+/* When the fold last found the system idle, ns of psi_read_clock(). */
 static atomic64_t psi_fold_rested;
+
+/*
+ * The machine is about to be suspended: fold at once, and take what follows for
+ * a rest.
+ */
+static bool psi_fold_asked;
+static bool psi_suspending;
 
 /*
  * To look at the CPUs takes less, unless the thread is held up or they are very
@@ -442,7 +449,7 @@ void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;
 	refcount_inc(&group->refs);
-	atomic64_set(&group->joined, now);
+	atomic64_set(&group->joined, psi_with_sleep(now));
 	llist_add(&group->inbox, &psi_folder.inbox);
 	psi_kick(&psi_folder);
 }
@@ -504,19 +511,24 @@ static bool psi_system_idle(void)
 }
 
 /*
- * The system has been folded: have it leave the list if it is idle. Return the
+ * The system has been folded: have it leave the list if it is idle. If nothing
+ * happens from now on, because it is idle or about to be suspended, return the
  * time for the groups that are folded next: not before psi_fold_rested, see
  * psi_idle_until().
  */
 static u64 psi_rest_when_idle(u64 now)
 {
-	if (!psi_system_idle())
+	bool idle = psi_system_idle();
+
+	if (!idle && !READ_ONCE(psi_suspending))
 		return now;
 	now = psi_read_clock();
 	atomic64_set(&psi_fold_rested, now);
-	rcu_read_lock();
-	psi_unlist_idle(&psi_system, psi_asked_get(&psi_system), true);
-	rcu_read_unlock();
+	if (idle) {
+		rcu_read_lock();
+		psi_unlist_idle(&psi_system, psi_asked_get(&psi_system), true);
+		rcu_read_unlock();
+	}
 	return now;
 }
 
@@ -559,7 +571,7 @@ static u64 psi_fold_work(struct psi_worker *worker)
 	static u64 mark;
 	u64 now = psi_read_clock();
 
-	if (mark && now >= mark) {
+	if (mark && (xchg(&psi_fold_asked, false) || now >= mark)) {
 		psi_fold();
 		psi_debug_check();
 	}
@@ -570,10 +582,43 @@ static u64 psi_fold_work(struct psi_worker *worker)
 	return mark ?: PSI_NEVER;
 }
 
+/*
+ * A suspend is a rest that begins with a fold. Tasks run a little longer, and
+ * begin to run again a moment before the second call. What they do then counts
+ * as after the suspend.
+ */
+static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unused)
+{
+	/* By how much CLOCK_BOOTTIME was ahead before. */
+	static u64 before;
+	u64 ahead = ktime_get_boottime_ns() - local_clock();
+
+	switch (event) {
+	case PM_SUSPEND_PREPARE:
+	case PM_HIBERNATION_PREPARE:
+		before = ahead;
+		WRITE_ONCE(psi_suspending, true);
+		WRITE_ONCE(psi_fold_asked, true);
+		wake_up_process(psi_folder.thread);
+		break;
+	case PM_POST_SUSPEND:
+	case PM_POST_HIBERNATION:
+		/* Where local_clock() goes on, the two may differ in speed. */
+		atomic64_add(psi_since(ahead, before), &psi_slept);
+		atomic64_set(&psi_system.joined, psi_read_clock());
+		WRITE_ONCE(psi_suspending, false);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
 static int __init psi_folder_start(void)
 {
-	if (!static_branch_likely(&psi_disabled))
-		psi_worker_start(&psi_folder);
+	if (static_branch_likely(&psi_disabled))
+		return 0;
+	psi_worker_start(&psi_folder);
+	if (!IS_ERR(psi_folder.thread))
+		pm_notifier(psi_suspend, 0);
 	return 0;
 }
 subsys_initcall(psi_folder_start);

@@ -198,7 +198,7 @@ struct psi_mean {
  * struct psi_look - what a group did in the running window
  * @asked: what the group has while it is asked, %NULL for plain pressure only
  * @states: the states that matter, a bit mask
- * @now: when the look began, ns of local_clock()
+ * @now: when the look began, ns of psi_read_clock()
  * @plain: the mean of the CPUs by the formula of the plain files
  * @idle: the group was idle on a CPU
  * @sum: with @asked, and so is what follows: per state, the sum over CPUs
@@ -222,7 +222,7 @@ struct psi_look {
 
 /**
  * struct psi_avgs - running averages of one group
- * @at: time up to which stall has been added, ns of local_clock()
+ * @at: time up to which stall has been added, ns of psi_read_clock()
  * @mark: end of the running period
  * @pending: per state, stall that belongs to the running period, in ns
  * @avg: per state and horizon, the average in units of 1 / PSI_AVG_ONE
@@ -292,7 +292,7 @@ enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
  * @joined: when the group last got on that list with nothing stalled before,
- *	    ns of local_clock()
+ *	    ns of psi_read_clock()
  * @seq: write sections are those of the fold, which is the only writer of what
  *	 follows
  * @folds: how many windows ended; psi_last_slot() follows from it

@@ -6,7 +6,7 @@
  *
  *   Triggers of a group that wait for the same state of the same kind, with the
  *   same window and priority, look at the same numbers. A sampler takes them,
- *   PSI_STEPS times per window, at multiples of the step on local_clock(): when
+ *   PSI_STEPS times per window, at multiples of the step on psi_read_clock(): when
  *   it looks does not depend on which triggers there are. Times of a cell grow
  *   for ever. The sampler remembers of each CPU what it saw: the time in use
  *   and the time in the state. At a sample it adds up the step that ends, by
@@ -91,11 +91,12 @@ static u64 psi_slack(u64 threshold)
  * @alarm: in the inbox of the monitor, while the alarm is raised
  * @alarm_raised: the alarm is raised, and was not answered yet
  * @alarm_begun: states that began, a bit mask
- * @alarm_since: when the one that set @alarm_raised did, ns of rq_clock()
+ * @alarm_since: when the one that set @alarm_raised did, ns of
+ *		 psi_read_clock()
  * @queued: in the queue of the monitor, which then holds a reference to @group:
  *	    by when it is to come by, as a sampler is due, or an alarm is to be
  *	    answered, and the pause is over
- * @pause: the monitor does not come by before, ns of local_clock(); the
+ * @pause: the monitor does not come by before, ns of psi_read_clock(); the
  *	   monitor's
  * @alarmed: the monitor took the alarm from its inbox; the monitor's
  * @wanted: the monitor found @lock taken, and will try again
@@ -131,7 +132,7 @@ struct psi_watch {
 
 /**
  * struct psi_sample - what had stalled until when
- * @at: ns of local_clock()
+ * @at: ns of psi_read_clock()
  * @total: ns
  */
 struct psi_sample {
@@ -219,7 +220,7 @@ struct psi_sampler {
  * @event: to be collected by poll()
  * @since: begin of what counts
  * @base: total at @since, or more
- * @quiet: no event before, ns of local_clock()
+ * @quiet: no event before, ns of psi_read_clock()
  * @kn: the file of a cgroup, %NULL for one of /proc
  * @wait: pollers of a file of /proc, %NULL for one of a cgroup
  */

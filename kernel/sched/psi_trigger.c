@@ -213,7 +213,7 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 {
 	bool owing = sampler->next != PSI_NEVER;
 
-	sampler->step = local_clock() >= sampler->mark;
+	sampler->step = psi_read_clock() >= sampler->mark;
 	sampler->rest = false;
 	sampler->next = PSI_NEVER;
 	if (sampler->step) {
@@ -280,7 +280,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	 * at once.
 	 */
 	if (sampler->step)
-		sampler->mark = psi_sampler_next_mark(sampler, local_clock());
+		sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 
 	psi_sampler_ask(sampler, rest);
 	timerqueue_del(&sampler->watch->due, &sampler->due);
@@ -340,7 +340,7 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		if (atomic_read(&watch->alarm_raised) || atomic_xchg(&watch->alarm_raised, 1))
 			continue;
 		refcount_inc(&group->refs);
-		watch->alarm_since = now;
+		watch->alarm_since = psi_with_sleep(now);
 		llist_add(&watch->alarm, &worker->inbox);
 		psi_kick(worker);
 	}
@@ -440,7 +440,7 @@ static void psi_watch_go(struct psi_watch *watch, struct kernfs_node **files)
  */
 static u64 psi_watch_check(struct psi_watch *watch)
 {
-	u64 now = local_clock(), end = now + PSI_TURN_NS, due;
+	u64 now = psi_read_clock(), end = now + PSI_TURN_NS, due;
 	struct kernfs_node *files[PSI_NR_FILES] = { };
 
 	if (!mutex_trylock(&watch->lock)) {
@@ -450,7 +450,7 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	WRITE_ONCE(watch->wanted, false);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
 		psi_watch_go(watch, files);
-		now = local_clock();
+		now = psi_read_clock();
 	}
 	mutex_unlock(&watch->lock);
 
@@ -467,7 +467,7 @@ static u64 psi_watch_turn(struct psi_watch *watch)
 	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
 
 	ran = task_sched_runtime(current) - ran;
-	watch->pause = local_clock() + (PSI_SHARE - 1) * ran;
+	watch->pause = psi_read_clock() + (PSI_SHARE - 1) * ran;
 	return max(due, watch->pause);
 }
 
@@ -478,7 +478,7 @@ static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_hea
 	struct psi_watch *watch, *next;
 
 	llist_for_each_entry_safe(watch, next, list, alarm) {
-		u64 due = max(watch->pause, local_clock());
+		u64 due = max(watch->pause, psi_read_clock());
 
 		watch->alarmed = true;
 		if (timerqueue_node_queued(&watch->queued)) {
@@ -503,7 +503,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 
 		psi_monitor_collect(worker, queue);
 		node = timerqueue_getnext(queue);
-		if (!node || node->expires > local_clock())
+		if (!node || node->expires > psi_read_clock())
 			return node ? node->expires : PSI_NEVER;
 
 		timerqueue_del(queue, node);
@@ -515,7 +515,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 		} else {
 			psi_group_put(watch->group);
 		}
-		psi_worker_relax(worker->began, local_clock());
+		psi_worker_relax(worker->began, psi_read_clock());
 	}
 }
 

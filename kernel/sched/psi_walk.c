@@ -676,17 +676,35 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
 	return d;
 }
 
-/* The clocks of readers, samplers and the fold. Unit tests have their own. */
-static u64 psi_read_cpu_clock(int cpu)
+/*
+ * Clocks
+ *
+ *   States of a CPU go by rq_clock(). It may stand still while the machine is
+ *   suspended, and nothing stalls then. To windows and averages that time is a
+ *   pause like any other: psi_read_clock() goes on.
+ *
+ *   Unit tests have clocks of their own.
+ */
+
+/* How long rq_clock() stood still for that, in ns. */
+static atomic64_t psi_slept;
+
+/* The time on psi_read_clock() when rq_clock() says @now. */
+static u64 psi_with_sleep(u64 now)
 {
-	KUNIT_STATIC_STUB_REDIRECT(psi_read_cpu_clock, cpu);
-	return sched_clock_cpu(cpu);
+	return now + atomic64_read(&psi_slept);
 }
 
 static u64 psi_read_clock(void)
 {
 	KUNIT_STATIC_STUB_REDIRECT(psi_read_clock);
-	return local_clock();
+	return psi_with_sleep(local_clock());
+}
+
+static u64 psi_read_cpu_clock(int cpu)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_read_cpu_clock, cpu);
+	return sched_clock_cpu(cpu);
 }
 
 /**

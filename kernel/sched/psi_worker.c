@@ -19,7 +19,11 @@
  *   Workers are not counted (see "Tasks" in psi.c). Otherwise they would be the
  *   activity that keeps them running. For the same reason their timers expire
  *   in hard interrupt context on PREEMPT_RT too: other timers expire in a
- *   thread that is counted. Workers and their timers stay on housekeeping CPUs.
+ *   thread that is counted.
+ *
+ *   Workers, their timers and kicks stay on housekeeping CPUs. Partitions of
+ *   cpusets come and go: a worker that wakes up on a CPU that is isolated by
+ *   now leaves it.
  */
 
 #define PSI_NEVER		U64_MAX
@@ -35,15 +39,16 @@
  * struct psi_worker - a thread and what it has to do
  * @name: name of the thread
  * @work: does what is due; returns when to call it again, in ns of
- *	  local_clock(), or %PSI_NEVER to wait for the inbox
+ *	  psi_read_clock(), or %PSI_NEVER to wait for the inbox
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
- * @began: when it last woke up, ns of local_clock()
+ * @began: when it last woke up, ns of psi_read_clock()
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
  * @idle: a kick has to wake the thread; 0 while it runs, and before it runs
  *	  first
  * @kick: wakes the thread
+ * @cpus: where the thread may run, as of when it last left a CPU
  */
 struct psi_worker {
 	const char		*name;
@@ -55,10 +60,17 @@ struct psi_worker {
 	struct task_struct	*thread;
 	atomic_t		idle;
 	struct irq_work		kick;
+	struct cpumask		cpus;
 };
 
-/* The housekeeping CPUs, on which workers run. */
-static struct cpumask psi_worker_cpus;
+/* Where one of the workers woke up last. */
+static int psi_worker_cpu;
+
+/* Whether workers and kicks may run on a CPU. */
+static bool psi_worker_may_run(int cpu)
+{
+	return housekeeping_test_cpu(cpu, HK_TYPE_KTHREAD) && !cpu_is_isolated(cpu);
+}
 
 static void psi_worker_wake(struct irq_work *work)
 {
@@ -81,9 +93,9 @@ static void psi_kick_by(struct irq_work *kick)
 {
 	int cpu = smp_processor_id();
 
-	if (!cpumask_test_cpu(cpu, &psi_worker_cpus) || !cpu_online(cpu))
-		cpu = cpumask_any_and(&psi_worker_cpus, cpu_online_mask);
-	if (cpu >= nr_cpu_ids)
+	if (!psi_worker_may_run(cpu) || !cpu_online(cpu))
+		cpu = READ_ONCE(psi_worker_cpu);
+	if (!cpu_online(cpu))
 		cpu = cpumask_any(cpu_online_mask);
 	irq_work_queue_on(kick, cpu);
 }
@@ -115,7 +127,7 @@ static void psi_worker_relax(u64 began, u64 now)
 /* Sleep until @next or a kick. An early wake-up does no harm. */
 static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 {
-	u64 now = local_clock();
+	u64 now = psi_read_clock();
 	ktime_t timeout;
 
 	set_current_state(TASK_IDLE);
@@ -139,38 +151,37 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 	atomic_set(&worker->idle, 0);
 }
 
+/* Leave a CPU where workers may not run, unless there is no other. */
+static void psi_worker_settle(struct psi_worker *worker)
+{
+	int cpu;
+
+	if (unlikely(!psi_worker_may_run(raw_smp_processor_id()))) {
+		for_each_possible_cpu(cpu)
+			cpumask_assign_cpu(cpu, &worker->cpus, psi_worker_may_run(cpu));
+		set_cpus_allowed_ptr(current, &worker->cpus);
+	}
+	WRITE_ONCE(psi_worker_cpu, raw_smp_processor_id());
+}
+
 static int psi_worker_run(void *arg)
 {
 	struct psi_worker *worker = arg;
 
 	psi_ignore_current();
 	for (;;) {
-		worker->began = local_clock();
+		psi_worker_settle(worker);
+		worker->began = psi_read_clock();
 		psi_worker_sleep(worker, worker->work(worker));
 		cond_resched();
 	}
 	return 0;
 }
 
-/* A new thread of PSI, which does not run yet. */
-static struct task_struct *psi_thread_create(int (*run)(void *), void *arg, const char *name)
-{
-	struct task_struct *thread = kthread_create(run, arg, "%s", name);
-
-	if (!IS_ERR(thread))
-		set_cpus_allowed_ptr(thread, &psi_worker_cpus);
-	return thread;
-}
-
 static void __init psi_worker_start(struct psi_worker *worker)
 {
-	const struct cpumask *threads = housekeeping_cpumask(HK_TYPE_KTHREAD);
-
-	if (!cpumask_and(&psi_worker_cpus, housekeeping_cpumask(HK_TYPE_DOMAIN), threads))
-		cpumask_copy(&psi_worker_cpus, threads);
-
 	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
-	worker->thread = psi_thread_create(psi_worker_run, worker, worker->name);
+	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
 	if (IS_ERR(worker->thread)) {
 		pr_err("psi: no thread %s: %ld\n", worker->name, PTR_ERR(worker->thread));
 		return;
