@@ -18,10 +18,10 @@
  *
  *   An average is fed once per PSI_PERIOD with the share of that period that
  *   was stall: avg = avg * e + share * (1 - e). Periods end at multiples of
- *   PSI_PERIOD on psi_read_clock(); folds run a little later, and how much later
- *   varies by more than the error we allow ourselves. psi_avgs_advance() takes
- *   the stall of a window as spread evenly over it, and splits it at the end
- *   of the period. A late fold, however late, splits its window into as
+ *   PSI_PERIOD on psi_read_clock(); folds run a little later, and how much
+ *   later varies by more than the error we allow ourselves. psi_avgs_advance()
+ *   takes the stall of a window as spread evenly over it, and splits it at the
+ *   end of the period. A late fold, however late, splits its window into as
  *   many periods as have ended; equal periods are fed in closed form:
  *
  *	n periods of share p:	avg = p + (avg - p) * e^n

@@ -6,12 +6,12 @@
  *
  *   Triggers of a group that wait for the same state of the same kind, with the
  *   same window and priority, look at the same numbers. A sampler takes them,
- *   PSI_STEPS times per window, at multiples of the step on psi_read_clock(): when
- *   it looks does not depend on which triggers there are. Times of a cell grow
- *   for ever. The sampler remembers of each CPU what it saw: the time in use
- *   and the time in the state. At a sample it adds up the step that ends, by
- *   the formula of the kind (psi_avgs.c, psi_asked.c) and with the weights of
- *   the step.
+ *   PSI_STEPS times per window, at multiples of the step on psi_read_clock():
+ *   when it looks does not depend on which triggers there are. Times of a cell
+ *   grow for ever. The sampler remembers of each CPU what it saw: the time in
+ *   use and the time in the state. At a sample it adds up the step that ends,
+ *   by the formula of the kind (psi_avgs.c, psi_asked.c) and with the weights
+ *   of the step.
  *
  * The window slides
  *

@@ -22,7 +22,7 @@
 #include "psi_trigger.h"
 
 #define GROUP		CGROUP_ROOT "/psi_isolation"
-#define NR_CPUS		4
+#define CPUS		4
 #define BURST		(20 * NSEC_PER_MSEC)
 #define PERIOD		(300 * NSEC_PER_MSEC)
 #define MEASURE		(20 * NSEC_PER_SEC)
@@ -33,12 +33,12 @@
 static unsigned long works_on(int cpu)
 {
 	char text[16384], *p;
-	unsigned long works[NR_CPUS];
+	unsigned long works[CPUS];
 
 	read_text("/proc/interrupts", text, sizeof(text));
 	p = strstr(text, "IWI:");
-	if (!p || sscanf(p, "IWI: %lu %lu %lu %lu", works, works + 1, works + 2, works + 3) != NR_CPUS)
-		psi_die("/proc/interrupts: no irq_works of %d CPUs", NR_CPUS);
+	if (!p || sscanf(p, "IWI: %lu %lu %lu %lu", works, works + 1, works + 2, works + 3) != CPUS)
+		psi_die("/proc/interrupts: no irq_works of %d CPUs", CPUS);
 	return works[cpu];
 }
 
@@ -79,8 +79,8 @@ FIXTURE(isolated) {
 
 FIXTURE_SETUP(isolated)
 {
-	if (cpus_possible() != NR_CPUS || try_pin(0, NR_CPUS - 1))
-		SKIP(return, "needs %d CPUs, and isolcpus=%d", NR_CPUS, NR_CPUS - 1);
+	if (cpus_possible() != CPUS || try_pin(0, CPUS - 1))
+		SKIP(return, "needs %d CPUs, and isolcpus=%d", CPUS, CPUS - 1);
 	pin_to(0);
 	cgroup_create(GROUP, "+cpu +cpuset");
 	self->nr_threads = kernel_threads("psi*", self->threads, ARRAY_SIZE(self->threads));
@@ -157,9 +157,9 @@ TEST_F_TIMEOUT(isolated, first_cpu_is_left_alone, 120)
 TEST_F_TIMEOUT(isolated, cpu_of_isolcpus_is_left_by_threads_that_got_there, 120)
 {
 	for (int i = 0; i < self->nr_threads; i++)
-		ASSERT_EQ(0, try_pin(self->threads[i], NR_CPUS - 1));
-	load_begin(self, NR_CPUS - 1);
-	EXPECT_TRUE(is_left_alone(self, NR_CPUS - 1));
+		ASSERT_EQ(0, try_pin(self->threads[i], CPUS - 1));
+	load_begin(self, CPUS - 1);
+	EXPECT_TRUE(is_left_alone(self, CPUS - 1));
 	load_end(self);
 }
 
