@@ -16,6 +16,7 @@
  * Needs four CPUs, of which isolcpus= isolates the last.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../kselftest_harness.h"
@@ -46,16 +47,16 @@ static unsigned long works_on(int cpu)
 static int last_cpu(pid_t pid)
 {
 	char path[64], text[1024], *p;
-	int field, cpu;
+	int field;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	read_text(path, text, sizeof(text));
 	p = strrchr(text, ')');
 	for (field = 2; p && field < 39; field++)
 		p = strchr(p + 1, ' ');
-	if (!p || sscanf(p, "%d", &cpu) != 1)
+	if (!p)
 		psi_die("%s: unknown format", path);
-	return cpu;
+	return atoi(p + 1);
 }
 
 static void burst_forever(void *arg)
