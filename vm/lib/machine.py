@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 import initramfs
+import jumplabel
 import tsc
 from misuse import Misuse
 
@@ -79,6 +80,12 @@ class Machine:
             raise Misuse(
                 "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
                 " time: use --time real, or io.max of a cgroup in the guest"
+            )
+        parallel = self.smp > 1 or "-smp" in self.more
+        if parallel and not self.virtual and not self.kvm() and jumplabel.patches_text(self.kernel):
+            raise Misuse(
+                f"kernel {self.kernel} patches its text, which several CPUs in real time do not survive"
+                " in QEMU: use CONFIG=storm or another one of configs/list with nojumplabel, or --smp 1"
             )
 
     def kvm(self):
@@ -172,6 +179,15 @@ class Process:
             return self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
+
+    def cpu_seconds(self):
+        """The CPU time of QEMU so far; that of one that has ended does not matter."""
+        try:
+            with open(f"/proc/{self._popen.pid}/stat", encoding="utf-8") as file:
+                ticks = file.read().rpartition(")")[2].split()[11:13]
+        except OSError:
+            return 0
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
     def __enter__(self):
         return self
