@@ -66,6 +66,7 @@
 
 static bool psi;
 static int size;		/* number of tasks */
+static const char *disk;	/* anybody may read it */
 
 /**
  * struct waits - how long something took
@@ -306,17 +307,20 @@ static void *wait_in_ring(void *arg)
 	return NULL;
 }
 
-/* Reads of what is in memory through a ring in which thousands of threads wait. */
+/*
+ * Reads of a disk, whose block is in the page cache, through a ring in which
+ * thousands of threads wait.
+ */
 static void attack_ring(void)
 {
 	static struct uring uring;
 	pthread_attr_t attr;
-	char block[512] = "";
-	int fd = memfd_create("x", 0);
+	char block[512];
+	int fd = open_file(disk, O_RDONLY);
 
 	ring_create(&uring);
-	if (write(fd, block, sizeof(block)) != sizeof(block))
-		psi_die("write: %s", strerror(errno));
+	if (read(fd, block, sizeof(block)) != sizeof(block))
+		psi_die("%s: %s", disk, strerror(errno));
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 16384);
 	for (int i = 0; i < many(); i++) {
@@ -568,6 +572,9 @@ int main(int argc, char **argv)
 	set_policy(0, SCHED_FIFO, 60);
 	stalls_create(&stalls, "psi_hostile", STALL);
 	victims[2].arg = &stalls;
+	disk = stalls.disk.node;
+	if (chmod(disk, 0444))
+		psi_die("chmod %s: %s", disk, strerror(errno));
 	cgroup_create(SPINNER, "+cpu");
 	cgroup_create(VICTIM, "");
 	printf("TAP version 13\n");

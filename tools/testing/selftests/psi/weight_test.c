@@ -44,7 +44,7 @@
  * clocks it may differ by so many points over four seconds: in a second that is
  * less than the margin of the triggers.
  */
-#define DISTURBED	3
+#define DISTURBED	2
 #define TRIGGER_MARGIN	15
 
 /* ---- Spinners ---- */
@@ -231,7 +231,8 @@ again:
 	some = 100.0 * (after.total - before.total) / length;
 	ksft_print_msg("cpu some %.3f %%, by the CPUs' clocks %.3f to %.3f %%\n", some, least,
 		       most);
-	if (fabs(least - variant->percent) > DISTURBED) {
+	if (fabs(least - variant->percent) > DISTURBED ||
+	    fabs(most - variant->percent) > DISTURBED) {
 		for (int user = 0; user < 2; user++) {
 			fired_as(less[user], true);
 			fired_as(more[user], false);
