@@ -166,10 +166,10 @@ static void stall_and_wait(void *arg)
 
 static void become_user(void)
 {
-	const struct rlimit files = { 100000, 100000 };
+	const struct rlimit limit = { 100000, 100000 };
 
-	if (setrlimit(RLIMIT_NOFILE, &files) || setresgid(USER, USER, USER) ||
-	    setresuid(USER, USER, USER))
+	if (setrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NPROC, &limit) ||
+	    setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
 		psi_die("setresuid: %s", strerror(errno));
 }
 
@@ -323,7 +323,7 @@ static void attack_ring(void)
 		psi_die("%s: %s", disk, strerror(errno));
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 16384);
-	for (int i = 0; i < many(); i++) {
+	for (int i = 0; i < 2 * many(); i++) {
 		pthread_t thread;
 
 		if (pthread_create(&thread, &attr, wait_in_ring, &uring))

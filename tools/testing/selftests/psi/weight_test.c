@@ -357,7 +357,7 @@ FIXTURE_TEARDOWN(two_cpus)
 	cpus_use(cpus_possible());
 }
 
-TEST_F_TIMEOUT(two_cpus, show_the_same_when_read_at_50_hz_and_unread, 100)
+TEST_F_TIMEOUT(two_cpus, show_the_same_when_read_at_50_hz_and_unread, 600)
 {
 	static const char * const how[] = { "unread", "read at 50 Hz" };
 
@@ -426,7 +426,7 @@ static __u64 stall_then_be_busy(__u64 begin)
  * the second after the load. The folds of two cgroups are some us apart, hence
  * the slack.
  */
-TEST_F_TIMEOUT(two_cpus, catch_up_after_a_reader_saw_too_much, 60)
+TEST_F_TIMEOUT(two_cpus, catch_up_after_a_reader_saw_too_much, 600)
 {
 	__u64 begin, ahead, top, slack = NSEC_PER_MSEC;
 	struct span stall;
@@ -498,7 +498,7 @@ static void measure_io(const char *node, int cpu, struct io_shares *shares)
  *     CPU 0   reader asleep   some 100 %   full 100 %
  *     CPU 1   spinner         some   0 %   full   0 %
  */
-TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_beside_a_spinner, 60)
+TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_beside_a_spinner, 600)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;
@@ -515,7 +515,7 @@ TEST_F_TIMEOUT(two_cpus, share_the_pressure_of_a_reader_beside_a_spinner, 60)
  *
  * If the sleeper had stayed behind on CPU 0, full would be 50 %.
  */
-TEST_F_TIMEOUT(two_cpus, count_a_sleeper_where_it_woke_up_last, 60)
+TEST_F_TIMEOUT(two_cpus, count_a_sleeper_where_it_woke_up_last, 600)
 {
 	pid_t spinner = spin_idle_on(1);
 	struct io_shares shares;
