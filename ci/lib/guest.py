@@ -54,7 +54,7 @@ class Row:
     files: tuple = ()               # programs copied to the payload
     options: tuple = ()             # of vm/run
     real_time: bool = False
-    timeout: int = 600              # seconds of the host
+    timeout: int = 600              # seconds of the host's CPU; in real time, of its clock
     expected_skips: str = ""        # in the words of vm/run
     may_be_empty: bool = False      # all its tests may be expected skips
     logs: pathlib.Path = LOGS

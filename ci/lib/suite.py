@@ -119,6 +119,7 @@ for number in 1 2; do
 	echo "ok $number the runner ran test $number"
 done
 """
+HANGS = 3600        # seconds; a boot in real time that takes longer hangs, on a busy host, too
 KUNIT_PARAMETERS = "kunit.enable=1 kunit.filter_glob=psi*"
 
 # Kernels with checkers execute several times the instructions: they need a faster machine.
@@ -258,7 +259,8 @@ def row(kernel, name, command, *options, real_time=False, directory=None):
     """The boot that runs one test program, of those in DIRECTORY."""
     program = command.split()[0]
     files = [(directory or programs()) / file for file in (program, *BESIDE.get(program, ()))]
-    return Row(f"selftests-{name}", kernel, f"exec ./{command} 2>&1\n", files, options, real_time=real_time)
+    return Row(f"selftests-{name}", kernel, f"exec ./{command} 2>&1\n", files, options, real_time=real_time,
+               timeout=HANGS if real_time else Row.timeout)
 
 
 def kselftest_row(kernel):

@@ -140,10 +140,11 @@ static bool serve_until(struct server *server, double end)
 		/* What is in a FIFO is for the service. */
 		if (poll(fds, server->listening < 0 ? 1 : 2, left * 1000 + 1) < 0 && errno != EINTR)
 			die("poll: %s", strerror(errno));
-		if (fds[0].revents)
-			return false;
+		/* What the service wrote before its end, too. */
 		if (server->listening >= 0 && fds[1].revents)
 			hear(server);
+		else if (fds[0].revents)
+			return false;
 	}
 	return true;
 }

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a hostile user costs others: ci/slow/guest/hostile.c on a kernel with PSI and on one without, and the bounds."""
+import concurrent.futures
+import re
+import shutil
+
+from . import guest, suite
+from .guest import BUILD, LOGS, ROOT, Row
+
+SOURCE = ROOT / "ci" / "slow" / "guest" / "hostile.c"
+ATTACKS = ("throttled", "chains", "toggle", "ring", "limits", "triggers", "readers")
+PHASES = ("alone", *ATTACKS, "all")
+PARTS = 1.5 * len(PHASES)   # of the time
+TASKS = 2000
+# On a machine that takes 1 ns for an instruction, in us; in points.
+WAIT, SHARE = 1000, 3
+WAITS = {
+    "wake-most-us": "the longest wake-up",
+    "spun-wake-most-us": "the longest wake-up beside spinners",
+    "mkdir-mean-us": "making a cgroup, on average",
+    "mkdir-most-us": "making a cgroup, the longest",
+}
+VALUE = re.compile(r"^# (\w+) ([\w-]+) ([\d.]+)$", re.MULTILINE)
+
+
+def values(text):
+    """{(phase, name): number} of what the program says."""
+    return {(phase, name): float(number) for phase, name, number in VALUE.findall(text)}
+
+
+def judge(none, psi, shift):
+    """(sentence, whether it holds, numbers) for each bound; NONE and PSI as from values()."""
+    wait = WAIT << shift
+    for phase in PHASES:
+        def numbers(name, of=phase):
+            return none.get((of, name)), psi.get((of, name))
+
+        for name, what in WAITS.items():
+            # Of many attacks at once, what holds the mutex of cgroups waits for its turn, and how long is chance: with PSI
+            # 8 ms on average and without PSI 13, or 9 and 5, depending on what the others do.
+            if phase == "all" and name.startswith("mkdir"):
+                continue
+            without, with_psi = numbers(name)
+            yield (f"{phase}: {what} is at most {wait} us more than without PSI",
+                   None not in (without, with_psi) and with_psi <= without + wait, f"{without} {with_psi}")
+        without, with_psi = numbers("share-pct")
+        yield (f"{phase}: the share of the CPU is at most {SHARE} points less than without PSI",
+               None not in (without, with_psi) and with_psi >= without - SHARE, f"{without} {with_psi}")
+        alone, late = numbers("event-most-us", "alone")[1], numbers("event-most-us")[1]
+        yield (f"{phase}: an event is at most {wait} us later than alone",
+               None not in (alone, late) and late <= alone + wait, f"{alone} {late}")
+        yield f"{phase}: no event is lost", numbers("lost-events")[1] == 0, f"{numbers('lost-events')[1]}"
+        if phase != "alone":
+            yield f"{phase}: the attack went on", (numbers("attacks")[1] or phase == "throttled"), f"{numbers('attacks')[1]}"
+
+
+class Pair:
+    """Both boots, as one row."""
+
+    def __init__(self, name, program, seconds, shift, config="default"):
+        self.name, self.shift = name, shift
+        script = f"exec ./{program.name} {TASKS} {seconds:.3f} 2>&1\n"
+        self.rows = [Row(f"{name}-{flavour}", guest.image(flavour, config), script, (program,),
+                         ("--shift", str(shift), "--mem", "1024"), timeout=1200 + round(seconds * 200)) for flavour in ("none", "psi")]
+        # What the verdict is about.
+        self.kernel, self.script, self.options = self.rows[1].kernel, script, self.rows[1].options
+        self.files = (self.rows[0].kernel, program)
+
+    def boot(self):
+        """(passed, failed, skipped): of the bounds, and of the boots when they failed."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            counts = list(pool.map(lambda row: row.boot(), self.rows))
+        said = [(LOGS / row.name / "log" / "result.tap").read_text(errors="replace") for row in self.rows]
+        found = list(judge(*map(values, said), self.shift))
+        failed = sum(count[1] for count in counts) + sum(not good for _, good, _ in found)
+        log = LOGS / self.name / "log"
+        shutil.rmtree(log, ignore_errors=True)
+        log.mkdir(parents=True)
+        rounds = sum(number for (_, name), number in values(said[1]).items() if name == "attacks")
+        bad = [f"{sentence}: {numbers}" for sentence, good, numbers in found if not good]
+        (log / "result.tap").write_text(f"# {rounds:.0f} rounds of attacks\n")
+        (log / "verdict").write_text(f"{'FAIL' if failed else 'PASS'}\n{bad[0] if bad else '-'}\n")
+        for number, (sentence, good, numbers) in enumerate(found, 1):
+            print(f"{'' if good else 'not '}ok {number} - {sentence} # {numbers}", flush=True)
+        return sum(bool(good) for _, good, _ in found), failed, 0
+
+
+def build():
+    """The program, after suite.build()."""
+    program = BUILD / "hostile"
+    suite.compile_beside(SOURCE, program)
+    return program

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a hostile user costs others
+ *
+ * Invariant: whatever an unprivileged user does with cgroups, limits, triggers,
+ * rings and pressure files, PSI makes no task of another user wait for more
+ * than a millisecond, and takes no CPU time from it. lib/hostile.py has the
+ * bounds. It compares with the same run on a kernel without PSI.
+ *
+ * The hostile user does one thing after the other, then all at once. Each time
+ * there are two parts:
+ *
+ *	           hostile user     victim
+ *	  latency  the attack       wakes up by a timer every 2 ms
+ *	                            makes and removes a cgroup every 5 ms
+ *	                            stalls for 100 ms every 700 ms, with a trigger
+ *	  share    the attack,      spins: both have the same weight
+ *	           and spins        This part takes half the time of the other.
+ *
+ * In the first part nothing but the attack competes for the CPU: what the
+ * victim waits for is what the kernel cannot interrupt, and mutexes.
+ *
+ * There are no pressure files without PSI. In place of what writes to
+ * cgroup.pressure, which takes the mutex of cgroups, the user makes and removes
+ * cgroups there; in place of what reads files and arms triggers, it spins.
+ *
+ *	hostile SIZE SECONDS [ATTACK]
+ *
+ * So many tasks, seconds for the first part, and only this attack.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "psi_stat.h"
+#include "psi_storm.h"
+#include "psi_trigger.h"
+#include "psi_uring.h"
+
+#define HOSTILE		CGROUP_ROOT "/psi_hostile"
+#define SELF		HOSTILE "/self"
+#define CROWD		CGROUP_ROOT "/psi_crowd"
+#define VICTIM		CGROUP_ROOT "/psi_victim"
+#define SPINNER		CGROUP_ROOT "/psi_spinner"
+#define STALL		(100 * NSEC_PER_MSEC)
+#define STALL_PERIOD	(700 * NSEC_PER_MSEC)
+#define WAKE_PERIOD	(2 * NSEC_PER_MSEC)
+#define MKDIR_PERIOD	(5 * NSEC_PER_MSEC)
+#define DEPTH		100
+#define GROUPS		400
+
+static bool psi;
+static int size;		/* number of tasks */
+static const char *disk;	/* anybody may read it */
+
+/**
+ * struct waits - how long something took
+ * @nr: how often
+ * @sum: in ns
+ * @most: in ns
+ */
+struct waits {
+	unsigned long nr;
+	__u64 sum;
+	__u64 most;
+};
+
+/* All processes share it. */
+static struct {
+	struct waits wake;
+	struct waits make;
+	struct waits event;
+	unsigned long lost;
+	unsigned long attacks;
+	int ready;
+	bool mixed;
+} *shared;
+
+static void add(struct waits *waits, __u64 ns)
+{
+	waits->nr++;
+	waits->sum += ns;
+	if (ns > waits->most)
+		waits->most = ns;
+}
+
+static void reset(void)
+{
+	shared->wake = (struct waits){};
+	shared->make = (struct waits){};
+	shared->event = (struct waits){};
+	shared->lost = 0;
+	shared->attacks = 0;
+}
+
+/* ---- The victim ---- */
+
+static void wake_up(void *arg)
+{
+	__u64 next = now_ns();
+
+	(void)arg;
+	set_policy(0, SCHED_FIFO, 50);
+	for (;;) {
+		next += WAKE_PERIOD;
+		sleep_until(next);
+		add(&shared->wake, now_ns() - next);
+		if (now_ns() > next + WAKE_PERIOD)
+			next = now_ns();
+	}
+}
+
+static void make_groups(void *arg)
+{
+	__u64 begin;
+
+	(void)arg;
+	set_policy(0, SCHED_FIFO, 49);
+	for (;;) {
+		sleep_for(MKDIR_PERIOD);
+		begin = now_ns();
+		if (mkdir(VICTIM "/x", 0755) || rmdir(VICTIM "/x"))
+			psi_die("the victim cannot make a cgroup: %s", strerror(errno));
+		add(&shared->make, now_ns() - begin);
+	}
+}
+
+/*
+ * The stalls begin at multiples of the time between two checks of a trigger, so
+ * an event is as late each time.
+ */
+static void stall_and_wait(void *arg)
+{
+	const struct stalls *stalls = arg;
+	int fd = trigger_arm(VICTIM "/io.pressure", "some 90000 500000");
+
+	set_policy(0, SCHED_FIFO, 51);
+	for (;;) {
+		__u64 begin = (now_ns() / STALL_PERIOD + 1) * STALL_PERIOD;
+
+		sleep_until(begin);
+		stall(stalls);
+		if (trigger_fired(fd, 300))
+			add(&shared->event, now_ns() - begin - STALL);
+		else
+			shared->lost++;
+	}
+}
+
+/* ---- The hostile user ---- */
+
+static void become_user(void)
+{
+	const struct rlimit limit = { 100000, 100000 };
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NPROC, &limit) ||
+	    setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
+		psi_die("setresuid: %s", strerror(errno));
+}
+
+static void ready(void)
+{
+	__atomic_fetch_add(&shared->ready, 1, __ATOMIC_RELAXED);
+}
+
+static void enter(const char *cgroup)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	cgroup_write(cgroup, "cgroup.procs", pid);
+}
+
+static void make_and_remove(const char *path)
+{
+	ready();
+	for (;; shared->attacks++)
+		if (mkdir(path, 0755) || rmdir(path))
+			psi_die("%s: %s", path, strerror(errno));
+}
+
+static void spin_ready(void)
+{
+	shared->attacks = 1;
+	ready();
+	for (;;)
+		;
+}
+
+/* Of all at once, each does with fewer tasks. */
+static int many(void)
+{
+	return shared->mixed ? size / 4 : size;
+}
+
+/* So many tasks in a cgroup, which wait until the pipe is closed. */
+static int fork_waiting(const char *cgroup, int nr)
+{
+	int go[2];
+	char byte;
+
+	mkdir(cgroup, 0755);
+	enter(cgroup);
+	if (pipe(go))
+		psi_die("pipe: %s", strerror(errno));
+	for (int i = 0; i < nr; i++) {
+		if (fork_or_die())
+			continue;
+		close(go[1]);
+		if (read(go[0], &byte, 1))
+			_exit(1);
+		for (;;)
+			;
+	}
+	close(go[0]);
+	enter(SELF);
+	return go[1];
+}
+
+/* Thousands of spinners in a group that cpu.max stops and lets go on all the time. */
+static void attack_throttled(void)
+{
+	int go = fork_waiting(HOSTILE "/t", many());
+
+	cgroup_write(HOSTILE "/t", "cpu.max", "1000 2000");
+	close(go);
+	sleep_for(20 * NSEC_PER_MSEC);
+	ready();
+	sleep_forever();
+}
+
+/* A task wakes up at the bottom of cgroups that are new on this CPU. */
+static void attack_chains(void)
+{
+	char path[DEPTH * 2 + 64] = HOSTILE "/c";
+	int top = strlen(path);
+
+	mkdir(path, 0755);
+	ready();
+	for (;; shared->attacks++) {
+		for (int i = 0; i < DEPTH; i++) {
+			strcat(path, "/d");
+			if (mkdir(path, 0755))
+				psi_die("%s: %s", path, strerror(errno));
+		}
+		enter(path);
+		sleep_for(NSEC_PER_MSEC);
+		enter(SELF);
+		for (; (int)strlen(path) > top; *strrchr(path, '/') = 0)
+			if (rmdir(path))
+				psi_die("%s: %s", path, strerror(errno));
+	}
+}
+
+static void attack_toggle(void)
+{
+	fork_waiting(HOSTILE "/s", many());
+	if (!psi)
+		make_and_remove(SELF "/x");
+	ready();
+	for (;; shared->attacks++) {
+		cgroup_write(HOSTILE "/s", "cgroup.pressure", "0");
+		cgroup_write(HOSTILE "/s", "cgroup.pressure", "1");
+	}
+}
+
+/* So long that no waiter wakes up: each waits for as many completions. */
+#define COMPLETIONS	32768
+
+static void ring_create(struct uring *uring)
+{
+	struct io_uring_params *p = &uring->params;
+
+	p->flags = IORING_SETUP_CQSIZE;
+	p->cq_entries = COMPLETIONS;
+	uring->fd = syscall(SYS_io_uring_setup, URING_ENTRIES, p);
+	if (uring->fd < 0)
+		psi_die("io_uring: %s", strerror(errno));
+	uring->rings = mmap(NULL, p->cq_off.cqes + COMPLETIONS * sizeof(struct io_uring_cqe),
+			    PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING);
+	uring->sqes = mmap(NULL, p->sq_entries * sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, uring->fd, IORING_OFF_SQES);
+	if (uring->rings == MAP_FAILED || uring->sqes == MAP_FAILED)
+		psi_die("mmap: %s", strerror(errno));
+}
+
+static void *wait_in_ring(void *arg)
+{
+	for (;;)
+		syscall(SYS_io_uring_enter, ((struct uring *)arg)->fd, 0, COMPLETIONS,
+			IORING_ENTER_GETEVENTS, NULL, 0);
+	return NULL;
+}
+
+/*
+ * Reads of a disk, whose block is in the page cache, through a ring in which
+ * thousands of threads wait.
+ */
+static void attack_ring(void)
+{
+	static struct uring uring;
+	pthread_attr_t attr;
+	char block[512];
+	int fd = open_file(disk, O_RDONLY);
+
+	ring_create(&uring);
+	if (read(fd, block, sizeof(block)) != sizeof(block))
+		psi_die("%s: %s", disk, strerror(errno));
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 16384);
+	for (int i = 0; i < 2 * many(); i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, &attr, wait_in_ring, &uring))
+			psi_die("thread %d: %s", i, strerror(errno));
+	}
+	sleep_for(100 * NSEC_PER_MSEC);
+	ready();
+	for (;; shared->attacks++) {
+		uring_prepare_read(&uring, fd, block, sizeof(block), 0);
+		uring_submit(&uring);
+		uring_reap(&uring);
+	}
+}
+
+/* The first limit of each group. */
+static void attack_limits(void)
+{
+	ready();
+	for (;; shared->attacks++) {
+		if (mkdir(HOSTILE "/l", 0755))
+			psi_die("mkdir: %s", strerror(errno));
+		cgroup_write(HOSTILE "/l", "cpu.max", "1000 10000");
+		if (rmdir(HOSTILE "/l"))
+			psi_die("rmdir: %s", strerror(errno));
+	}
+}
+
+/* All triggers that the user may have, and one more again and again. */
+static void attack_triggers(void)
+{
+	int fd, error = 0;
+
+	if (!psi)
+		spin_ready();
+	while (!error)
+		error = trigger_set(open_file(PSI_CPU, O_RDWR), "some 1 2000000");
+	if (error != ENOSPC)
+		psi_die("the last trigger: %s", strerror(error));
+	ready();
+	for (;; shared->attacks++) {
+		fd = open_file(PSI_STAT, O_RDWR);
+		trigger_set(fd, "cpu.exact.some 1 2000000");
+		close(fd);
+	}
+}
+
+/* Reads all pressure files of all groups, forever. */
+static void attack_readers(void)
+{
+	static const char * const names[] = { "cpu.pressure", "cgroup.pressure.stat" };
+	char path[256], buf[8192];
+	int fd;
+
+	if (!psi)
+		spin_ready();
+	ready();
+	for (int i = 0;; i++, shared->attacks++) {
+		snprintf(path, sizeof(path), CROWD "/g%d/%s", i / 2 % GROUPS, names[i % 2]);
+		fd = open_file(path, O_RDONLY);
+		if (read(fd, buf, sizeof(buf)) < 0)
+			psi_die("%s: %s", path, strerror(errno));
+		close(fd);
+	}
+}
+
+static const struct attack {
+	const char *name;
+	void (*fn)(void);
+} attacks[] = {
+	{ "throttled", attack_throttled },
+	{ "chains", attack_chains },
+	{ "toggle", attack_toggle },
+	{ "ring", attack_ring },
+	{ "limits", attack_limits },
+	{ "triggers", attack_triggers },
+	{ "readers", attack_readers },
+};
+
+#define NR_ATTACKS	((int)ARRAY_SIZE(attacks))
+
+static void run_attack(void *arg)
+{
+	const struct attack *attack = arg;
+
+	become_user();
+	attack->fn();
+}
+
+static void run_spinner(void *arg)
+{
+	(void)arg;
+	for (;;)
+		;
+}
+
+/* ---- The run ---- */
+
+/* The user may do in there whatever the kernel lets him. */
+static void delegate(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	char file[512];
+
+	while ((entry = readdir(dir))) {
+		snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
+		if (strcmp(entry->d_name, "..") && chown(file, USER, USER))
+			psi_die("chown %s: %s", file, strerror(errno));
+	}
+	closedir(dir);
+}
+
+static void remove_groups(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	char below[4096];
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || *entry->d_name == '.')
+			continue;
+		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+		remove_groups(below);
+	}
+	closedir(dir);
+	while (rmdir(path)) {
+		if (errno != EBUSY)
+			psi_die("rmdir %s: %s", path, strerror(errno));
+		sleep_for(10 * NSEC_PER_MSEC);
+	}
+}
+
+static void hostile_create(void)
+{
+	cgroup_create(HOSTILE, "+cpu");
+	cgroup_write(HOSTILE, "cgroup.subtree_control", "+cpu");
+	cgroup_create(SELF, "");
+	delegate(HOSTILE);
+	delegate(SELF);
+}
+
+/* With all that it started. */
+static void hostile_remove(pid_t *pids, int nr)
+{
+	cgroup_write(HOSTILE, "cgroup.kill", "1");
+	while (nr--)
+		waitpid(pids[nr], NULL, 0);
+	remove_groups(HOSTILE);
+}
+
+static void print_waits(const char *phase, const char *name, const struct waits *waits)
+{
+	printf("# %s %s-mean-us %.1f\n", phase, name,
+	       waits->nr ? waits->sum / 1e3 / waits->nr : 0);
+	printf("# %s %s-most-us %.1f\n", phase, name, waits->most / 1e3);
+}
+
+static int phases;
+
+static void measure(const char *phase, int from, int to, __u64 length)
+{
+	const struct load spinner = { .cpu = -1, .cgroup = SPINNER, .fn = run_spinner };
+	const struct load rival = { .cpu = -1, .cgroup = SELF, .fn = run_spinner };
+	pid_t pids[NR_ATTACKS + 1], pid;
+	__u64 used, begin;
+	int nr = 0;
+
+	hostile_create();
+	shared->ready = 0;
+	shared->mixed = to - from > 1;
+	for (int i = from; i < to; i++) {
+		const struct load load = {
+			.cpu = -1, .cgroup = SELF, .fn = run_attack, .arg = (void *)&attacks[i],
+		};
+
+		pids[nr++] = load_start(&load);
+	}
+	while (__atomic_load_n(&shared->ready, __ATOMIC_RELAXED) < nr) {
+		for (int i = 0; i < nr; i++)
+			if (waitpid(pids[i], NULL, WNOHANG))
+				psi_die("an attack ended");
+		sleep_for(10 * NSEC_PER_MSEC);
+	}
+	sleep_for(100 * NSEC_PER_MSEC);
+	reset();
+	sleep_for(length);
+	print_waits(phase, "wake", &shared->wake);
+	print_waits(phase, "mkdir", &shared->make);
+	if (psi) {
+		print_waits(phase, "event", &shared->event);
+		printf("# %s lost-events %lu\n", phase, shared->lost);
+	}
+	printf("# %s attacks %lu\n", phase, shared->attacks);
+
+	pids[nr++] = load_start(&rival);
+	pid = load_start(&spinner);
+	sleep_for(200 * NSEC_PER_MSEC);
+	reset();
+	begin = now_ns();
+	used = file_number(SPINNER "/cpu.stat", "usage_usec ");
+	sleep_for(length / 2);
+	used = file_number(SPINNER "/cpu.stat", "usage_usec ") - used;
+	printf("# %s share-pct %.2f\n", phase, used * 1e5 / (now_ns() - begin));
+	printf("# %s spun-wake-most-us %.1f\n", phase, shared->wake.most / 1e3);
+	load_stop(pid);
+	hostile_remove(pids, nr);
+	printf("ok %d - %s\n", ++phases, phase);
+	fflush(stdout);
+}
+
+static void crowd(void)
+{
+	char path[256];
+
+	cgroup_create(CROWD, "");
+	for (int i = 0; i < GROUPS; i++) {
+		snprintf(path, sizeof(path), CROWD "/g%d", i);
+		cgroup_create(path, "");
+		if (!fork_or_die()) {
+			enter(path);
+			sleep_forever();
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct load victims[] = {
+		{ .cpu = -1, .cgroup = VICTIM, .fn = wake_up },
+		{ .cpu = -1, .cgroup = VICTIM, .fn = make_groups },
+		{ .cpu = -1, .cgroup = VICTIM, .fn = stall_and_wait },
+	};
+	struct stalls stalls;
+	__u64 length;
+
+	if (argc != 3 && argc != 4)
+		psi_die("usage: hostile SIZE SECONDS [ATTACK]");
+	size = atoi(argv[1]);
+	length = atof(argv[2]) * NSEC_PER_SEC;
+	psi = !access(PSI_IO, F_OK);
+	shared = shared_memory(sizeof(*shared));
+	write_file("/proc/sys/kernel/pid_max", "100000");
+	write_file("/proc/sys/kernel/threads-max", "100000");
+	write_file("/proc/sys/vm/max_map_count", "1000000");
+	cgroup_moves_are_fast();
+	set_policy(0, SCHED_FIFO, 60);
+	stalls_create(&stalls, "psi_hostile", STALL);
+	victims[2].arg = &stalls;
+	disk = stalls.disk.node;
+	if (chmod(disk, 0444))
+		psi_die("chmod %s: %s", disk, strerror(errno));
+	cgroup_create(SPINNER, "+cpu");
+	cgroup_create(VICTIM, "");
+	printf("TAP version 13\n");
+	crowd();
+	for (int i = 0; i < 2 + psi; i++)
+		load_start(&victims[i]);
+
+	measure("alone", 0, 0, length);
+	for (int i = 0; i < NR_ATTACKS; i++)
+		if (argc == 3 || !strcmp(argv[3], attacks[i].name))
+			measure(attacks[i].name, i, i + 1, length);
+	if (argc == 3 || !strcmp(argv[3], "all"))
+		measure("all", 0, NR_ATTACKS, length);
+	printf("1..%d\n", phases);
+	cgroup_write(VICTIM, "cgroup.kill", "1");
+	cgroup_write(CROWD, "cgroup.kill", "1");
+	stalls_remove(&stalls);
+	return 0;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A clock for tests, by LD_PRELOAD: time passes only while the program sleeps,
+ * and then all at once.
+ *
+ * At its first sleep the program stops itself. The test changes the files that
+ * the program reads and lets it go on.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct timespec monotonic = { .tv_sec = 1000 };
+
+int clock_gettime(clockid_t id, struct timespec *time)
+{
+	if (id != CLOCK_MONOTONIC)
+		return syscall(SYS_clock_gettime, id, time);
+	*time = monotonic;
+	return 0;
+}
+
+int clock_nanosleep(clockid_t id, int flags, const struct timespec *end, struct timespec *left)
+{
+	static int slept;
+
+	(void)left;
+	if (id != CLOCK_MONOTONIC || flags != TIMER_ABSTIME)
+		abort();
+	if (!slept++)
+		raise(SIGSTOP);
+	if (end->tv_sec > monotonic.tv_sec ||
+	    (end->tv_sec == monotonic.tv_sec && end->tv_nsec > monotonic.tv_nsec))
+		monotonic = *end;
+	/* A sleep ends after its time, never before. */
+	if (++monotonic.tv_nsec >= 1000000000) {
+		monotonic.tv_nsec -= 1000000000;
+		monotonic.tv_sec++;
+	}
+	return 0;
+}
