@@ -89,7 +89,7 @@ static uint64_t one_round(int crews)
 /* Those of an own group of each, or all in one. */
 static void measure(int crews, unsigned int depth, bool apart, const char *name)
 {
-	int crew, i, rounds = crews > 1 ? 3 : 11;
+	int crew, i, rounds = crews > 2 ? 1 : 11;
 	pid_t pids[CREWS][RECEIVERS + SENDERS];
 	char path[256], own[300];
 	struct batches batches;
