@@ -84,7 +84,7 @@ WAITS = (
 # These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
 # Programs that a test runs, and file systems that it mounts.
-BESIDE = {"watch_test": ("psi_watch",), "class_test": ("ext4.blocks",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
+BESIDE = {"watch_test": ("psi_watch",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
 # How each of these is made, and how many MB the file system has: as small as its mkfs allows.
 FILE_SYSTEMS = {
     "ext4": (64, ["mke2fs", "-q", "-F", "-t", "ext4", "-J", "size=4"]),

@@ -40,7 +40,6 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
-#include "psi_fs.h"
 #include "psi_stat.h"
 #include "psi_swap.h"
 #include "psi_uring.h"
@@ -358,8 +357,6 @@ TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
 
 /* How much the disk may be to blame for a wait of which a limit is the reason, in percent. */
 #define IDLE_DISK	3.0
-#define EXT4		"/tmp/psi_class"
-#define DIRTY		"/proc/sys/vm/dirty_"
 #define CHUNK		(16 * BLOCK)
 
 /**
@@ -413,26 +410,6 @@ static void read_behind(void *arg)
 	}
 }
 
-/* Writes new files all the time: the journal waits for their data. */
-static void write_files(void *arg)
-{
-	static char buf[CHUNK];
-
-	for (int n = 0;; n++) {
-		char path[64];
-		int fd;
-
-		snprintf(path, sizeof(path), "%s/f%d", (char *)arg, n % 10);
-		unlink(path);
-		fd = open_file(path, O_RDWR | O_CREAT);
-		for (int i = 0; i < 64; i++) {
-			if (write(fd, buf, CHUNK) != CHUNK)
-				psi_die("%s: %s", path, strerror(errno));
-		}
-		close(fd);
-	}
-}
-
 FIXTURE(io_of_another) {
 	struct slow_disk disk;
 	struct turns *turns;
@@ -457,11 +434,6 @@ FIXTURE_TEARDOWN(io_of_another)
 	for (int i = 0; i < 2; i++)
 		if (self->pid[i])
 			load_stop(self->pid[i]);
-	if (!access(EXT4 "/lost+found", F_OK))
-		fs_unmount(EXT4);
-	/* The defaults. */
-	write_file(DIRTY "background_ratio", "10");
-	write_file(DIRTY "ratio", "20");
 	cgroup_remove(GROUP);
 	slow_disk_remove(&self->disk);
 	cpus_use(cpus_possible());
@@ -507,26 +479,6 @@ TEST_F_TIMEOUT(io_of_another, that_io_max_holds_is_a_limit, 100)
 	self->pid[1] = load_start(&load);
 	sleep_for(WARM);
 	expect_limit(_metadata, asked, 80);
-}
-
-/* The journal's thread, and the flusher, are not of the cgroup for which they work. */
-TEST_F_TIMEOUT(io_of_another, by_a_journal_is_a_limit, 200)
-{
-	static const char * const asked[] = { NULL, GROUP, LEAF };
-	const struct load load = { .cpu = 0, .cgroup = LEAF, .fn = write_files, .arg = EXT4 };
-
-	if (!fs_make(self->disk.node, "ext4"))
-		SKIP(return, "no mkfs.ext4");
-	fs_mount(self->disk.node, EXT4, "ext4", NULL);
-	limit_leaf(self->dev, "wbps", 1 << 20);
-	cgroup_write(LEAF, "memory.max", "50331648");
-	/* Writers are slowed down early, and for a short time each. */
-	write_file(DIRTY "background_bytes", "1048576");
-	write_file(DIRTY "bytes", "8388608");
-	classes_ask(asked, ARRAY_SIZE(asked));
-	self->pid[0] = load_start(&load);
-	sleep_for(4 * WARM);
-	expect_limit(_metadata, asked, 50);
 }
 
 /* ---- Io of a disk that goes ---- */
