@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 struct file;
+struct folio;
 struct kernfs_node;
 struct psi_trigger;
 struct seq_file;
@@ -113,36 +114,35 @@ static inline void psi_memstall_leave(unsigned long *flags)
 		__psi_memstall_leave(flags);
 }
 
-bool __psi_io_budget_wait(void);
-void __psi_io_budget_done(void);
+int psi_iowait_begin_folio(struct folio *folio);
+void __psi_io_hold(struct psi_io_limit *limit, bool hold);
 
 /**
- * psi_io_budget_wait - the current task is about to sleep until its cgroup may
- * do more io
- *
- * A limit of io (iocost, iolatency) makes the submitter itself wait. Until
- * psi_io_budget_done(), io_schedule() counts as stalled on io by a limit.
- * io.max does not need it: it holds requests, see blkcg_current_throttled().
- *
- * Context: Process context.
- * Return: to be passed to psi_io_budget_done()
+ * psi_io_limit_init - limits hold nothing and no task waits
+ * @limit: of a new cgroup
  */
-static inline bool psi_io_budget_wait(void)
+static inline void psi_io_limit_init(struct psi_io_limit *limit)
 {
-	return IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled) &&
-	       __psi_io_budget_wait();
+	raw_spin_lock_init(&limit->lock);
+	INIT_LIST_HEAD(&limit->waiters);
 }
 
 /**
- * psi_io_budget_done - the current task does not wait for that any more
- * @waited: what psi_io_budget_wait() returned
+ * psi_io_hold - a limit begins to hold a bio, or lets it go
+ * @limit: of the cgroup whose bio it is, also if the limit is one of a cgroup
+ *	   above
+ * @hold: it begins
  *
- * Context: Process context.
+ * io.max holds bios in a queue; iocost and iolatency hold them by putting the
+ * submitter to sleep. As long as limits hold any, tasks that wait for io of the
+ * cgroup wait because of a limit.
+ *
+ * Context: Any but NMI; takes the runqueue locks of these tasks.
  */
-static inline void psi_io_budget_done(bool waited)
+static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
 {
-	if (IS_ENABLED(CONFIG_PSI_STAT) && waited)
-		__psi_io_budget_done();
+	if (IS_ENABLED(CONFIG_PSI_STAT))
+		__psi_io_hold(limit, hold);
 }
 
 /**
@@ -174,8 +174,9 @@ static inline u64 psi_some_memory_us(void) { return 0; }
 static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause) { }
 static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }
-static inline bool psi_io_budget_wait(void) { return false; }
-static inline void psi_io_budget_done(bool waited) { }
+static inline int psi_iowait_begin_folio(struct folio *folio) { return 0; }
+static inline void psi_io_limit_init(struct psi_io_limit *limit) { }
+static inline void psi_io_hold(struct psi_io_limit *limit, bool hold) { }
 
 #endif /* CONFIG_PSI */
 

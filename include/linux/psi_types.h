@@ -7,6 +7,7 @@
 #include <linux/types.h>
 
 struct psi_group;
+struct psi_io_limit;
 struct task_struct;
 
 /**
@@ -20,9 +21,9 @@ struct task_struct;
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
  * @mode: bits, %PSI_IN_STALL and so on
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @io_limit: the task waits for io that a limit holds back
- * @io_budget: the task is between psi_io_budget_wait() and
- *	       psi_io_budget_done()
+ * @io_limit: of the cgroup whose io the task waits for; %NULL: none that limits
+ *	      ever held
+ * @io_link: in psi_io_limit.waiters, while there is @io_limit
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
  * @node: in the list of tasks with attributes on a CPU, for
@@ -30,8 +31,9 @@ struct task_struct;
  *
  * The lock of the task's runqueue protects @group, @attrs and @mode. In @asleep
  * the task itself changes the attributes of memory, with that lock held. It
- * changes those of io while it is awake; a holder of psi_async.lock and of that
- * lock changes them while it waits in a ring. The task alone writes the others.
+ * changes those of io while it is awake. While it waits in a ring or has
+ * @io_limit, others change them: see psi_io_recount(). psi_io_limit.lock
+ * protects @io_link. The task alone writes the others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -40,8 +42,8 @@ struct psi_task {
 	u16			attrs;
 	u8			mode;
 	bool			worker;
-	bool			io_limit;
-	bool			io_budget;
+	struct psi_io_limit	*io_limit;
+	struct list_head	io_link;
 #ifdef CONFIG_PSI_CAUSES
 	u8			cause;
 	u64			stall_since;
@@ -49,6 +51,23 @@ struct psi_task {
 #ifdef CONFIG_PSI_DEBUG
 	struct hlist_node	node;
 #endif
+#endif
+};
+
+/**
+ * struct psi_io_limit - what limits of io hold of a cgroup
+ * @held: how many bios
+ * @used: limits held one before
+ * @lock: protects @waiters
+ * @waiters: tasks that wait for io of the cgroup, a list of psi_task.io_link:
+ *	     the one that waits longest first. Only while @used
+ */
+struct psi_io_limit {
+#ifdef CONFIG_PSI
+	atomic_t		held;
+	bool			used;
+	raw_spinlock_t		lock;
+	struct list_head	waiters;
 #endif
 };
 

@@ -31,15 +31,32 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
 void __psi_leave_cpu(struct task_struct *p);
 void __psi_exit(void);
-void __psi_io_wait(void);
+void __psi_io_wait(struct folio *folio);
 void __psi_io_done(void);
+
+/**
+ * psi_io_wait - from now on a limit may hold io that the current task waits for
+ * @folio: the folio that is read or written; %NULL: not known
+ */
+static inline void psi_io_wait(struct folio *folio)
+{
+	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
+		__psi_io_wait(folio);
+}
+
+/**
+ * psi_io_done - the end of what psi_io_wait() began
+ */
+static inline void psi_io_done(void)
+{
+	if (IS_ENABLED(CONFIG_PSI_STAT) && unlikely(current->psi.io_limit))
+		__psi_io_done();
+}
 
 /**
  * psi_iowait_set - from now on the current task sleeps for storage only
  *
- * psi_iowait_begin() for the scheduler itself. Finds out whether a limit holds
- * that io. A limit that holds it later, while the task sleeps already, does not
- * count.
+ * psi_iowait_begin() for the scheduler itself.
  *
  * Return: to be passed to psi_iowait_restore()
  */
@@ -48,8 +65,7 @@ static inline int psi_iowait_set(void)
 	int token = current->psi_iowait;
 
 	current->psi_iowait = 1;
-	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
-		__psi_io_wait();
+	psi_io_wait(NULL);
 	return token;
 }
 
@@ -59,8 +75,8 @@ static inline int psi_iowait_set(void)
  */
 static inline void psi_iowait_restore(int token)
 {
-	if (IS_ENABLED(CONFIG_PSI_STAT) && !token && unlikely(current->psi.io_limit))
-		__psi_io_done();
+	if (!token)
+		psi_io_done();
 	current->psi_iowait = token;
 }
 

@@ -19,7 +19,7 @@
  *   The count may leave zero or come back to it while a task sleeps: a thread
  *   submits for another one that waits, a worker or the thread of SQPOLL issues
  *   what was submitted, or a task waits for more requests than one. So
- *   psi_async_recount() looks at the sleepers again.
+ *   psi_io_recount() looks at the sleepers again.
  *
  *   That takes the lock of each sleeper's runqueue, with interrupts off, so
  *   there is a bound: of the tasks that wait in a ring, PSI_WAITERS_MAX (32)
@@ -52,9 +52,9 @@
  * Locking
  *
  *   psi_async.polls_lock	where it is polled, and what was said there
- *     psi_async.lock	the waiters, PSI_IOWAIT in psi_task.asleep of them. Of
- *			another psi_async than polls_lock
- *       p->pi_lock	that a waiter stays on its runqueue
+ *     psi_async.lock	the waiters. Of another psi_async than polls_lock
+ *       p->pi_lock	that a waiter stays on its runqueue; psi_task.asleep of
+ *			a waiter that others may look at
  *         rq->lock	what it is counted as
  *
  *   A request that begins or ends takes a lock only if the count leaves zero or
@@ -71,12 +71,6 @@
  * to be a bound. Event loops have one or two.
  */
 #define PSI_POLLS_MAX	8
-
-/*
- * How many tasks that wait in a ring count as waiting for io. A request that
- * begins or ends may look at all of them. Rings of thread pools have some tens.
- */
-#define PSI_WAITERS_MAX	32
 
 /**
  * struct psi_async_poll - tasks poll one psi_async in another
@@ -117,52 +111,6 @@ void psi_async_exit(struct psi_async *async)
 	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
-/*
- * Have a waiter count as waiting for io while a request to storage is in
- * flight, if it is one of those that count.
- */
-static void psi_async_judge(struct psi_async *async, struct task_struct *p, bool counts)
-{
-	bool storage = counts && (atomic_read(&async->storage) || atomic_read(&async->polled));
-
-	lockdep_assert_held(&async->lock);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
-	/* Other bits of the word of psi_iowait may change meanwhile. */
-	if (data_race(!!p->psi_iowait) != storage)
-		atomic_or(PSI_IOWAIT, &p->psi.asleep);
-	if (storage && p->psi.io_limit)
-		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
-}
-
-/* Whether a task counts as asleep. */
-static bool psi_async_asleep(struct rq *rq, struct task_struct *p)
-{
-	/*
-	 * The scheduler looks at it when it leaves the CPU, or arrives at
-	 * another one.
-	 */
-	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
-		return false;
-	return !task_on_rq_queued(p) || task_queued_asleep(p);
-}
-
-/*
- * Look at a waiter again. If it is awake, the scheduler will when it goes to
- * sleep.
- */
-static void psi_async_recount(struct psi_async *async, struct task_struct *p)
-{
-	struct rq_flags rf;
-	struct rq *rq;
-
-	rq = task_rq_lock(p, &rf);
-	update_rq_clock(rq);
-	psi_async_judge(async, p, true);
-	if (psi_async_asleep(rq, p))
-		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
-	task_rq_unlock(rq, p, &rf);
-}
-
 /* What the waiters wait for may have changed. */
 static void psi_async_recount_all(struct psi_async *async)
 {
@@ -180,7 +128,7 @@ static void psi_async_recount_all(struct psi_async *async)
 	list_for_each_entry(wait, &async->waiters, link) {
 		if (nr++ == PSI_WAITERS_MAX)
 			break;
-		psi_async_recount(async, wait->task);
+		psi_io_recount(wait->task, async);
 	}
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
@@ -255,9 +203,10 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	 * On the list before the count is read. Pairs with psi_async_changed().
 	 */
 	smp_mb();
-	current->psi.io_limit = psi_io_held();
-	psi_async_judge(async, current, async->nr_waiters++ < PSI_WAITERS_MAX);
+	if (async->nr_waiters++ < PSI_WAITERS_MAX)
+		psi_io_judge(current, async);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
+	psi_io_wait(NULL);
 }
 
 /* A waiter has left, maybe one that counted: another one may count instead. */
@@ -271,7 +220,7 @@ static void psi_async_promote(struct psi_async *async)
 	list_for_each_entry(wait, &async->waiters, link) {
 		if (++nr < PSI_WAITERS_MAX)
 			continue;
-		psi_async_recount(async, wait->task);
+		psi_io_recount(wait->task, async);
 		return;
 	}
 }
@@ -283,9 +232,9 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
 	psi_async_promote(async);
-	current->psi.io_limit = false;
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
+	psi_io_done();
 }
 
 static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi_async *by)

@@ -375,10 +375,18 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 #define psi_for_each_state(s, states) \
 	for (unsigned int left = (states); left && ((s) = __ffs(left), true); left &= left - 1)
 
+/*
+ * How many tasks that wait in a ring, or for io of a cgroup, are looked at when
+ * the reason of their wait changes: with interrupts off, and each takes the
+ * lock of a runqueue. Rings of thread pools have some tens.
+ */
+#define PSI_WAITERS_MAX	32
+
 /* Between the files */
 
 void psi_ignore_current(void);
 void psi_count_preempted(void);
+void psi_io_recount(struct task_struct *p, struct psi_async *async);
 void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now);
 
 void psi_group_put(struct psi_group *group);
@@ -432,7 +440,6 @@ static inline int psi_show_stat(struct seq_file *m, struct psi_group *group)
 }
 
 static inline void __psi_throttle_again(struct rq *rq, struct task_struct *p) { }
-static inline bool psi_io_held(void) { return false; }
 static inline struct psi_asked *psi_ask(struct psi_group *group) { return NULL; }
 static inline void psi_unask(struct psi_asked *asked) { }
 static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return NULL; }

@@ -43,10 +43,18 @@
  *		the eviction: reclaim for a cgroup leaves a bit in the shadow
  *		entry, see folio_evicted_by_limit().
  *
- *	io	A task that waits for io is held if io.max holds bios of its
- *		cgroup when the wait begins: io_schedule(), or a ring of
- *		io_uring or aio (psi_async.c). So is one that sleeps until
- *		iocost or iolatency let it submit.
+ *	io	A task that waits for io is held while limits hold bios of the
+ *		cgroup that its folio is charged to, if it waits for a folio, or
+ *		of its own cgroup. io.max holds bios in a queue, iocost and
+ *		iolatency hold the submitter of one.
+ *
+ *		A limit may hold the bio long after the wait began: a worker
+ *		submits it. So such tasks are in a list of the cgroup. Where a
+ *		limit begins to hold the first bio, or lets the last one go,
+ *		psi_io_changed() looks at PSI_WAITERS_MAX of them, those that
+ *		wait longest: each takes the lock of a runqueue. The lock of the
+ *		list is outside of p->pi_lock, and never held together with one
+ *		of psi_async.c.
  */
 
 #include <linux/blk-cgroup.h>
@@ -101,37 +109,72 @@ void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 	__psi_throttle(rq, p, task_held_by_bandwidth(p));
 }
 
-/* Whether a limit holds io of the current task. */
-static bool psi_io_held(void)
+/* The count of bios has left zero, or come back to it. */
+static void psi_io_changed(struct psi_io_limit *limit)
 {
-	return current->psi.io_budget || blkcg_current_throttled();
-}
+	unsigned int nr = 0;
+	unsigned long flags;
+	struct psi_task *t;
 
-/* See psi_iowait_set(). */
-void __psi_io_wait(void)
-{
-	if (likely(!psi_io_held()) || current->psi.io_limit)
+	/*
+	 * After the count was changed by a full barrier. Pairs with
+	 * __psi_io_wait().
+	 */
+	if (list_empty(&limit->waiters))
 		return;
-	current->psi.io_limit = true;
-	atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	raw_spin_lock_irqsave(&limit->lock, flags);
+	list_for_each_entry(t, &limit->waiters, io_link) {
+		if (nr++ == PSI_WAITERS_MAX)
+			break;
+		psi_io_recount(container_of(t, struct task_struct, psi), NULL);
+	}
+	raw_spin_unlock_irqrestore(&limit->lock, flags);
 }
 
-/* See psi_iowait_restore(). */
+/* Limits have held a bio: until then nobody is listed. */
+static bool psi_io_used __read_mostly;
+
+/* See psi_io_hold(). */
+void __psi_io_hold(struct psi_io_limit *limit, bool hold)
+{
+	if (unlikely(!READ_ONCE(limit->used))) {
+		WRITE_ONCE(limit->used, true);
+		WRITE_ONCE(psi_io_used, true);
+	}
+	if (hold ? atomic_inc_return(&limit->held) == 1 : atomic_dec_and_test(&limit->held))
+		psi_io_changed(limit);
+}
+
+/* See psi_io_wait(). */
+void __psi_io_wait(struct folio *folio)
+{
+	struct psi_io_limit *limit;
+	unsigned long flags;
+
+	if (likely(!READ_ONCE(psi_io_used)) || current->psi.io_limit)
+		return;
+	limit = blkcg_io_limit_get(folio);
+	if (!limit)
+		return;
+	raw_spin_lock_irqsave(&limit->lock, flags);
+	list_add_tail(&current->psi.io_link, &limit->waiters);
+	WRITE_ONCE(current->psi.io_limit, limit);
+	/* On the list before the count is read. Pairs with psi_io_changed(). */
+	smp_mb();
+	psi_io_recount(current, NULL);
+	raw_spin_unlock_irqrestore(&limit->lock, flags);
+}
+
+/* See psi_io_done(). */
 void __psi_io_done(void)
 {
-	current->psi.io_limit = false;
-	atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
-}
+	struct psi_io_limit *limit = current->psi.io_limit;
+	unsigned long flags;
 
-bool __psi_io_budget_wait(void)
-{
-	if (current->psi.io_budget)
-		return false;
-	current->psi.io_budget = true;
-	return true;
-}
-
-void __psi_io_budget_done(void)
-{
-	current->psi.io_budget = false;
+	raw_spin_lock_irqsave(&limit->lock, flags);
+	list_del(&current->psi.io_link);
+	raw_spin_unlock_irqrestore(&limit->lock, flags);
+	WRITE_ONCE(current->psi.io_limit, NULL);
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	blkcg_io_limit_put(limit);
 }

@@ -8,7 +8,8 @@
  * with free memory has limits only, also where it waits for a page that a limit
  * had evicted. A machine without free memory and without limits has shortage only.
  * Io that io.max holds back is a limit, and so is waiting for a budget of iocost, or
- * for a slot of the disk that io.latency leaves to others.
+ * for a slot of the disk that io.latency leaves to others; also where a worker
+ * submits it, and for a task of another cgroup that waits for it.
  *
  *     task at memory.max   run | reclaim | page back in | run | reclaim | ...
  *     limit some               |########################|     |#########|
@@ -26,6 +27,7 @@
  *
  * Tolerance: CLASS percent of the time. What a limit lets through at
  * once waits for the disk: reads at a limit of RATE a second do so for DISK percent.
+ * For io of another cgroup IDLE_DISK percent: the disk is the faster the higher the limit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -240,24 +242,36 @@ static void read_direct(void *arg)
 	read_blocks(&reader);
 }
 
-/* By io_uring, several at a time. */
-static void read_by_a_ring(void *arg)
+/* By io_uring, several at a time. @flags: IOSQE_* */
+static void read_by_uring(const char *node, unsigned int flags)
 {
 	struct uring uring;
 	void *buf[4];
 	int fd;
 
 	for (int i = 0; i < 4; i++)
-		fd = open_blocks(arg, O_DIRECT, &buf[i]);
+		fd = open_blocks(node, O_DIRECT, &buf[i]);
 	if (!uring_create(&uring, 0))
 		psi_die("io_uring: %s", strerror(errno));
 	for (__u64 pos = 0;; pos = (pos + 64 * BLOCK) % (DISK_MB << 20)) {
 		for (int i = 0; i < 4; i++)
-			uring_prepare_read(&uring, fd, buf[i], BLOCK, pos + i * BLOCK);
+			uring_prepare_read(&uring, fd, buf[i], BLOCK,
+					   pos + i * BLOCK)->flags |= flags;
 		uring_submit(&uring);
 		uring_wait(&uring, 4, ~0ULL);
 		uring_reap(&uring);
 	}
+}
+
+static void read_by_a_ring(void *arg)
+{
+	read_by_uring(arg, 0);
+}
+
+/* The task waits before its workers submit what it waits for. */
+static void read_by_workers(void *arg)
+{
+	read_by_uring(arg, IOSQE_ASYNC);
 }
 
 /* Writes to the page cache of the disk, and waits until it is on the disk. */
@@ -286,6 +300,7 @@ FIXTURE_VARIANT(io) {
 
 FIXTURE_VARIANT_ADD(io, read) { .load = read_direct, .waits = 80 };
 FIXTURE_VARIANT_ADD(io, by_a_ring) { .load = read_by_a_ring, .waits = 60 };
+FIXTURE_VARIANT_ADD(io, by_workers) { .load = read_by_workers, .waits = 60 };
 FIXTURE_VARIANT_ADD(io, written_back) { .load = write_and_wait, .waits = 10 };
 
 FIXTURE_SETUP(io)
@@ -336,6 +351,134 @@ TEST_F_TIMEOUT(io, is_a_limit_beyond_a_budget_of_iocost, 100)
 	slow_disk_budget(&self->disk, RATE);
 	self->pid = start(variant->load, self->disk.node);
 	expect_class(_metadata, "io", BY_LIMIT, 80);
+}
+
+/* ---- Io of another cgroup ---- */
+
+/* How much the disk may be to blame for a wait of which a limit is the reason, in percent. */
+#define IDLE_DISK	3.0
+#define CHUNK		(16 * BLOCK)
+
+/**
+ * struct turns - two tasks read the same chunks of a disk, one after the other
+ * @node: the disk
+ * @begun: chunks that the first one has begun to read
+ */
+struct turns {
+	const char *node;
+	long begun;
+};
+
+static void read_chunk(int fd, long n)
+{
+	static char buf[CHUNK];
+
+	if (pread(fd, buf, CHUNK, n % ((DISK_MB << 20) / CHUNK) * CHUNK) != CHUNK)
+		psi_die("chunk %ld: %s", n, strerror(errno));
+}
+
+/* Reads into the page cache, and nothing but what it is told to. */
+static int open_to_share(const char *node)
+{
+	int fd = open_file(node, O_RDONLY);
+
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	return fd;
+}
+
+static void read_first(void *arg)
+{
+	struct turns *turns = arg;
+	int fd = open_to_share(turns->node);
+
+	for (;;)
+		read_chunk(fd, __atomic_fetch_add(&turns->begun, 1, __ATOMIC_SEQ_CST));
+}
+
+/* Waits for the pages that the other task reads. */
+static void read_behind(void *arg)
+{
+	const struct turns *turns = arg;
+	int fd = open_to_share(turns->node);
+
+	for (long n = 0;;) {
+		while (__atomic_load_n(&turns->begun, __ATOMIC_SEQ_CST) == n)
+			sleep_for(NSEC_PER_MSEC);
+		n = turns->begun;
+		sleep_for(NSEC_PER_MSEC);
+		read_chunk(fd, n - 1);
+	}
+}
+
+FIXTURE(io_of_another) {
+	struct slow_disk disk;
+	struct turns *turns;
+	char dev[32];
+	pid_t pid[2];
+};
+
+FIXTURE_SETUP(io_of_another)
+{
+	cpus_use(1);
+	slow_disk_create(&self->disk, "psi_class", LATENCY, DISK_MB);
+	slow_disk_number(&self->disk, self->dev, sizeof(self->dev));
+	self->turns = shared_memory(sizeof(*self->turns));
+	self->turns->node = self->disk.node;
+	cgroup_create(GROUP, "+io +memory");
+	cgroup_create(LEAF, "+io +memory");
+	cgroup_create(OTHER, "");
+}
+
+FIXTURE_TEARDOWN(io_of_another)
+{
+	for (int i = 0; i < 2; i++)
+		if (self->pid[i])
+			load_stop(self->pid[i]);
+	cgroup_remove(GROUP);
+	slow_disk_remove(&self->disk);
+	cpus_use(cpus_possible());
+}
+
+static void limit_leaf(const char *dev, const char *key, unsigned int rate)
+{
+	char limit[64];
+
+	snprintf(limit, sizeof(limit), "%s %s=%u", dev, key, rate);
+	cgroup_write(LEAF, "io.max", limit);
+}
+
+/* In each of these groups, tasks wait for a limit for @least percent of the time at least. */
+static void expect_limit(struct __test_metadata *_metadata, const char * const *asked,
+			 double least)
+{
+	struct classes c[3];
+
+	classes_measure(asked, "io", 2 * TIME, c);
+	for (int i = 0; i < 3; i++) {
+		const char *group = asked[i] ?: "the system";
+
+		ksft_print_msg("%s: io some %.3f %%: limit %.3f, shortage %.3f\n", group,
+			       c[i].plain[0], c[i].limit[0], c[i].shortage[0]);
+		EXPECT_LE(least, c[i].limit[0])
+			TH_LOG("%s: limit %.3f %%", group, c[i].limit[0]);
+		EXPECT_GE(IDLE_DISK, c[i].shortage[0])
+			TH_LOG("%s: shortage %.3f %%", group, c[i].shortage[0]);
+	}
+}
+
+TEST_F_TIMEOUT(io_of_another, that_io_max_holds_is_a_limit, 100)
+{
+	static const char * const asked[] = { NULL, LEAF, OTHER };
+	struct load load = { .cpu = 0, .cgroup = LEAF, .fn = read_first, .arg = self->turns };
+
+	limit_leaf(self->dev, "rbps", 8 * CHUNK);
+	classes_ask(asked, ARRAY_SIZE(asked));
+	self->pid[0] = load_start(&load);
+	load.cgroup = OTHER;
+	load.fn = read_behind;
+	self->pid[1] = load_start(&load);
+	sleep_for(WARM);
+	expect_limit(_metadata, asked, 80);
 }
 
 /* ---- Io of a disk that goes ---- */
