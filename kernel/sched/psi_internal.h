@@ -263,7 +263,7 @@ struct psi_off {
 };
 
 /* The thread that serves a trigger: ordinary, or of real-time priority. */
-enum psi_prio { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
+enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below

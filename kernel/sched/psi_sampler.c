@@ -109,7 +109,7 @@ static u64 psi_slack(u64 threshold)
  */
 struct psi_watch {
 	struct psi_group	*group;
-	enum psi_prio		prio;
+	int			prio;
 	struct mutex		lock;	/* of samplers and triggers */
 	struct list_head	samplers;
 	struct list_head	unaware;

@@ -539,7 +539,7 @@ subsys_initcall(psi_monitors_start);
  */
 
 /* The samplers of a group and priority, NULL without memory. */
-static struct psi_watch *psi_watch_get(struct psi_group *group, enum psi_prio prio)
+static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 {
 	/* Pairs with the cmpxchg below. */
 	struct psi_watch *watch = smp_load_acquire(&group->watch[prio]), *old;
@@ -659,7 +659,7 @@ static void psi_trigger_free(struct psi_trigger *t)
 }
 
 /* A trigger of the opener of @file, or an error. */
-static struct psi_trigger *psi_trigger_alloc(const struct file *file, enum psi_prio prio)
+static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 {
 	const struct cred *cred = file->f_cred;
 	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
@@ -698,7 +698,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 {
 	struct psi_line line;
 	struct psi_trigger *t;
-	enum psi_prio prio;
+	int prio;
 	u32 stall, window;
 	int ret;
 
