@@ -17,6 +17,8 @@
 #define NFSD		"/proc/fs/nfsd"
 #define CACHES		"/proc/net/rpc"
 #define CLIENT		"psi"
+/* The server takes no less. */
+#define GRACE		(10 * NSEC_PER_SEC)
 #define FOR_EVER	"2147483647"
 #define NOBODY		"65534 65534"
 
@@ -47,17 +49,27 @@ static void export_root(const char *served)
 	write_file(CACHES "/nfsd.fh/channel", text);
 }
 
+static char file_letter(const char *path)
+{
+	char text[8];
+
+	read_text(path, text, sizeof(text));
+	return text[0];
+}
+
 static void serve(const char *served)
 {
 	if (mount("psi", NFSD, "nfsd", 0, NULL) && errno != EBUSY)
 		psi_die(NFSD ": %s", strerror(errno));
 	/* Version 3 would need rpcbind. */
 	write_file(NFSD "/versions", "-3 +4\n");
+	write_file(NFSD "/nfsv4gracetime", "10");
 	export_root(served);
 	write_file(NFSD "/portlist", "tcp 2049");
 	write_file(NFSD "/threads", "2");
-	/* No client comes back from before a crash. */
-	write_file(NFSD "/v4_end_grace", "Y");
+	/* Clients from before a crash could come back for so long. */
+	while (file_letter(NFSD "/v4_end_grace") != 'Y')
+		sleep_for(GRACE / 10);
 }
 
 void nfs_mount(const char *served, const char *where)

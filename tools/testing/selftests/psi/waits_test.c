@@ -546,7 +546,7 @@ FIXTURE_TEARDOWN(on)
 }
 
 #define CALL(test, fn, text)						\
-	TEST_F(on, test)						\
+	TEST_F_TIMEOUT(on, test, 120)					\
 	{								\
 		self->site->call = fn;					\
 		expect_io(_metadata, variant->name, text, self->site, use_files); \
