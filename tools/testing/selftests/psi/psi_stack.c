@@ -42,7 +42,7 @@ static void dm_control(struct dm_call *call, unsigned int request)
 	head->version[0] = DM_VERSION_MAJOR;
 	head->data_size = sizeof(*call);
 	head->data_start = offsetof(struct dm_call, target);
-	strcpy(head->name, NAME);
+	snprintf(head->name, sizeof(head->name), NAME);
 	if (ioctl(fd, request, call))
 		psi_die("device mapper, request %#x: %s", request, strerror(errno));
 	close(fd);
@@ -58,7 +58,8 @@ static void dm_create(struct stacked_disk *disk, int size_mb)
 	memset(&call, 0, sizeof(call));
 	call.head.target_count = 1;
 	call.target.length = (__u64)size_mb * SECTORS_PER_MB;
-	strcpy(call.target.target_type, disk->kind == STACK_CRYPT ? "crypt" : "linear");
+	snprintf(call.target.target_type, sizeof(call.target.target_type),
+		 disk->kind == STACK_CRYPT ? "crypt" : "linear");
 	snprintf(call.parameters, sizeof(call.parameters),
 		 disk->kind == STACK_CRYPT ? "cipher_null-ecb - 0 %s 0" : "%s 0",
 		 disk->disks[0].node);
@@ -96,7 +97,7 @@ static void md_create(struct stacked_disk *disk, int size_mb)
 	};
 	struct stat st;
 
-	strcpy(disk->node, MD_NODE);
+	snprintf(disk->node, sizeof(disk->node), MD_NODE);
 	if (mknod(MD_NODE, S_IFBLK | 0600, makedev(MD_MAJOR, 0)) && errno != EEXIST)
 		psi_die(MD_NODE ": %s", strerror(errno));
 	md_control(SET_ARRAY_INFO, &array);
@@ -124,7 +125,7 @@ void stacked_disk_create(struct stacked_disk *disk, enum stack kind, __u64 laten
 	disk->kind = kind;
 	switch (kind) {
 	case STACK_NONE:
-		strcpy(disk->node, disk->disks[0].node);
+		snprintf(disk->node, sizeof(disk->node), "%s", disk->disks[0].node);
 		break;
 	case STACK_LINEAR:
 	case STACK_CRYPT:

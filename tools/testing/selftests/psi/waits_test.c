@@ -475,7 +475,8 @@ FIXTURE_VARIANT_ADD(on, overlay) { .name = "overlay on ext4", .type = "ext4", .a
 FIXTURE_VARIANT_ADD(on, loop) { .name = "ext4 in a file on ext4", .type = "ext4", .above = &loop };
 FIXTURE_VARIANT_ADD(on, loop_direct) {
 	.name = "ext4 in a file on ext4, direct", .type = "ext4", .above = &loop_direct };
-FIXTURE_VARIANT_ADD(on, linear) { .name = "ext4 on dm-linear", .type = "ext4", .stack = STACK_LINEAR };
+FIXTURE_VARIANT_ADD(on, linear) {
+	.name = "ext4 on dm-linear", .type = "ext4", .stack = STACK_LINEAR };
 FIXTURE_VARIANT_ADD(on, crypt) { .name = "ext4 on dm-crypt", .type = "ext4", .stack = STACK_CRYPT };
 FIXTURE_VARIANT_ADD(on, raid1) { .name = "ext4 on raid1", .type = "ext4", .stack = STACK_RAID1 };
 FIXTURE_VARIANT_ADD(on, nfs) { .name = "NFS of ext4", .type = "ext4", .above = &nfs };
