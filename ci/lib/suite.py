@@ -82,10 +82,11 @@ CHECKED = (
 CHECKED_REAL = (
     ("suspend", "suspend_test", "--qemu=-machine", "--qemu=pc"),
 )
-# These need many file systems: CONFIG=waits.
-WAITS = (
-    ("waits", "waits_test", "--shift", "2", "--mem", "768"),
-)
+# These need many file systems, CONFIG=waits: a boot for each variant of waits_test, in the order of docs/waits.md.
+WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "--mem", "768") for which, name in (
+    *(("-v", variant) for variant in (
+        "ext4", "xfs", "btrfs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
+    ("-f", "swap"), ("-f", "global")))
 # These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
 ELSEWHERE = {"coresched_test", "fault_test"}
 # Programs that a test runs, and file systems that it mounts.

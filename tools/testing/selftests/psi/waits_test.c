@@ -34,17 +34,22 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 #include "psi_delays.h"
 #include "psi_fs.h"
+#include "psi_nfs.h"
+#include "psi_stack.h"
+#include "psi_swap.h"
 #include "psi_uring.h"
 #include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_waits"
 #define DISK_FS		"/tmp/psi_disk"
 #define WHERE		"/tmp/psi_waits"
+#define LOOP		"/dev/loop0"
 #define LATENCY		(5 * NSEC_PER_MSEC)
 #define SPAN		(4 * NSEC_PER_SEC)
 #define TOLERANCE	0.03
@@ -57,16 +62,25 @@
 #define FILES		16
 #define NR_FILES	(DIRS * FILES)
 #define FILE_BLOCKS	8
+#define LOG_BLOCKS	1024
+#define ARRAY_MB	8
+#define PAUSE		(50 * NSEC_PER_MSEC)
+
+/* Memory that is twice as large as what its cgroup may have. */
+#define LIMIT_MB	8
+#define SWAPPED		(2UL * LIMIT_MB << 20)
+#define SWAP_MB		64
 
 /**
- * struct site - a mounted file system, and one load on it
+ * struct site - a mounted file system or memory on swap, and one load on it
  * @call: makes call number @n
  * @flat: all files are in the root: f0, f1, ...
- * @keeps: metadata that drop_caches does not make it forget
+ * @keeps: metadata that drop_caches does not make it forget, or all memory
  * @log: a file to write to
  * @fd: a file to read from
  * @buf: a block
  * @ring: of the load
+ * @memory: what is on swap, %NULL if it is a file system
  * @elapsed: how long the load went on, in ns
  * @asleep: how long it was asleep meanwhile
  * @some: growth of io some of its cgroup
@@ -79,6 +93,7 @@ struct site {
 	int fd;
 	char *buf;
 	struct uring ring;
+	char *memory;
 	__u64 elapsed;
 	__u64 asleep;
 	__u64 some;
@@ -177,11 +192,18 @@ static void append(struct site *site)
 		psi_die("write: %s", strerror(errno));
 }
 
+static void write_block(struct site *site, int nr)
+{
+	if (pwrite(site->log, site->buf, BLOCK, (off_t)nr * BLOCK) != BLOCK)
+		psi_die("write: %s", strerror(errno));
+}
+
 static void call_write(struct site *site, int n)
 {
 	if (!n)
-		fcntl(site->log, F_SETFL, O_APPEND | O_DIRECT);
-	append(site);
+		fcntl(site->log, F_SETFL, O_DIRECT);
+	/* Where none is blocked there are more than the disk has room for. */
+	write_block(site, n % LOG_BLOCKS);
 }
 
 static void call_fsync(struct site *site, int n)
@@ -256,20 +278,36 @@ static void call_readdir(struct site *site, int n)
 	closedir(dir);
 }
 
+/* Long enough for an array to become clean. */
+static void call_late_write(struct site *site, int n)
+{
+	spin_until(now_ns() + PAUSE);
+	write_block(site, n % LOG_BLOCKS);
+}
+
+/* Page after page: the one that was used longest ago is next. */
+static char *page_number(struct site *site, int n)
+{
+	return site->memory + (size_t)n * BLOCK % SWAPPED;
+}
+
+static void call_page_read(struct site *site, int n)
+{
+	(void)*(volatile char *)page_number(site, n);
+}
+
+static void call_page_write(struct site *site, int n)
+{
+	++*(volatile char *)page_number(site, n);
+}
+
 /* ---- The load ---- */
 
-static void run_site(void *arg)
+static void measure(struct site *site)
 {
-	struct site *site = arg;
 	struct pressure before;
 	__u64 start, awake;
 
-	site->buf = aligned_alloc(BLOCK, BLOCK);
-	site->log = open(site->flat ? WHERE "/f0" : WHERE "/log",
-			 O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	if (!site->buf || site->log < 0 || !uring_create(&site->ring, 0))
-		psi_die(WHERE ": %s", strerror(errno));
-	memset(site->buf, 1, BLOCK);
 	awake = task_awake_ns(getpid());
 	start = now_ns();
 	pressure_read(GROUP, &before);
@@ -280,23 +318,62 @@ static void run_site(void *arg)
 	site->asleep = site->elapsed - (task_awake_ns(getpid()) - awake);
 }
 
-static void expect_io(struct __test_metadata *_metadata, const char *fs, const char *call,
-		      struct site *site)
+static void use_files(void *arg)
 {
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = run_site, .arg = site };
+	struct site *site = arg;
+
+	site->buf = aligned_alloc(BLOCK, BLOCK);
+	site->log = open(site->flat ? WHERE "/f0" : WHERE "/log",
+			 O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (!site->buf || site->log < 0 || !uring_create(&site->ring, 0))
+		psi_die(WHERE ": %s", strerror(errno));
+	memset(site->buf, 1, BLOCK);
+	measure(site);
+}
+
+static void use_array(void *arg)
+{
+	struct site *site = arg;
+
+	site->buf = aligned_alloc(BLOCK, BLOCK);
+	if (!site->buf)
+		psi_die("%s", strerror(errno));
+	measure(site);
+}
+
+static void use_memory(void *arg)
+{
+	struct site *site = arg;
+
+	site->memory = private_memory(SWAPPED);
+	memset(site->memory, 1, SWAPPED);
+	measure(site);
+}
+
+/*
+ * btrfs keeps a tree that small, and the page cache below a loop device has
+ * what surrounds a block: stat and readdir are hardly blocked. Neither does
+ * anybody wait for a disk in memory. There must be as little io.
+ */
+static bool returns_at_once(const struct site *site)
+{
+	return site->keeps && (site->memory || site->call == call_stat ||
+			       site->call == call_readdir);
+}
+
+static void expect_io(struct __test_metadata *_metadata, const char *fs, const char *call,
+		      struct site *site, void (*use)(void *site))
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = use, .arg = site };
 	double blocked, some;
-	char row[64];
+	char row[96];
 
 	load_wait(load_start(&load));
 	blocked = 100.0 * site->asleep / site->elapsed;
 	some = 100.0 * site->some / site->elapsed;
 	snprintf(row, sizeof(row), "%s: %s: blocked, io some, %%", fs, call);
 	report_row(row, "%.1f %.1f", blocked, some);
-	/*
-	 * btrfs keeps a tree that small: stat and readdir are not blocked, and
-	 * must be no io.
-	 */
-	if (!site->keeps || (site->call != call_stat && site->call != call_readdir))
+	if (!returns_at_once(site))
 		EXPECT_LE(100 * LEAST, blocked);
 	EXPECT_GE(100 * TOLERANCE, fabs(some - blocked)) {
 		TH_LOG("%s, %s: io some is %.1f %%, blocked %.1f %%", fs, call, some, blocked);
@@ -305,8 +382,71 @@ static void expect_io(struct __test_metadata *_metadata, const char *fs, const c
 
 /* ---- On a disk ---- */
 
+/**
+ * struct above - a file system that has its files in another one
+ * @mount: mounts it on WHERE, above what is mounted on DISK_FS
+ * @unmount: undoes that
+ */
+struct above {
+	void (*mount)(void);
+	void (*unmount)(void);
+};
+
+static void overlay_mount(void)
+{
+	if ((mkdir(DISK_FS "/upper", 0755) || mkdir(DISK_FS "/work", 0755) ||
+	     mkdir(DISK_FS "/lower", 0755)) && errno != EEXIST)
+		psi_die(DISK_FS ": %s", strerror(errno));
+	fs_mount("psi", WHERE, "overlay",
+		 "lowerdir=" DISK_FS "/lower,upperdir=" DISK_FS "/upper,workdir=" DISK_FS "/work");
+}
+
+static void overlay_unmount(void)
+{
+	fs_unmount(WHERE);
+}
+
+static void loop_mount_by(bool direct)
+{
+	loop_create(LOOP, DISK_FS "/image", fs_size_mb("ext4"), direct);
+	if (!fs_make(LOOP, "ext4"))
+		psi_die("no ext4");
+	fs_mount(LOOP, WHERE, "ext4", NULL);
+}
+
+static void loop_mount(void)
+{
+	loop_mount_by(false);
+}
+
+static void loop_direct_mount(void)
+{
+	loop_mount_by(true);
+}
+
+static void loop_unmount(void)
+{
+	fs_unmount(WHERE);
+	loop_remove(LOOP);
+}
+
+static void served_mount(void)
+{
+	nfs_mount(DISK_FS, WHERE);
+}
+
+static void served_unmount(void)
+{
+	nfs_unmount(WHERE);
+}
+
+static const struct above overlay = { overlay_mount, overlay_unmount };
+static const struct above loop = { loop_mount, loop_unmount };
+static const struct above loop_direct = { loop_direct_mount, loop_unmount };
+static const struct above nfs = { served_mount, served_unmount };
+
 FIXTURE(on) {
-	struct slow_disk disk;
+	struct stacked_disk disk;
 	struct slow_server server;
 	struct site *site;
 };
@@ -314,14 +454,16 @@ FIXTURE(on) {
 /*
  * @name: what the table calls it
  * @type: of the file system on the disk, %NULL if a server has it
- * @overlay: the load uses an overlay on that
+ * @stack: what is between that and the slow disk
+ * @above: what the load uses in place of that, %NULL if nothing
  * @cache: the mount option of 9p, %NULL if it is FUSE
  * @direct: of FUSE, not through the page cache
  */
 FIXTURE_VARIANT(on) {
 	const char *name;
 	const char *type;
-	bool overlay;
+	enum stack stack;
+	const struct above *above;
 	const char *cache;
 	bool direct;
 };
@@ -329,7 +471,15 @@ FIXTURE_VARIANT(on) {
 FIXTURE_VARIANT_ADD(on, ext4) { .name = "ext4", .type = "ext4" };
 FIXTURE_VARIANT_ADD(on, xfs) { .name = "XFS", .type = "xfs" };
 FIXTURE_VARIANT_ADD(on, btrfs) { .name = "btrfs", .type = "btrfs" };
-FIXTURE_VARIANT_ADD(on, overlay) { .name = "overlay on ext4", .type = "ext4", .overlay = true };
+FIXTURE_VARIANT_ADD(on, overlay) { .name = "overlay on ext4", .type = "ext4", .above = &overlay };
+FIXTURE_VARIANT_ADD(on, loop) { .name = "ext4 in a file on ext4", .type = "ext4", .above = &loop };
+FIXTURE_VARIANT_ADD(on, loop_direct) {
+	.name = "ext4 in a file on ext4, direct", .type = "ext4", .above = &loop_direct };
+FIXTURE_VARIANT_ADD(on, linear) {
+	.name = "ext4 on dm-linear", .type = "ext4", .stack = STACK_LINEAR };
+FIXTURE_VARIANT_ADD(on, crypt) { .name = "ext4 on dm-crypt", .type = "ext4", .stack = STACK_CRYPT };
+FIXTURE_VARIANT_ADD(on, raid1) { .name = "ext4 on raid1", .type = "ext4", .stack = STACK_RAID1 };
+FIXTURE_VARIANT_ADD(on, nfs) { .name = "NFS of ext4", .type = "ext4", .above = &nfs };
 FIXTURE_VARIANT_ADD(on, fuse) { .name = "FUSE" };
 FIXTURE_VARIANT_ADD(on, fuse_direct) { .name = "FUSE, direct", .direct = true };
 FIXTURE_VARIANT_ADD(on, p9) { .name = "9p", .cache = "none" };
@@ -358,15 +508,6 @@ static void make_files(void)
 	sync();
 }
 
-static void overlay_mount(void)
-{
-	if ((mkdir(DISK_FS "/upper", 0755) || mkdir(DISK_FS "/work", 0755) ||
-	     mkdir(DISK_FS "/lower", 0755)) && errno != EEXIST)
-		psi_die(DISK_FS ": %s", strerror(errno));
-	fs_mount("psi", WHERE, "overlay",
-		 "lowerdir=" DISK_FS "/lower,upperdir=" DISK_FS "/upper,workdir=" DISK_FS "/work");
-}
-
 FIXTURE_SETUP(on)
 {
 	cpus_use(1);
@@ -381,16 +522,13 @@ FIXTURE_SETUP(on)
 			slow_server_start(&self->server, WHERE, LATENCY, variant->direct);
 		return;
 	}
-	self->site->keeps = !strcmp(variant->type, "btrfs");
-	slow_disk_create(&self->disk, "psi_waits", LATENCY, fs_size_mb(variant->type));
+	self->site->keeps = !strcmp(variant->type, "btrfs") || variant->above == &loop;
+	stacked_disk_create(&self->disk, variant->stack, LATENCY, fs_size_mb(variant->type));
 	if (!fs_make(self->disk.node, variant->type))
 		SKIP(return, "no %s.blocks, and no mkfs.%s", variant->type, variant->type);
-	if (variant->overlay) {
-		fs_mount(self->disk.node, DISK_FS, variant->type, NULL);
-		overlay_mount();
-	} else {
-		fs_mount(self->disk.node, WHERE, variant->type, NULL);
-	}
+	fs_mount(self->disk.node, variant->above ? DISK_FS : WHERE, variant->type, NULL);
+	if (variant->above)
+		variant->above->mount();
 	make_files();
 }
 
@@ -399,20 +537,20 @@ FIXTURE_TEARDOWN(on)
 	if (!variant->type) {
 		slow_server_stop(&self->server, WHERE);
 	} else {
-		fs_unmount(WHERE);
-		if (variant->overlay)
-			fs_unmount(DISK_FS);
-		slow_disk_remove(&self->disk);
+		if (variant->above)
+			variant->above->unmount();
+		fs_unmount(variant->above ? DISK_FS : WHERE);
+		stacked_disk_remove(&self->disk);
 	}
 	cgroup_remove(GROUP);
 	cpus_use(cpus_possible());
 }
 
 #define CALL(test, fn, text)						\
-	TEST_F(on, test)						\
+	TEST_F_TIMEOUT(on, test, 120)					\
 	{								\
 		self->site->call = fn;					\
-		expect_io(_metadata, variant->name, text, self->site);	\
+		expect_io(_metadata, variant->name, text, self->site, use_files); \
 	}
 
 CALL(read_is_io, call_read, "read")
@@ -427,6 +565,90 @@ CALL(create_is_io, call_create, "create, fsync")
 CALL(truncate_is_io, call_truncate, "truncate, fsync")
 CALL(stat_is_io, call_stat, "stat")
 CALL(readdir_is_io, call_readdir, "readdir")
+
+/* ---- On an array ---- */
+
+/*
+ *     the writer    spins      |asleep, superblock|asleep, data|spins ...
+ *     its array     clean      |active                         |clean
+ */
+TEST(write_to_a_clean_array_is_io)
+{
+	struct site *site = shared_memory(sizeof(*site));
+	struct stacked_disk disk;
+
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "");
+	stacked_disk_create(&disk, STACK_RAID1, LATENCY, ARRAY_MB);
+	stacked_disk_clean_early(&disk);
+	site->log = open_file(disk.node, O_RDWR | O_DIRECT);
+	site->call = call_late_write;
+	expect_io(_metadata, "raid1", "write to a clean array", site, use_array);
+	close(site->log);
+	stacked_disk_remove(&disk);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* ---- On swap ---- */
+
+FIXTURE(swap) {
+	struct slow_disk disk;
+	struct site *site;
+	const char *node;
+};
+
+FIXTURE_VARIANT(swap) {
+	const char *name;
+	bool zram;
+};
+
+FIXTURE_VARIANT_ADD(swap, disk) { .name = "swap on the disk" };
+FIXTURE_VARIANT_ADD(swap, zram) { .name = "swap on zram", .zram = true };
+
+FIXTURE_SETUP(swap)
+{
+	char limit[16];
+
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "+memory");
+	snprintf(limit, sizeof(limit), "%dM", LIMIT_MB);
+	cgroup_write(GROUP, "memory.max", limit);
+	self->site = shared_memory(sizeof(*self->site));
+	self->site->keeps = variant->zram;
+	if (variant->zram) {
+		zram_create(SWAP_MB);
+		self->node = ZRAM_NODE;
+	} else {
+		slow_disk_create(&self->disk, "psi_swap", LATENCY, SWAP_MB);
+		self->node = self->disk.node;
+	}
+	swap_on(self->node, SWAP_MB);
+}
+
+FIXTURE_TEARDOWN(swap)
+{
+	if (swapoff(self->node))
+		psi_die("swapoff %s: %s", self->node, strerror(errno));
+	if (variant->zram)
+		zram_remove();
+	else
+		slow_disk_remove(&self->disk);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+#define TOUCH(test, fn, text)						\
+	TEST_F(swap, test)						\
+	{								\
+		self->site->call = fn;					\
+		expect_io(_metadata, variant->name, text, self->site, use_memory); \
+	}
+
+TOUCH(read_of_a_page_is_io, call_page_read, "read of memory")
+TOUCH(write_to_a_page_is_io, call_page_write, "write to memory")
 
 /* ---- Not on storage ---- */
 
