@@ -60,6 +60,9 @@
  *   of others runs too, which is activity. Other groups stay on the list while
  *   the fold rests. Nothing of theirs is lost: what they did before is still in
  *   their times, and they can do nothing while the system is idle.
+ *
+ *   To averages a suspend of the machine is such a rest. It begins with a fold,
+ *   and the system stays on the list.
  */
 
 static u64 psi_fold_work(struct psi_worker *worker);
@@ -70,14 +73,13 @@ static struct psi_worker psi_folder = { .name = "psi", .work = psi_fold_work };
 /* The list, the system first. Only the thread uses it. */
 static LIST_HEAD(psi_fold_list);
 
-/* When the fold last found the system idle, ns of psi_read_clock(). */
+/*
+ * When the fold last found the system idle, or the machine about to be
+ * suspended, ns of psi_read_clock().
+ */
 static atomic64_t psi_fold_rested;
 
-/*
- * The machine is about to be suspended: fold at once, and take what follows for
- * a rest.
- */
-static bool psi_fold_asked;
+/* The machine is about to be suspended: fold whenever the thread wakes up. */
 static bool psi_suspending;
 
 /*
@@ -571,7 +573,7 @@ static u64 psi_fold_work(struct psi_worker *worker)
 	static u64 mark;
 	u64 now = psi_read_clock();
 
-	if (mark && (xchg(&psi_fold_asked, false) || now >= mark)) {
+	if (mark && (now >= mark || READ_ONCE(psi_suspending))) {
 		psi_fold();
 		psi_debug_check();
 	}
@@ -583,9 +585,9 @@ static u64 psi_fold_work(struct psi_worker *worker)
 }
 
 /*
- * A suspend is a rest that begins with a fold. Tasks run a little longer, and
- * begin to run again a moment before the second call. What they do then counts
- * as after the suspend.
+ * The system is about to be suspended, or was. Tasks run a little longer after
+ * the fold, and begin to run again a moment before the second call. What they
+ * do then counts as after the suspend.
  */
 static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unused)
 {
@@ -598,7 +600,6 @@ static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unu
 	case PM_HIBERNATION_PREPARE:
 		before = ahead;
 		WRITE_ONCE(psi_suspending, true);
-		WRITE_ONCE(psi_fold_asked, true);
 		wake_up_process(psi_folder.thread);
 		break;
 	case PM_POST_SUSPEND:
