@@ -401,54 +401,6 @@ static __always_inline void psi_task_set(struct rq *rq, struct task_struct *p, u
 	}
 }
 
-/*
- * Have what a task shows asleep say whether it waits for io, and whether a
- * limit holds that io. @async: the ring in which it waits; %NULL: none, or what
- * is in flight there did not change.
- */
-static void psi_io_judge(struct task_struct *p, struct psi_async *async)
-{
-	bool waits = async ? atomic_read(&async->storage) || atomic_read(&async->polled) :
-			     psi_task_attrs(p, PSI_ASLEEP) & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
-	struct psi_io_limit *limit = READ_ONCE(p->psi.io_limit);
-
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
-	/* Other bits of the word of psi_iowait may change meanwhile. */
-	if (data_race(!!p->psi_iowait) != waits)
-		atomic_or(PSI_IOWAIT, &p->psi.asleep);
-	if (waits && limit && atomic_read(&limit->held))
-		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
-}
-
-/* Whether a task counts as asleep. */
-static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
-{
-	/*
-	 * The scheduler looks at it when it leaves the CPU, or arrives at
-	 * another one.
-	 */
-	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
-		return false;
-	return !task_on_rq_queued(p) || task_queued_asleep(p);
-}
-
-/*
- * Look again at a task that waits for io, maybe. If it is awake, the scheduler
- * will when it goes to sleep.
- */
-void psi_io_recount(struct task_struct *p, struct psi_async *async)
-{
-	struct rq_flags rf;
-	struct rq *rq;
-
-	rq = task_rq_lock(p, &rf);
-	update_rq_clock(rq);
-	psi_io_judge(p, async);
-	if (psi_counts_asleep(rq, p))
-		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
-	task_rq_unlock(rq, p, &rf);
-}
-
 void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
 	bool restored = flags & ENQUEUE_RESTORE && per_cpu(psi_preempted, cpu_of(rq)) == p;
@@ -667,7 +619,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  */
 int psi_iowait_begin(void)
 {
-	return psi_iowait_set();
+	return psi_iowait_set(NULL);
 }
 EXPORT_SYMBOL_GPL(psi_iowait_begin);
 
@@ -683,11 +635,7 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
  */
 int psi_iowait_begin_folio(struct folio *folio)
 {
-	int token = current->psi_iowait;
-
-	current->psi_iowait = 1;
-	psi_io_wait(folio);
-	return token;
+	return psi_iowait_set(folio);
 }
 
 /**

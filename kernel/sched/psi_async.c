@@ -111,6 +111,54 @@ void psi_async_exit(struct psi_async *async)
 	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
+/*
+ * Have what a task shows asleep say whether it waits for io, and whether a
+ * limit holds that io. @async: the ring in which it waits; %NULL: none, or what
+ * is in flight there did not change.
+ */
+static void psi_io_judge(struct task_struct *p, struct psi_async *async)
+{
+	bool waits = async ? atomic_read(&async->storage) || atomic_read(&async->polled) :
+			     psi_task_attrs(p, PSI_ASLEEP) & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
+	struct psi_io_limit *limit = READ_ONCE(p->psi.io_limit);
+
+	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
+	/* Other bits of the word of psi_iowait may change meanwhile. */
+	if (data_race(!!p->psi_iowait) != waits)
+		atomic_or(PSI_IOWAIT, &p->psi.asleep);
+	if (waits && limit && atomic_read(&limit->held))
+		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
+}
+
+/* Whether a task counts as asleep. */
+static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
+{
+	/*
+	 * The scheduler looks at it when it leaves the CPU, or arrives at
+	 * another one.
+	 */
+	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
+		return false;
+	return !task_on_rq_queued(p) || task_queued_asleep(p);
+}
+
+/*
+ * Look again at a task that waits for io, maybe. If it is awake, the scheduler
+ * will when it goes to sleep.
+ */
+void psi_io_recount(struct task_struct *p, struct psi_async *async)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	update_rq_clock(rq);
+	psi_io_judge(p, async);
+	if (psi_counts_asleep(rq, p))
+		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
+	task_rq_unlock(rq, p, &rf);
+}
+
 /* What the waiters wait for may have changed. */
 static void psi_async_recount_all(struct psi_async *async)
 {

@@ -43,10 +43,10 @@
  *		the eviction: reclaim for a cgroup leaves a bit in the shadow
  *		entry, see folio_evicted_by_limit().
  *
- *	io	A task that waits for io is held while limits hold bios of the
- *		cgroup that its folio is charged to, if it waits for a folio, or
- *		of its own cgroup. io.max holds bios in a queue, iocost and
- *		iolatency hold the submitter of one.
+ *	io	A task that waits for io is held while limits hold bios of its
+ *		cgroup. If it waits for a folio of a cgroup of which limits ever
+ *		held a bio, that cgroup counts in place of its own. io.max holds
+ *		bios in a queue, iocost and iolatency hold the submitter of one.
  *
  *		A limit may hold the bio long after the wait began: a worker
  *		submits it. So such tasks are in a list of the cgroup. Where a
