@@ -73,11 +73,13 @@ static const char *disk;	/* anybody may read it */
  * @nr: how often
  * @sum: in ns
  * @most: in ns
+ * @over_ms: how often that was over a millisecond
  */
 struct waits {
 	unsigned long nr;
 	__u64 sum;
 	__u64 most;
+	unsigned long over_ms;
 };
 
 /* All processes share it. */
@@ -95,6 +97,7 @@ static void add(struct waits *waits, __u64 ns)
 {
 	waits->nr++;
 	waits->sum += ns;
+	waits->over_ms += ns > NSEC_PER_MSEC;
 	if (ns > waits->most)
 		waits->most = ns;
 }
@@ -479,6 +482,8 @@ static void print_waits(const char *phase, const char *name, const struct waits 
 	printf("# %s %s-mean-us %.1f\n", phase, name,
 	       waits->nr ? waits->sum / 1e3 / waits->nr : 0);
 	printf("# %s %s-most-us %.1f\n", phase, name, waits->most / 1e3);
+	printf("# %s %s-long-pct %.1f\n", phase, name,
+	       waits->nr ? waits->over_ms * 100.0 / waits->nr : 0);
 }
 
 static int phases;

@@ -4,6 +4,8 @@
  *
  *	load spin SECONDS		keep a CPU busy until so much time has passed
  *	load fifo SECONDS		the same, as a real-time task
+ *	load total FILE			print the first total of a pressure file in us, just after
+ *					it grew, and the time in s; no load keeps that up
  *	load read DEVICE COUNT		read blocks, one after the other; print how long that took
  *	load touch MB SECONDS		write to all pages of so much memory, again and again
  *	load beat MB			work for 2 ms each 20 ms on so much memory, until SIGTERM;
@@ -45,13 +47,49 @@ static void spin(double end)
 		;
 }
 
-static void fifo(double end)
+static void become_fifo(int priority)
 {
-	const struct sched_param first = { .sched_priority = 1 };
+	const struct sched_param first = { .sched_priority = priority };
 
 	if (sched_setscheduler(0, SCHED_FIFO, &first))
 		err(1, "sched_setscheduler");
+}
+
+static void fifo(double end)
+{
+	become_fifo(1);
 	spin(end);
+}
+
+static unsigned long long read_total(const char *path)
+{
+	char text[256];
+	int fd = open(path, O_RDONLY);
+	ssize_t length = read(fd, text, sizeof(text) - 1);
+	const char *total;
+
+	if (length < 0)
+		err(1, "%s", path);
+	close(fd);
+	text[length] = 0;
+	total = strstr(text, "total=");
+	if (!total)
+		errx(1, "%s: no total", path);
+	return strtoull(total + strlen("total="), NULL, 10);
+}
+
+/* Some kernels add up every two seconds.  The total and the time belong together. */
+static void print_total(const char *path)
+{
+	unsigned long long was, total;
+
+	become_fifo(2);
+	was = read_total(path);
+	do {
+		usleep(10000);
+		total = read_total(path);
+	} while (total == was);
+	printf("%llu %.6f\n", total, now());
 }
 
 static void read_blocks(const char *path, int count)
@@ -245,6 +283,8 @@ int main(int argc, char **argv)
 		spin(now() + atof(argv[2]));
 	else if (argc == 3 && !strcmp(argv[1], "fifo"))
 		fifo(now() + atof(argv[2]));
+	else if (argc == 3 && !strcmp(argv[1], "total"))
+		print_total(argv[2]);
 	else if (argc == 4 && !strcmp(argv[1], "read"))
 		read_blocks(argv[2], atoi(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "touch"))
@@ -260,7 +300,7 @@ int main(int argc, char **argv)
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
-		errx(2, "usage: load spin SECONDS | fifo SECONDS | read DEVICE COUNT | "
+		errx(2, "usage: load spin SECONDS | fifo SECONDS | total FILE | read DEVICE COUNT | "
 			"touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
 			"mix WORKERS ROUNDS STEP... | namespace COMMAND...");
 	return 0;
