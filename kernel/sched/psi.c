@@ -267,40 +267,19 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
 /*
- * The attributes that a task should be counted as. @asleep: those while it
+ * The attributes that a task should be counted as. @io: those of io while it
  * sleeps.
  */
-static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
+static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int io,
 						  unsigned int mode)
 {
-#define STALL		PSI_IN_STALL
-#define STALL_HELD	(PSI_IN_STALL | PSI_STALL_HELD)
-	static const u16 runs[PSI_NR_MODES] = {
-		[0]			= PSI_ONCPU | PSI_PRODUCTIVE,
-		[STALL]			= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
-		[STALL_HELD]		= PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
-		[PSI_HELD]		= PSI_ONCPU | PSI_PRODUCTIVE,
-		[PSI_HELD | STALL]	= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
-		[PSI_HELD | STALL_HELD] = PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
-	};
-	static const u16 queued[PSI_NR_MODES] = {
-		[0]			= PSI_WAITING | PSI_PRODUCTIVE,
-		[STALL]			= PSI_WAITING | PSI_MEMSTALL,
-		[STALL_HELD]		= PSI_WAITING | PSI_LIMIT_MEMSTALL,
-		[PSI_HELD]		= PSI_LIMIT_WAITING | PSI_PRODUCTIVE,
-		[PSI_HELD | STALL]	= PSI_LIMIT_WAITING | PSI_MEMSTALL,
-		[PSI_HELD | STALL_HELD] = PSI_LIMIT_WAITING | PSI_LIMIT_MEMSTALL,
-	};
-#undef STALL
-#undef STALL_HELD
-
 	switch (where) {
 	case PSI_RUNS:
-		return runs[mode];
+		return (PSI_ONCPU | PSI_PRODUCTIVE) ^ (mode & ~PSI_HELD);
 	case PSI_QUEUED:
-		return queued[mode];
+		return (PSI_WAITING | PSI_PRODUCTIVE) ^ (mode & ~PSI_ONCPU_STALL);
 	default:
-		return asleep;
+		return io | (mode & (PSI_MEMSTALL | PSI_LIMIT_MEMSTALL));
 	}
 }
 
@@ -369,18 +348,16 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
+	unsigned int io = 0;
+
 	/*
 	 * Only the task itself writes psi_iowait, but other CPUs write other
 	 * bits of that word: a waker may write sched_remote_wakeup while the
 	 * task is switched from. That does not change our bit.
 	 */
-	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
-
-	/*
-	 * While the task is awake, it may change psi.asleep without the lock.
-	 */
-	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ atomic_read(&p->psi.asleep) : 0,
-			     p->psi.mode);
+	if (where == PSI_ASLEEP)
+		io = data_race(!!p->psi_iowait) * PSI_IOWAIT ^ READ_ONCE(p->psi.asleep);
+	return psi_attrs_for(where, io, p->psi.mode);
 }
 
 /*
@@ -522,11 +499,9 @@ static u64 psi_set_stall(bool stall, bool held)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	now = rq_clock(rq);
-	t->mode &= ~(PSI_IN_STALL | PSI_STALL_HELD);
-	t->mode |= stall * PSI_IN_STALL | held * PSI_STALL_HELD;
-	atomic_andnot(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
+	t->mode &= PSI_HELD;
 	if (stall)
-		atomic_or(held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL, &t->asleep);
+		t->mode |= PSI_IN_STALL | (held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL);
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 	return now;
@@ -584,7 +559,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 static void psi_end_stall(void)
 {
 	/* Other bits of the mode may change meanwhile. */
-	bool held = data_race(current->psi.mode) & PSI_STALL_HELD;
+	bool held = data_race(current->psi.mode) & PSI_LIMIT_MEMSTALL;
 
 	psi_cause_end(psi_set_stall(false, false), held);
 }
@@ -654,7 +629,7 @@ EXPORT_SYMBOL_GPL(psi_iowait_end);
 void __psi_exit(void)
 {
 	psi_iowait_restore(0);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	WRITE_ONCE(current->psi.asleep, 0);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();

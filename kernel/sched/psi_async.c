@@ -121,13 +121,12 @@ static void psi_io_judge(struct task_struct *p, struct psi_async *async)
 	bool waits = async ? atomic_read(&async->storage) || atomic_read(&async->polled) :
 			     psi_task_attrs(p, PSI_ASLEEP) & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 	struct psi_io_limit *limit = READ_ONCE(p->psi.io_limit);
-
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
 	/* Other bits of the word of psi_iowait may change meanwhile. */
-	if (data_race(!!p->psi_iowait) != waits)
-		atomic_or(PSI_IOWAIT, &p->psi.asleep);
+	unsigned int asleep = (data_race(!!p->psi_iowait) != waits) * PSI_IOWAIT;
+
 	if (waits && limit && atomic_read(&limit->held))
-		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
+		asleep ^= PSI_IOWAIT | PSI_LIMIT_IOWAIT;
+	WRITE_ONCE(p->psi.asleep, asleep);
 }
 
 /* Whether a task counts as asleep. */
@@ -280,7 +279,7 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 	raw_spin_lock_irqsave(&async->lock, flags);
 	list_del(&wait->link);
 	psi_async_promote(async);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	WRITE_ONCE(current->psi.asleep, 0);
 	raw_spin_unlock_irqrestore(&async->lock, flags);
 	psi_io_done();
 }

@@ -194,9 +194,8 @@ static unsigned int psi_test_attrs(const struct psi_test_task *t)
 	unsigned int iowait = t->io_held ? PSI_LIMIT_IOWAIT : PSI_IOWAIT;
 	unsigned int memstall = t->stall_held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL;
 
-	return psi_attrs_for(t->where, t->iowait * iowait + t->stall * memstall,
-			     t->stall * (PSI_IN_STALL + t->stall_held * PSI_STALL_HELD) +
-			     t->held * PSI_HELD);
+	return psi_attrs_for(t->where, t->iowait * iowait,
+			     t->stall * (PSI_IN_STALL | memstall) | t->held * PSI_HELD);
 }
 
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)
