@@ -42,7 +42,6 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
-	struct psi_trigger *trigger;
 
 	/*
 	 * Wait on the queue of kernfs, because epoll registers once, maybe
@@ -51,19 +50,14 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	 * events of triggers.
 	 */
 	kernfs_generic_poll(of, wait);
-	/* Pairs with the release in psi_arm(). */
-	trigger = smp_load_acquire(&ctx->trigger);
-	if (!trigger)
-		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
-	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
+	return psi_poll(&ctx->trigger);
 }
 
 static void pressure_release(struct kernfs_open_file *of)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
 
-	if (ctx->trigger)
-		psi_disarm(ctx->trigger);
+	psi_disarm(ctx->trigger);
 }
 
 /*

@@ -594,7 +594,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  */
 int psi_iowait_begin(void)
 {
-	return psi_iowait_set(NULL);
+	return psi_iowait_begin_folio(NULL);
 }
 EXPORT_SYMBOL_GPL(psi_iowait_begin);
 
@@ -610,7 +610,11 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
  */
 int psi_iowait_begin_folio(struct folio *folio)
 {
-	return psi_iowait_set(folio);
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	psi_io_wait(folio);
+	return token;
 }
 
 /**
@@ -621,14 +625,16 @@ int psi_iowait_begin_folio(struct folio *folio)
  */
 void psi_iowait_end(int token)
 {
-	psi_iowait_restore(token);
+	if (!token)
+		psi_io_done();
+	current->psi_iowait = token;
 }
 EXPORT_SYMBOL_GPL(psi_iowait_end);
 
 /* See psi_exit(). */
 void __psi_exit(void)
 {
-	psi_iowait_restore(0);
+	psi_iowait_end(0);
 	WRITE_ONCE(current->psi.asleep, 0);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)

@@ -233,7 +233,16 @@ bool __psi_async_begin(struct psi_async *async, struct file *file)
 	return true;
 }
 
-void __psi_async_end(struct psi_async *async)
+/**
+ * psi_async_end - storage is done with a request that psi_async_begin() counted
+ * @async: what psi_async_begin() was given
+ *
+ * To be called before the request wakes anybody, and while @async is there for
+ * sure.
+ *
+ * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
+ */
+void psi_async_end(struct psi_async *async)
 {
 	if (atomic_dec_and_test(&async->storage))
 		psi_async_changed(async);
@@ -340,7 +349,14 @@ bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
 	return added;
 }
 
-void __psi_async_unpoll(struct psi_async *async, struct psi_async *by)
+/**
+ * psi_async_unpoll - that poll is over
+ * @async: what was polled
+ * @by: where it was polled
+ *
+ * Context: Process context.
+ */
+void psi_async_unpoll(struct psi_async *async, struct psi_async *by)
 {
 	struct psi_async_poll *poll;
 	unsigned long flags;

@@ -359,8 +359,7 @@ static int psi_proc_release(struct inode *inode, struct file *file)
 {
 	struct psi_open *open = psi_open_of(file);
 
-	if (open->trigger)
-		psi_disarm(open->trigger);
+	psi_disarm(open->trigger);
 	kfree(open);
 	return single_release(inode, file);
 }
@@ -384,18 +383,13 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
 	struct psi_open *open = psi_open_of(file);
-	struct psi_trigger *trigger;
 
 	/*
 	 * epoll registers once, maybe before there is a trigger. So wait in any
 	 * case.
 	 */
 	poll_wait(file, &open->wait, wait);
-	/* Pairs with the release in psi_arm(). */
-	trigger = smp_load_acquire(&open->trigger);
-	if (!trigger)
-		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
-	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
+	return psi_poll(&open->trigger);
 }
 
 static const struct proc_ops psi_proc_ops = {

@@ -737,15 +737,18 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 
 /**
  * psi_disarm - free the trigger of an open file
- * @t: the trigger
+ * @t: the trigger, %NULL for none
  *
  * Context: Process context, may sleep. Nobody polls for @t any more, or arms in
  *	    its slot.
  */
 void psi_disarm(struct psi_trigger *t)
 {
-	struct psi_sampler *sampler = t->sampler;
+	struct psi_sampler *sampler;
 
+	if (!t)
+		return;
+	sampler = t->sampler;
 	if (sampler) {
 		struct psi_watch *watch = sampler->watch;
 
@@ -758,14 +761,19 @@ void psi_disarm(struct psi_trigger *t)
 }
 
 /**
- * psi_collect - take the event of a trigger
- * @t: the trigger
+ * psi_poll - what poll() says of an open file, takes the event of its trigger
+ * @slot: the place for the trigger of the file
  *
- * Context: Any. The caller waits on its file already, so that no event is
+ * Context: Any. The caller waits on the file already, so that no event is
  *	    missed.
- * Return: whether there was one. There is none now.
+ * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger
  */
-bool psi_collect(struct psi_trigger *t)
+__poll_t psi_poll(struct psi_trigger **slot)
 {
-	return atomic_xchg(&t->event, 0);
+	/* Pairs with the release in psi_trigger_arm(). */
+	struct psi_trigger *t = smp_load_acquire(slot);
+
+	if (!t)
+		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
+	return DEFAULT_POLLMASK | (atomic_xchg(&t->event, 0) ? EPOLLPRI : 0);
 }
