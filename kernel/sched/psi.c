@@ -469,18 +469,15 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
  */
 void __psi_leave_cpu(struct task_struct *p)
 {
-	struct rq_flags rf;
-	struct rq *rq;
-
 	/*
 	 * Nobody moves a task that is off the runqueues: the waker holds
 	 * pi_lock.
 	 */
-	rq = task_rq(p);
-	rq_lock(rq, &rf);
+	struct rq *rq = task_rq(p);
+
+	guard(rq_lock)(rq);
 	update_rq_clock(rq);
 	psi_task_set(rq, p, 0);
-	rq_unlock(rq, &rf);
 }
 
 /*

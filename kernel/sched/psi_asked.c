@@ -538,7 +538,6 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
  */
 static void psi_asked_visit(struct psi_group *group)
 {
-	struct rq_flags rf;
 	int cpu;
 
 	KUNIT_STATIC_STUB_REDIRECT(psi_asked_visit, group);
@@ -549,13 +548,12 @@ static void psi_asked_visit(struct psi_group *group)
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
 
-		rq_lock_irqsave(rq, &rf);
+		guard(rq_lock_irqsave)(rq);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(&rq->psi_seq);
 		if (psi_listed(group->cpus[cpu], cpu))
 			psi_asked_sync(group->cpus[cpu], cpu, rq_clock(rq));
 		raw_write_seqcount_end(&rq->psi_seq);
-		rq_unlock_irqrestore(rq, &rf);
 	}
 }
 

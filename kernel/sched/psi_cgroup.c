@@ -29,16 +29,13 @@ static atomic_t psi_moves;
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
-	struct rq_flags rf;
-	struct rq *rq;
+	CLASS(task_rq_lock, locked)(p);
 
-	rq = task_rq_lock(p, &rf);
-	update_rq_clock(rq);
+	update_rq_clock(locked.rq);
 	if (p->psi.group && p->psi.group != to) {
-		psi_regroup(&p->psi, to, rq, rq_clock(rq));
-		__psi_throttle_again(rq, p);
+		psi_regroup(&p->psi, to, locked.rq, rq_clock(locked.rq));
+		__psi_throttle_again(locked.rq, p);
 	}
-	task_rq_unlock(rq, p, &rf);
 }
 
 /**
@@ -73,16 +70,14 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 /* Have a group that is empty leave its parent on a CPU. */
 static void psi_leave(struct psi_group_cpu *gc, int cpu)
 {
-	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
-	struct rq_flags rf;
+	struct rq *rq = cpu_rq(cpu);
 
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	raw_write_seqcount_begin(seq);
+	guard(rq_lock_irqsave)(rq);
+	raw_write_seqcount_begin(&rq->psi_seq);
 	psi_undelegate_parent(gc);
-	raw_write_seqcount_end(seq);
+	raw_write_seqcount_end(&rq->psi_seq);
 	gc->parent = NULL;
 	gc->up = NULL;
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
 /**
@@ -120,12 +115,10 @@ static void psi_cgroup_adopt(struct psi_group *group)
 
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
-		struct rq_flags rf;
 
-		rq_lock_irqsave(rq, &rf);
+		guard(rq_lock_irqsave)(rq);
 		update_rq_clock(rq);
 		psi_adopt(group->cpus[cpu], cpu, rq_clock(rq));
-		rq_unlock_irqrestore(rq, &rf);
 	}
 }
 

@@ -525,19 +525,14 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
  */
 static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
 {
-	unsigned int found;
-	struct rq_flags rf;
+	unsigned int found = 0;
 
-	if (!mutex_trylock(&cgroup_mutex))
-		return 0;
-	rcu_read_lock();
-	spin_lock_irq(&css_set_lock);
-	rq_lock_irqsave(rq, &rf);
-	found = psi_debug_homes(rq, says);
-	rq_unlock_irqrestore(rq, &rf);
-	spin_unlock_irq(&css_set_lock);
-	rcu_read_unlock();
-	cgroup_unlock();
+	scoped_cond_guard(mutex_try, return 0, &cgroup_mutex) {
+		guard(rcu)();
+		guard(spinlock_irq)(&css_set_lock);
+		guard(rq_lock_irqsave)(rq);
+		found = psi_debug_homes(rq, says);
+	}
 	return found;
 }
 #else
@@ -557,7 +552,6 @@ void psi_debug_check(void)
 	static char text[2048];
 	static bool reported;
 	unsigned int found;
-	struct rq_flags rf;
 	struct seq_buf says;
 	int cpu;
 
@@ -565,12 +559,11 @@ void psi_debug_check(void)
 		struct rq *rq = cpu_rq(cpu);
 
 		seq_buf_init(&says, text, sizeof(text));
-		rcu_read_lock();
-		rq_lock_irqsave(rq, &rf);
-		update_rq_clock(rq);
-		found = psi_debug_cpu(rq, false, &says);
-		rq_unlock_irqrestore(rq, &rf);
-		rcu_read_unlock();
+		scoped_guard(rcu) {
+			guard(rq_lock_irqsave)(rq);
+			update_rq_clock(rq);
+			found = psi_debug_cpu(rq, false, &says);
+		}
 		found += psi_debug_check_homes(rq, &says);
 		if (!found || reported)
 			continue;

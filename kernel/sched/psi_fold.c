@@ -281,9 +281,8 @@ static void psi_read_kinds(struct psi_group *group, struct psi_account *readings
 {
 	int nr = READ_ONCE(group->accounts) ? PSI_NR_KINDS : 1;
 
-	rcu_read_lock();
+	guard(rcu)();
 	__psi_read(group, psi_asked_get(group), nr, PSI_ALL_STATES, readings);
-	rcu_read_unlock();
 }
 
 /*
@@ -335,11 +334,10 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	struct psi_group_cpu *gc = group->cpus[cpu];
 	unsigned int slot = psi_last_slot(group);
 	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
-	unsigned long flags;
 
-	local_irq_save(flags);
+	guard(irqsave)();
 	if (!raw_spin_rq_trylock(cpu_rq(cpu)))
-		goto out;
+		return;
 	if (psi_idle_since(gc, gc->slots[slot][PSI_NONIDLE])) {
 		psi_fold_publish(group);
 		raw_write_seqcount_begin(seq);
@@ -353,8 +351,6 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		psi_fold_publish_end(group);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
-out:
-	local_irq_restore(flags);
 }
 
 /*
@@ -387,7 +383,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	int tries = 3;
 	u64 idle;
 
-	rcu_read_lock();
+	guard(rcu)();
 	off = rcu_dereference(group->off);
 	asked = psi_asked_get(group);
 	do {
@@ -412,7 +408,6 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	/* Samplers at work look at the CPUs on the list. */
 	if (look.idle && !psi_sampling(group))
 		psi_unlist_idle(group, asked, false);
-	rcu_read_unlock();
 	return now;
 }
 
@@ -497,19 +492,15 @@ static bool psi_leaves(struct psi_group *group)
 
 static bool psi_system_idle(void)
 {
-	bool idle = true;
 	int cpu;
 
-	rcu_read_lock();
+	guard(rcu)();
 	psi_for_each_cpu(cpu, &psi_system) {
 		/* A state that begins now: its CPU joins the list again. */
-		if (data_race(psi_chain_end(psi_system.cpus[cpu])->states)) {
-			idle = false;
-			break;
-		}
+		if (data_race(psi_chain_end(psi_system.cpus[cpu])->states))
+			return false;
 	}
-	rcu_read_unlock();
-	return idle && !psi_sampling(&psi_system);
+	return !psi_sampling(&psi_system);
 }
 
 /*
@@ -526,11 +517,9 @@ static u64 psi_rest_when_idle(u64 now)
 		return now;
 	now = psi_read_clock();
 	atomic64_set(&psi_fold_rested, now);
-	if (idle) {
-		rcu_read_lock();
+	guard(rcu)();
+	if (idle)
 		psi_unlist_idle(&psi_system, psi_asked_get(&psi_system), true);
-		rcu_read_unlock();
-	}
 	return now;
 }
 

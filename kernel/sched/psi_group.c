@@ -196,7 +196,6 @@ static bool psi_reserve_fill(int cpu)
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
 	struct psi_group_cpu *memory, *first = NULL, *last = NULL;
 	unsigned int nr = READ_ONCE(reserve->nr), added;
-	struct rq_flags rf;
 
 	for (added = 0; nr + added < PSI_RESERVE; added++) {
 		memory = psi_memory_alloc(cpu, GFP_KERNEL);
@@ -208,12 +207,11 @@ static bool psi_reserve_fill(int cpu)
 	}
 	if (!first)
 		return nr >= PSI_RESERVE;
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
+	guard(rq_lock_irqsave)(cpu_rq(cpu));
 	last->up = reserve->free;
 	reserve->free = first;
 	WRITE_ONCE(reserve->nr, reserve->nr + added);
 	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	return nr + added == PSI_RESERVE;
 }
 
@@ -318,7 +316,6 @@ void psi_group_put(struct psi_group *group)
 static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 {
 	unsigned int hold = 0;
-	struct rq_flags rf;
 	int cpu;
 
 	/* Pairs with psi_take_watched() and psi_delegate(). */
@@ -333,13 +330,12 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		guard(rq_lock_irqsave)(cpu_rq(cpu));
 		raw_write_seqcount_begin(seq);
 		psi_undelegate(gc);
 		raw_write_seqcount_end(seq);
 		gc->slow |= states;
 		hold |= gc->states & states;
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 	return hold;
 }

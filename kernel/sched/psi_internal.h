@@ -334,13 +334,10 @@ struct psi_group {
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
 	const struct psi_off *off;
-	unsigned int switches;
 
-	rcu_read_lock();
+	guard(rcu)();
 	off = rcu_dereference(group->off);
-	switches = off ? off->switches : 0;
-	rcu_read_unlock();
-	return switches;
+	return off ? off->switches : 0;
 }
 
 /* The states that triggers of a group wait for, of whatever priority. */

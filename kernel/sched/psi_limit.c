@@ -112,7 +112,6 @@ void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 static void psi_io_changed(struct psi_io_limit *limit)
 {
 	unsigned int nr = 0;
-	unsigned long flags;
 	struct psi_task *t;
 
 	/*
@@ -121,13 +120,12 @@ static void psi_io_changed(struct psi_io_limit *limit)
 	 */
 	if (list_empty(&limit->waiters))
 		return;
-	raw_spin_lock_irqsave(&limit->lock, flags);
+	guard(raw_spinlock_irqsave)(&limit->lock);
 	list_for_each_entry(t, &limit->waiters, io_link) {
 		if (nr++ == PSI_WAITERS_MAX)
 			break;
 		psi_io_recount(container_of(t, struct task_struct, psi), NULL);
 	}
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
 }
 
 /* Limits have held a bio: until then nobody is listed. */
@@ -148,31 +146,27 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 void __psi_io_wait(struct folio *folio)
 {
 	struct psi_io_limit *limit;
-	unsigned long flags;
 
 	if (likely(!READ_ONCE(psi_io_used)) || current->psi.io_limit)
 		return;
 	limit = blkcg_io_limit_get(folio);
 	if (!limit)
 		return;
-	raw_spin_lock_irqsave(&limit->lock, flags);
+	guard(raw_spinlock_irqsave)(&limit->lock);
 	list_add_tail(&current->psi.io_link, &limit->waiters);
 	WRITE_ONCE(current->psi.io_limit, limit);
 	/* On the list before the count is read. Pairs with psi_io_changed(). */
 	smp_mb();
 	psi_io_recount(current, NULL);
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
 }
 
 /* See psi_io_done(). */
 void __psi_io_done(void)
 {
 	struct psi_io_limit *limit = current->psi.io_limit;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&limit->lock, flags);
-	list_del(&current->psi.io_link);
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
+	scoped_guard(raw_spinlock_irqsave, &limit->lock)
+		list_del(&current->psi.io_link);
 	WRITE_ONCE(current->psi.io_limit, NULL);
 	WRITE_ONCE(current->psi.asleep, 0);
 	blkcg_io_limit_put(limit);

@@ -441,7 +441,7 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	u64 times[PSI_NR_STATES], at;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		seq = read_seqcount_begin(seqcount);
 		at = psi_read_cpu_clock(cpu);
@@ -449,7 +449,6 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 		now->stall = psi_kind_time(more, sampler->kind, sampler->state, at,
 					   times[sampler->state]);
 	} while (read_seqcount_retry(seqcount, seq));
-	rcu_read_unlock();
 	now->nonidle = times[PSI_NONIDLE];
 }
 

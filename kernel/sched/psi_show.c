@@ -257,13 +257,12 @@ static void psi_read_plain(struct psi_group *group, unsigned int states,
 {
 	const struct psi_off *off;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		off = rcu_dereference(group->off);
 		psi_read(group, states, reading);
 	} while (unlikely(off != rcu_access_pointer(group->off)));
 	psi_mask_reading(group, off, PSI_PLAIN, reading);
-	rcu_read_unlock();
 }
 
 static void psi_show_plain(struct seq_file *m, struct psi_group *group,

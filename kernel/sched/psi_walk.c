@@ -732,7 +732,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 	unsigned int seq, hold;
 	u64 now = 0, irq = 0;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		seq = read_seqcount_begin(seqcount);
 		d = psi_chain_end(gc);
@@ -746,7 +746,6 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 		if (more)
 			psi_held_read(more, now, held);
 	} while (read_seqcount_retry(seqcount, seq));
-	rcu_read_unlock();
 }
 
 /* How much @now is above @then, times of a state that psi_peek_more() read. */
