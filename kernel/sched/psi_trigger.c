@@ -30,8 +30,9 @@
  *   A group with many triggers must not delay the triggers of another group. So
  *   a monitor serves groups in turns. A turn ends after PSI_TURN_NS (500 us),
  *   and consists of goes. In a go the monitor does one of these: it takes an
- *   alarm down, tells one sampler of it, or has up to PSI_BATCH (64) triggers
- *   look at a sample, which it takes before the first of them. After a turn
+ *   alarm down and queues the samplers that rest, has one of them resume, or
+ *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before
+ *   the first of them. After a turn
  *   that took d of CPU time the group pauses for (PSI_SHARE - 1) * d. Group A
  *   has thousands of windows, B has one:
  *
@@ -214,11 +215,11 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	bool owing = sampler->next != PSI_NEVER;
 
 	sampler->step = psi_read_clock() >= sampler->mark;
-	sampler->rest = false;
 	sampler->next = PSI_NEVER;
 	if (sampler->step) {
 		psi_sampler_push(sampler);
-		sampler->rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		psi_sampler_ask(sampler, !psi_sampler_grown(sampler) &&
+					 psi_sampler_may_rest(sampler));
 		sampler->sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sampler->sample);
@@ -272,7 +273,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 static void psi_sampler_done(struct psi_sampler *sampler)
 {
 	/* While an event is owed, the time for it comes without any stall. */
-	bool rest = sampler->rest && sampler->next == PSI_NEVER;
+	bool rest = sampler->asking && sampler->next == PSI_NEVER;
 
 	sampler->looking = false;
 	/*
@@ -283,10 +284,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 		sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 
 	psi_sampler_ask(sampler, rest);
-	timerqueue_del(&sampler->watch->due, &sampler->due);
-	if (!rest)
-		psi_sampler_queue(sampler, min(sampler->next, sampler->mark));
-	psi_watch_set_at_work(sampler->watch);
+	psi_sampler_queue(sampler, rest ? PSI_NEVER : min(sampler->next, sampler->mark));
 }
 
 /*
@@ -296,6 +294,8 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
 {
 	unsigned int nr;
 
+	if (sampler->since)
+		return psi_sampler_resume(sampler);
 	if (!sampler->looking)
 		psi_sampler_look(sampler);
 	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
@@ -321,7 +321,7 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 {
 	int prio;
 
-	/* Pairs with psi_watch_update(). */
+	/* Pairs with psi_watch_update() and psi_watch_answer(). */
 	smp_mb();
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
@@ -330,14 +330,8 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
 			continue;
 		/* Many CPUs may write that line at once: look before. */
-		if (states & ~atomic_read(&watch->alarm_begun))
-			atomic_or(states, &watch->alarm_begun);
-		/*
-		 * Pairs with psi_watch_answer(), which has the two the other
-		 * way round.
-		 */
-		smp_mb();
-		if (atomic_read(&watch->alarm_raised) || atomic_xchg(&watch->alarm_raised, 1))
+		if (!(states & ~atomic_read(&watch->alarm_begun)) ||
+		    atomic_fetch_or(states, &watch->alarm_begun))
 			continue;
 		refcount_inc(&group->refs);
 		watch->alarm_since = psi_with_sleep(now);
@@ -365,48 +359,37 @@ bool psi_sampling(const struct psi_group *group)
 		 * In this order: psi_watch_answer() writes them the other way
 		 * round.
 		 */
-		if (watch && (atomic_read_acquire(&watch->alarm_raised) ||
+		if (watch && (atomic_read_acquire(&watch->alarm_begun) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
 	}
 	return false;
 }
 
-/*
- * Take an alarm down. All samplers have to be told of it, before the next one.
- */
+/* Take an alarm down, and put the samplers to work that wait for its states. */
 static void psi_watch_answer(struct psi_watch *watch)
 {
+	struct psi_sampler *sampler;
+	u64 since = watch->alarm_since;
+	unsigned int begun;
+
 	watch->alarmed = false;
-	watch->since = watch->alarm_since;
 	/* Before the alarm is off: psi_sampling() sees one or the other. */
 	WRITE_ONCE(watch->at_work, true);
-	/* Both are full barriers, see psi_raise_alarms(). */
-	atomic_xchg(&watch->alarm_raised, 0);
-	watch->begun = atomic_xchg(&watch->alarm_begun, 0);
-	list_splice_init(&watch->samplers, &watch->unaware);
-	psi_watch_set_at_work(watch);
-}
-
-/*
- * Tell a sampler of the alarm, and put it to work if it waits for one of its
- * states.
- */
-static void psi_watch_tell(struct psi_watch *watch)
-{
-	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
-
-	list_move(&sampler->node, &watch->samplers);
-	if (BIT(sampler->state) & watch->begun) {
-		if (psi_sampler_rests(sampler))
-			psi_sampler_resume(sampler, watch->since);
+	/* A full barrier, see psi_raise_alarms(). */
+	begun = atomic_xchg(&watch->alarm_begun, 0);
+	list_for_each_entry(sampler, &watch->samplers, node) {
+		if (!(BIT(sampler->state) & begun))
+			continue;
+		if (psi_sampler_rests(sampler)) {
+			sampler->since = since;
+			psi_sampler_queue(sampler, 0);
+		}
 		/* In the middle of a look: it may not rest after all. */
-		sampler->rest = false;
+		psi_sampler_ask(sampler, false);
 	}
-	if (list_empty(&watch->unaware)) {
-		psi_watch_set_at_work(watch);
-		psi_watch_states(watch);
-	}
+	psi_watch_set_at_work(watch);
+	psi_watch_states(watch);
 }
 
 /*
@@ -417,21 +400,9 @@ static u64 psi_watch_due(struct psi_watch *watch)
 {
 	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
 
-	if (watch->alarmed || !list_empty(&watch->unaware))
+	if (watch->alarmed)
 		return 0;
 	return node ? node->expires : PSI_NEVER;
-}
-
-/* Do the next thing that is due. */
-static void psi_watch_go(struct psi_watch *watch, struct kernfs_node **files)
-{
-	if (!list_empty(&watch->unaware))
-		psi_watch_tell(watch);
-	else if (watch->alarmed)
-		psi_watch_answer(watch);
-	else
-		psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
-					       struct psi_sampler, due), files);
 }
 
 /*
@@ -449,7 +420,11 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	}
 	WRITE_ONCE(watch->wanted, false);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
-		psi_watch_go(watch, files);
+		if (watch->alarmed)
+			psi_watch_answer(watch);
+		else
+			psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
+						       struct psi_sampler, due), files);
 		now = psi_read_clock();
 	}
 	mutex_unlock(&watch->lock);
@@ -553,7 +528,6 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 	watch->prio = prio;
 	mutex_init(&watch->lock);
 	INIT_LIST_HEAD(&watch->samplers);
-	INIT_LIST_HEAD(&watch->unaware);
 	timerqueue_init_head(&watch->due);
 	timerqueue_init(&watch->queued);
 	old = cmpxchg_release(&group->watch[prio], NULL, watch);
