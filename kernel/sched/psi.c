@@ -292,13 +292,21 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/* psi_change() for any change, maybe the first one of the group on the CPU. */
-static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				    u64 now)
+/*
+ * psi_change() and psi_change_two() for any change, maybe the first one of the
+ * group on the CPU. @more: another task that is counted there already, or NULL.
+ */
+static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
+				    struct psi_task *more, unsigned int more_attrs,
+				    struct rq *rq, u64 now)
 {
+	struct psi_counts change = { };
+
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
-	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), NULL,
-		 (struct psi_counts){ }, rq, now);
+	if (more)
+		change = psi_task_change(more, more_attrs);
+	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs),
+		 more ? more->group->cpus[cpu_of(rq)] : NULL, change, rq, now);
 }
 
 /* Count a task as @attrs. */
@@ -310,19 +318,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 	if (likely(gc && !((t->attrs ^ attrs) & ~PSI_SCHED_ATTRS)))
 		psi_walk_sched(gc, psi_task_change(t, attrs).sched, rq, now);
 	else
-		psi_change_all(t, attrs, rq, now);
-}
-
-/* psi_change_two() for any change. */
-static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
-					struct psi_task *next, unsigned int next_attrs,
-					struct rq *rq, u64 now)
-{
-	struct psi_counts change = psi_task_change(prev, prev_attrs);
-	struct psi_counts more = psi_task_change(next, next_attrs);
-
-	psi_walk(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
-		 rq, now);
+		psi_change_all(t, attrs, NULL, 0, rq, now);
 }
 
 /* psi_change() for two tasks at once, which are counted on the CPU already. */
@@ -335,7 +331,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 	u64 change, more;
 
 	if (unlikely(changes & ~PSI_SCHED_ATTRS))
-		return psi_change_two_all(prev, prev_attrs, next, next_attrs, rq, now);
+		return psi_change_all(prev, prev_attrs, next, next_attrs, rq, now);
 
 	change = psi_task_change(prev, prev_attrs).sched;
 	more = psi_task_change(next, next_attrs).sched;

@@ -172,21 +172,12 @@ struct psi_asked {
  * slower.
  */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
+/* How many blocks there are, 0 if CPUs count themselves in the word. */
 static unsigned int psi_nr_blocks __ro_after_init;
-/* There are blocks. */
-static DEFINE_STATIC_KEY_FALSE(psi_blocks_used);
 
 /*
  * The union
  */
-
-/* What @word means at @now: the time in use, modulo what fits. */
-static u64 psi_union_at(u64 word, u64 now)
-{
-	u64 time = word >> PSI_UNION_BITS;
-
-	return word & PSI_UNION_COUNT ? now - time : time;
-}
 
 /**
  * psi_union_read - how long a group was in use on any CPU
@@ -198,9 +189,10 @@ static u64 psi_union_at(u64 word, u64 now)
  */
 static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
-	/* The word goes by rq_clock(). */
-	now -= atomic64_read(&psi_slept);
-	return asked ? psi_union_at(atomic64_read(&asked->word), now) : 0;
+	u64 word = asked ? atomic64_read(&asked->word) : 0, time = word >> PSI_UNION_BITS;
+
+	/* It goes by rq_clock(). */
+	return word & PSI_UNION_COUNT ? now - atomic64_read(&psi_slept) - time : time;
 }
 
 /* How much @now is above @then, both of psi_union_read(). */
@@ -235,10 +227,7 @@ static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 	return begins ? word + 1 : word - 1;
 }
 
-/*
- * A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in
- * blocks.
- */
+/* A CPU begins or ends to be in use. @blocks: CPUs are counted in blocks. */
 static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks,
 					    unsigned int block, bool begins, u64 now)
 {
@@ -257,10 +246,7 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 #ifdef CONFIG_PSI_DEBUG
 	asked->cpus[cpu]->counted += begins ? 1 : -1;
 #endif
-	if (static_branch_unlikely(&psi_blocks_used))
-		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
-	else
-		psi_union_count(asked, false, 0, begins, now);
+	psi_union_count(asked, psi_nr_blocks, per_cpu(psi_block, cpu), begins, now);
 }
 
 /*
@@ -281,10 +267,8 @@ static int __init psi_union_init(void)
 		per_cpu(psi_block, cpu) = block;
 	}
 	/* A block of one CPU would cost a line and save nothing. */
-	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
+	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW))
 		psi_nr_blocks = nr;
-		static_branch_enable(&psi_blocks_used);
-	}
 	return 0;
 }
 core_initcall(psi_union_init);
@@ -635,12 +619,6 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-/* Whether nobody read the file for long. */
-static bool psi_asked_old(const struct psi_asked *asked)
-{
-	return time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
-}
-
 /* End what nobody asks about any more, and look at the rest again later. */
 static void psi_asked_expire(struct work_struct *work)
 {
@@ -648,8 +626,9 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		if ((READ_ONCE(asked->group->removed) || psi_asked_old(asked)) &&
-		    refcount_dec_if_one(&asked->users))
+		bool old = time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+
+		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
 			psi_asked_end(asked);
 		else
 			llist_add(&asked->node, &psi_asked_groups);

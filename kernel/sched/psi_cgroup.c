@@ -55,8 +55,8 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
-	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
-	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
 		psi_group_free_cpus(group);
 		kfree(group);
 		return -ENOMEM;
@@ -176,8 +176,7 @@ void psi_strays_work(struct work_struct *work)
 		 */
 		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
-		if (READ_ONCE(psi_reserve_asked))
-			psi_reserve_refill();
+		psi_reserve_refill();
 		psi_stray_home(group);
 		psi_group_put(group);
 		cond_resched();

@@ -210,17 +210,6 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 				look->now, stall);
 }
 
-/* The total and the averages of the windows that ended. */
-static __always_inline void psi_read_account(const struct psi_account *account,
-					     unsigned int states, struct psi_account *reading)
-{
-	int s;
-
-	psi_for_each_state(s, states)
-		reading->total[s] = account->total[s];
-	reading->avgs = account->avgs;
-}
-
 /* The account of a kind, which is there for plain pressure, or once asked. */
 static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
 {
@@ -234,12 +223,18 @@ static __always_inline void __psi_read(struct psi_group *group, struct psi_asked
 	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] __uninitialized;
 	struct psi_look look __uninitialized;
 	unsigned int seq;
-	int kind;
+	int kind, s;
 
 	do {
 		seq = read_seqcount_begin(&group->seq);
-		for (kind = PSI_PLAIN; kind < nr; kind++)
-			psi_read_account(psi_account_of(group, kind), states, &readings[kind]);
+		/* The total and the averages of the windows that ended. */
+		for (kind = PSI_PLAIN; kind < nr; kind++) {
+			const struct psi_account *account = psi_account_of(group, kind);
+
+			psi_for_each_state(s, states)
+				readings[kind].total[s] = account->total[s];
+			readings[kind].avgs = account->avgs;
+		}
 		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
 		psi_look_around(group, false, &look);
 		if (asked)

@@ -79,9 +79,6 @@ static struct kmem_cache *psi_cpu_cache;
  */
 static LLIST_HEAD(psi_strays);
 
-/* Some CPU has too little. A hint: the work does not depend on it. */
-static bool psi_reserve_asked;
-
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
@@ -160,8 +157,6 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
-		if (!READ_ONCE(psi_reserve_asked))
-			WRITE_ONCE(psi_reserve_asked, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
 	return enough;
@@ -224,7 +219,6 @@ static bool psi_reserve_refill(void)
 	bool filled = true;
 	int cpu;
 
-	WRITE_ONCE(psi_reserve_asked, false);
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
 			continue;
@@ -247,13 +241,6 @@ static void psi_reserve_work(struct work_struct *work)
 		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (!llist_empty(&psi_strays))
 		queue_work(psi_wq, &psi_strays_worker);
-}
-
-/* A place for the cells of a group; false without memory. */
-static bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp)
-{
-	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), gfp);
-	return group->cpus;
 }
 
 /* Free the cells of a group that is not in use any more, and their place. */
@@ -394,8 +381,8 @@ void __init psi_init(void)
 		static_branch_enable(&psi_disabled);
 		return;
 	}
-	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) ||
-	    !psi_group_alloc_cpus(&psi_system, GFP_NOWAIT))
+	psi_system.cpus = kcalloc(nr_cpu_ids, sizeof(*psi_system.cpus), GFP_NOWAIT);
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) || !psi_system.cpus)
 		panic("psi: no memory for the system");
 	psi_group_init(&psi_system, NULL, 0);
 	for_each_possible_cpu(cpu)

@@ -580,14 +580,9 @@ static void psi_sampler_push(struct psi_sampler *sampler)
 	sampler->ring[sampler->head] = sampler->last;
 }
 
-static u64 psi_sampler_step(const struct psi_sampler *sampler)
-{
-	return div_u64(sampler->window, PSI_STEPS);
-}
-
 static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 {
-	u64 step = psi_sampler_step(sampler);
+	u64 step = div_u64(sampler->window, PSI_STEPS);
 
 	return (div64_u64(now, step) + 1) * step;
 }

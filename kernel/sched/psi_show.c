@@ -265,17 +265,6 @@ static void psi_read_plain(struct psi_group *group, unsigned int states,
 	psi_mask_reading(group, off, PSI_PLAIN, reading);
 }
 
-static void psi_show_plain(struct seq_file *m, struct psi_group *group,
-			   const struct psi_file *file)
-{
-	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
-	struct psi_account reading __uninitialized;
-
-	psi_read_plain(group, states, &reading);
-	psi_show_line(m, "some", &reading, file->some);
-	psi_show_line(m, "full", &reading, file->full);
-}
-
 /**
  * psi_show - print a pressure file
  * @m: the file to print to
@@ -288,11 +277,17 @@ static void psi_show_plain(struct seq_file *m, struct psi_group *group,
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
+	const struct psi_file *file = &psi_files[id];
+	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
+	struct psi_account reading __uninitialized;
+
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
 	if (id == PSI_STAT)
 		return psi_show_stat(m, group);
-	psi_show_plain(m, group, &psi_files[id]);
+	psi_read_plain(group, states, &reading);
+	psi_show_line(m, "some", &reading, file->some);
+	psi_show_line(m, "full", &reading, file->full);
 	return 0;
 }
 

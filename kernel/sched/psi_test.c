@@ -16,8 +16,8 @@
  */
 static bool psi_test_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
-	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
-	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
 		return false;
 	psi_group_init(group, parent, level);
 	/*

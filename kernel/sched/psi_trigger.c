@@ -433,19 +433,6 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	return due;
 }
 
-/*
- * Serve a group, and have it pause after its turn, see "Turns". Return when it
- * is due again.
- */
-static u64 psi_watch_turn(struct psi_watch *watch)
-{
-	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
-
-	ran = task_sched_runtime(current) - ran;
-	watch->pause = psi_read_clock() + (PSI_SHARE - 1) * ran;
-	return max(due, watch->pause);
-}
-
 /* Take the groups whose alarms were raised into the queue. */
 static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_head *queue)
 {
@@ -474,7 +461,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 	for (;;) {
 		struct timerqueue_node *node;
 		struct psi_watch *watch;
-		u64 due;
+		u64 due, ran;
 
 		psi_monitor_collect(worker, queue);
 		node = timerqueue_getnext(queue);
@@ -483,9 +470,12 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 
 		timerqueue_del(queue, node);
 		watch = container_of(node, struct psi_watch, queued);
-		due = psi_watch_turn(watch);
+		ran = task_sched_runtime(current);
+		due = psi_watch_check(watch);
+		ran = task_sched_runtime(current) - ran;
+		watch->pause = psi_read_clock() + (PSI_SHARE - 1) * ran;
 		if (due != PSI_NEVER) {
-			node->expires = due;
+			node->expires = max(due, watch->pause);
 			timerqueue_add(queue, node);
 		} else {
 			psi_group_put(watch->group);
