@@ -15,14 +15,9 @@
 
 #include "cgroup-internal.h"
 
-static enum psi_file_id pressure_id(struct cftype *cft)
-{
-	return cft->private;
-}
-
 static int pressure_show(struct seq_file *m, void *v)
 {
-	return psi_show(m, cgroup_psi(seq_css(m)->cgroup), pressure_id(seq_cft(m)));
+	return psi_show(m, cgroup_psi(seq_css(m)->cgroup), seq_cft(m)->private);
 }
 
 static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
@@ -34,8 +29,8 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 	 * kernfs drains the file before the cgroup is freed, so both stay
 	 * meanwhile.
 	 */
-	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
-		      buf, of->file, of->kn, NULL);
+	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
+		      of->file, of->kn, NULL);
 	return ret ?: nbytes;
 }
 

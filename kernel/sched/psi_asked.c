@@ -344,16 +344,12 @@ static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child = NULL, *p = gc;
+	struct psi_group_cpu *p = (before ^ gc->states) & BIT(PSI_NONIDLE) ? gc : NULL;
 	struct psi_asked_cpu *more;
 
-	if ((before ^ gc->states) & BIT(PSI_NONIDLE)) {
-		do {
-			if (p->asked & PSI_ASKED)
-				psi_union_flip(psi_asked_of(p), begins, cpu, now);
-			child = p;
-			p = p->parent;
-		} while (p && psi_delegate_of(p) == child);
+	for (; p; p = psi_delegator(p)) {
+		if (p->asked & PSI_ASKED)
+			psi_union_flip(psi_asked_of(p), begins, cpu, now);
 	}
 	if (!(gc->asked & PSI_ASKED))
 		return;
@@ -365,13 +361,12 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 /* Whether a group that is asked delegates to a cell; find out anew. */
 void psi_asked_above(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *child = gc, *p;
+	struct psi_group_cpu *p;
 	u8 above = 0;
 
-	for (p = gc->parent; p && psi_delegate_of(p) == child; p = p->parent) {
+	for (p = psi_delegator(gc); p; p = psi_delegator(p)) {
 		if (p->asked & PSI_ASKED)
 			above = PSI_ASKED_ABOVE;
-		child = p;
 	}
 	gc->asked = (gc->asked & PSI_ASKED) | above;
 }
@@ -382,13 +377,9 @@ void psi_asked_above(struct psi_group_cpu *gc)
  */
 void psi_asked_undelegate(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *child = gc, *p = gc->parent, *next;
+	struct psi_group_cpu *p = gc->asked & PSI_ASKED_ABOVE ? psi_delegator(gc) : NULL;
 
-	if (!(gc->asked & PSI_ASKED_ABOVE))
-		return;
-	for (; p && psi_delegate_of(p) == child; p = next) {
-		next = p->parent;
-		child = p;
+	for (; p; p = psi_delegator(p)) {
 		if (p->asked & PSI_ASKED)
 			psi_undelegate(p);
 	}
