@@ -467,39 +467,29 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 }
 
 /*
- * Have a group have accounts; false without memory. They stay until the group
- * goes: where somebody asks again later, totals go on from what they were.
+ * Memory for a group that is asked, NULL without. Its accounts stay until the
+ * group goes: where somebody asks again later, totals go on from what they
+ * were.
  */
-static bool psi_asked_accounts(struct psi_group *group)
-{
-	struct psi_account *accounts;
-	u64 now = psi_read_clock();
-	int kind;
-
-	if (READ_ONCE(group->accounts))
-		return true;
-	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
-	if (!accounts)
-		return false;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&accounts[kind].avgs, now);
-	if (cmpxchg(&group->accounts, NULL, accounts))
-		kfree(accounts);
-	return true;
-}
-
-/* Memory for a group that is asked, NULL without. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
+	struct psi_account *accounts = NULL;
+	u64 now = psi_read_clock();
 	struct psi_asked *asked;
+	int kind;
 
-	if (!psi_asked_accounts(group))
-		return NULL;
 	asked = kvzalloc(struct_size(asked, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
 	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
-	if (!asked->cpus) {
+	if (!READ_ONCE(group->accounts))
+		accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
+	for (kind = PSI_EXACT; accounts && kind < PSI_NR_KINDS; kind++)
+		psi_avgs_init(&accounts[kind].avgs, now);
+	if (accounts && cmpxchg(&group->accounts, NULL, accounts))
+		kfree(accounts);
+	if (!asked->cpus || !READ_ONCE(group->accounts)) {
+		kvfree(asked->cpus);
 		kvfree(asked);
 		return NULL;
 	}

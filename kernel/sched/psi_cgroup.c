@@ -67,19 +67,6 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	return 0;
 }
 
-/* Have a group that is empty leave its parent on a CPU. */
-static void psi_leave(struct psi_group_cpu *gc, int cpu)
-{
-	struct rq *rq = cpu_rq(cpu);
-
-	guard(rq_lock_irqsave)(rq);
-	raw_write_seqcount_begin(&rq->psi_seq);
-	psi_undelegate_parent(gc);
-	raw_write_seqcount_end(&rq->psi_seq);
-	gc->parent = NULL;
-	gc->up = NULL;
-}
-
 /**
  * psi_cgroup_free - drop the group of a cgroup
  * @cgrp: the cgroup; no task is counted in it any more, and it still has its
@@ -100,7 +87,16 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	if (!group)
 		return;
 	psi_for_each_cpu(cpu, group) {
-		psi_leave(group->cpus[cpu], cpu);
+		struct psi_group_cpu *gc = group->cpus[cpu];
+
+		/* It is empty, and leaves its parent on that CPU. */
+		scoped_guard(rq_lock_irqsave, cpu_rq(cpu)) {
+			raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+			psi_undelegate_parent(gc);
+			raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+			gc->parent = NULL;
+			gc->up = NULL;
+		}
 		cond_resched();
 	}
 	WRITE_ONCE(group->parent, NULL);

@@ -299,19 +299,6 @@ static void psi_fold_publish_end(struct psi_group *group)
 	preempt_enable();
 }
 
-/*
- * Whether a group shows nothing on a CPU, and was idle since it had the time
- * @nonidle.
- */
-static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
-{
-	u64 times[PSI_NR_STATES];
-
-	if (psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs)
-		return false;
-	return !psi_since(times[PSI_NONIDLE], nonidle);
-}
-
 /* Make an idle group on a CPU as new, for the invariant in "The list". */
 static void psi_renew(struct psi_group_cpu *gc)
 {
@@ -329,11 +316,14 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	struct psi_group_cpu *gc = group->cpus[cpu];
 	unsigned int slot = psi_last_slot(group);
 	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
+	u64 times[PSI_NR_STATES];
+	bool shows;
 
 	guard(irqsave)();
 	if (!raw_spin_rq_trylock(cpu_rq(cpu)))
 		return;
-	if (psi_idle_since(gc, gc->slots[slot][PSI_NONIDLE])) {
+	shows = psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs;
+	if (!shows && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
 		psi_fold_publish(group);
 		raw_write_seqcount_begin(seq);
 		psi_renew(gc);

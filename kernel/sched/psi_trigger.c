@@ -542,18 +542,13 @@ static void psi_watch_lock(struct psi_watch *watch)
 static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
 					   u64 window)
 {
-	struct psi_sampler *sampler, *made = NULL;
+	struct psi_sampler *sampler, *made;
 
+	made = psi_sampler_alloc(watch, line->kind, line->state, window);
+	if (!made)
+		return NULL;
 	psi_watch_lock(watch);
 	sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	if (!sampler) {
-		mutex_unlock(&watch->lock);
-		made = psi_sampler_alloc(watch, line->kind, line->state, window);
-		if (!made)
-			return NULL;
-		psi_watch_lock(watch);
-		sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	}
 	if (!sampler) {
 		sampler = made;
 		made = NULL;
