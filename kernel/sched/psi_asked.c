@@ -538,14 +538,6 @@ bool psi_asked_wants(struct psi_group *group, int cpu)
 	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
 }
 
-/* Give a piece back to a reserve. The runqueue is locked. */
-static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
-{
-	memory->up = reserve->free;
-	reserve->free = memory;
-	WRITE_ONCE(reserve->nr, reserve->nr + 1);
-}
-
 /*
  * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
  * back.

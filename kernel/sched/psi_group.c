@@ -185,29 +185,30 @@ struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_
 	return to;
 }
 
+/* Add a piece to a reserve. The runqueue is locked. */
+static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
+{
+	memory->up = reserve->free;
+	reserve->free = memory;
+	WRITE_ONCE(reserve->nr, reserve->nr + 1);
+	if (reserve->nr > PSI_RESERVE / 2)
+		WRITE_ONCE(reserve->wanted, false);
+}
+
 /* Add memory to the reserve of a CPU; false if there is not enough. */
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	struct psi_group_cpu *memory, *first = NULL, *last = NULL;
-	unsigned int nr = READ_ONCE(reserve->nr), added;
 
-	for (added = 0; nr + added < PSI_RESERVE; added++) {
-		memory = psi_memory_alloc(cpu, GFP_KERNEL);
+	while (READ_ONCE(reserve->nr) < PSI_RESERVE) {
+		struct psi_group_cpu *memory = psi_memory_alloc(cpu, GFP_KERNEL);
+
 		if (!memory)
-			break;
-		memory->up = first;
-		first = memory;
-		last = last ?: memory;
+			return false;
+		guard(rq_lock_irqsave)(cpu_rq(cpu));
+		psi_reserve_put(reserve, memory);
 	}
-	if (!first)
-		return nr >= PSI_RESERVE;
-	guard(rq_lock_irqsave)(cpu_rq(cpu));
-	last->up = reserve->free;
-	reserve->free = first;
-	WRITE_ONCE(reserve->nr, reserve->nr + added);
-	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
-	return nr + added == PSI_RESERVE;
+	return true;
 }
 
 /*
