@@ -344,16 +344,15 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
-	unsigned int io = 0;
-
 	/*
 	 * Only the task itself writes psi_iowait, but other CPUs write other
 	 * bits of that word: a waker may write sched_remote_wakeup while the
 	 * task is switched from. That does not change our bit.
 	 */
-	if (where == PSI_ASLEEP)
-		io = data_race(!!p->psi_iowait) * PSI_IOWAIT ^ READ_ONCE(p->psi.asleep);
-	return psi_attrs_for(where, io, p->psi.mode);
+	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
+
+	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ READ_ONCE(p->psi.asleep) : 0,
+			     p->psi.mode);
 }
 
 /*

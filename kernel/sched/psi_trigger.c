@@ -217,9 +217,11 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	sampler->step = psi_read_clock() >= sampler->mark;
 	sampler->next = PSI_NEVER;
 	if (sampler->step) {
+		bool rest;
+
 		psi_sampler_push(sampler);
-		psi_sampler_ask(sampler, !psi_sampler_grown(sampler) &&
-					 psi_sampler_may_rest(sampler));
+		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		psi_sampler_ask(sampler, rest);
 		sampler->sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sampler->sample);
