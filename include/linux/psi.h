@@ -165,7 +165,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	    const char *text, struct file *file, struct kernfs_node *kn,
 	    wait_queue_head_t *wait);
 void psi_disarm(struct psi_trigger *trigger);
-bool psi_collect(struct psi_trigger *trigger);
+__poll_t psi_poll(struct psi_trigger **slot);
 
 #else /* CONFIG_PSI */
 

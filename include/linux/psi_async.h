@@ -14,9 +14,9 @@
 void psi_async_init(struct psi_async *async);
 void psi_async_exit(struct psi_async *async);
 bool __psi_async_begin(struct psi_async *async, struct file *file);
-void __psi_async_end(struct psi_async *async);
+void psi_async_end(struct psi_async *async);
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
-void __psi_async_unpoll(struct psi_async *async, struct psi_async *by);
+void psi_async_unpoll(struct psi_async *async, struct psi_async *by);
 void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
 void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
 
@@ -39,20 +39,6 @@ static inline bool psi_async_begin(struct psi_async *async, struct file *file)
 }
 
 /**
- * psi_async_end - storage is done with a request that psi_async_begin() counted
- * @async: what psi_async_begin() was given
- *
- * To be called before the request wakes anybody, and while @async is there for
- * sure.
- *
- * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
- */
-static inline void psi_async_end(struct psi_async *async)
-{
-	__psi_async_end(async);
-}
-
-/**
  * psi_async_poll - a poll waits in one psi_async for another
  * @async: what is polled
  * @by: where it is polled
@@ -68,18 +54,6 @@ static inline void psi_async_end(struct psi_async *async)
 static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
 	return !static_branch_likely(&psi_disabled) && __psi_async_poll(async, by);
-}
-
-/**
- * psi_async_unpoll - that poll is over
- * @async: what was polled
- * @by: where it was polled
- *
- * Context: Process context.
- */
-static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by)
-{
-	__psi_async_unpoll(async, by);
 }
 
 /**

@@ -14,12 +14,13 @@ struct task_struct;
  * struct psi_task - what a task contributes to pressure
  * @group: the group the task is counted in, %NULL for tasks that are not
  *	   counted (idle threads, PSI's own threads)
- * @asleep: the attributes of the task while it sleeps: those of its memory
- *	    stall as in @mode; for io, what differs from psi_iowait, see
- *	    kernel/sched/psi_async.c and psi_limit.c
+ * @asleep: the attributes of io in which the task, while it sleeps, differs
+ *	    from psi_iowait, see kernel/sched/psi_async.c and psi_limit.c
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @mode: bits, %PSI_IN_STALL and so on
+ * @mode: the attributes in which the task differs, where it has them, from one
+ *	  that does not stall on memory and that no limit holds: %PSI_IN_STALL
+ *	  and so on
  * @worker: one of PSI's own threads: a task that it preempts counts as running
  * @io_limit: of the cgroup whose io the task waits for; %NULL: none that limits
  *	      ever held
@@ -29,18 +30,17 @@ struct task_struct;
  * @node: in the list of tasks with attributes on a CPU, for
  *	  kernel/sched/psi_debug.c
  *
- * The lock of the task's runqueue protects @group, @attrs and @mode. In @asleep
- * the task itself changes the attributes of memory, with that lock held. It
- * changes those of io while it is awake. While it waits in a ring or has
- * @io_limit, others change them: see psi_io_recount(). psi_io_limit.lock
- * protects @io_link. The task alone writes the others.
+ * The lock of the task's runqueue protects @group, @attrs and @mode. The task
+ * changes @asleep while it is awake. While it waits in a ring or has @io_limit,
+ * others change it: see psi_io_recount(). psi_io_limit.lock protects @io_link.
+ * The task alone writes the others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
 	struct psi_group	*group;
-	atomic_t		asleep;
+	u16			asleep;
 	u16			attrs;
-	u8			mode;
+	u16			mode;
 	bool			worker;
 	struct psi_io_limit	*io_limit;
 	struct list_head	io_link;

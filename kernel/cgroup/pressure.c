@@ -15,14 +15,9 @@
 
 #include "cgroup-internal.h"
 
-static enum psi_file_id pressure_id(struct cftype *cft)
-{
-	return cft->private;
-}
-
 static int pressure_show(struct seq_file *m, void *v)
 {
-	return psi_show(m, cgroup_psi(seq_css(m)->cgroup), pressure_id(seq_cft(m)));
+	return psi_show(m, cgroup_psi(seq_css(m)->cgroup), seq_cft(m)->private);
 }
 
 static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
@@ -34,15 +29,14 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 	 * kernfs drains the file before the cgroup is freed, so both stay
 	 * meanwhile.
 	 */
-	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), pressure_id(of_cft(of)),
-		      buf, of->file, of->kn, NULL);
+	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
+		      of->file, of->kn, NULL);
 	return ret ?: nbytes;
 }
 
 static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
-	struct psi_trigger *trigger;
 
 	/*
 	 * Wait on the queue of kernfs, because epoll registers once, maybe
@@ -51,19 +45,14 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	 * events of triggers.
 	 */
 	kernfs_generic_poll(of, wait);
-	/* Pairs with the release in psi_arm(). */
-	trigger = smp_load_acquire(&ctx->trigger);
-	if (!trigger)
-		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
-	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
+	return psi_poll(&ctx->trigger);
 }
 
 static void pressure_release(struct kernfs_open_file *of)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
 
-	if (ctx->trigger)
-		psi_disarm(ctx->trigger);
+	psi_disarm(ctx->trigger);
 }
 
 /*

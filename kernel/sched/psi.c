@@ -267,40 +267,19 @@ static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
 /*
- * The attributes that a task should be counted as. @asleep: those while it
+ * The attributes that a task should be counted as. @io: those of io while it
  * sleeps.
  */
-static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int asleep,
+static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int io,
 						  unsigned int mode)
 {
-#define STALL		PSI_IN_STALL
-#define STALL_HELD	(PSI_IN_STALL | PSI_STALL_HELD)
-	static const u16 runs[PSI_NR_MODES] = {
-		[0]			= PSI_ONCPU | PSI_PRODUCTIVE,
-		[STALL]			= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
-		[STALL_HELD]		= PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
-		[PSI_HELD]		= PSI_ONCPU | PSI_PRODUCTIVE,
-		[PSI_HELD | STALL]	= PSI_ONCPU | PSI_ONCPU_STALL | PSI_MEMSTALL,
-		[PSI_HELD | STALL_HELD] = PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL,
-	};
-	static const u16 queued[PSI_NR_MODES] = {
-		[0]			= PSI_WAITING | PSI_PRODUCTIVE,
-		[STALL]			= PSI_WAITING | PSI_MEMSTALL,
-		[STALL_HELD]		= PSI_WAITING | PSI_LIMIT_MEMSTALL,
-		[PSI_HELD]		= PSI_LIMIT_WAITING | PSI_PRODUCTIVE,
-		[PSI_HELD | STALL]	= PSI_LIMIT_WAITING | PSI_MEMSTALL,
-		[PSI_HELD | STALL_HELD] = PSI_LIMIT_WAITING | PSI_LIMIT_MEMSTALL,
-	};
-#undef STALL
-#undef STALL_HELD
-
 	switch (where) {
 	case PSI_RUNS:
-		return runs[mode];
+		return (PSI_ONCPU | PSI_PRODUCTIVE) ^ (mode & ~PSI_HELD);
 	case PSI_QUEUED:
-		return queued[mode];
+		return (PSI_WAITING | PSI_PRODUCTIVE) ^ (mode & ~PSI_ONCPU_STALL);
 	default:
-		return asleep;
+		return io | (mode & (PSI_MEMSTALL | PSI_LIMIT_MEMSTALL));
 	}
 }
 
@@ -313,13 +292,21 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/* psi_change() for any change, maybe the first one of the group on the CPU. */
-static noinline void psi_change_all(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				    u64 now)
+/*
+ * psi_change() and psi_change_two() for any change, maybe the first one of the
+ * group on the CPU. @more: another task that is counted there already, or NULL.
+ */
+static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
+				    struct psi_task *more, unsigned int more_attrs,
+				    struct rq *rq, u64 now)
 {
+	struct psi_counts change = { };
+
 	t->group = psi_group_extend(t->group, cpu_of(rq), NULL);
-	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs), NULL,
-		 (struct psi_counts){ }, rq, now);
+	if (more)
+		change = psi_task_change(more, more_attrs);
+	psi_walk(t->group->cpus[cpu_of(rq)], psi_task_change(t, attrs),
+		 more ? more->group->cpus[cpu_of(rq)] : NULL, change, rq, now);
 }
 
 /* Count a task as @attrs. */
@@ -331,19 +318,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 	if (likely(gc && !((t->attrs ^ attrs) & ~PSI_SCHED_ATTRS)))
 		psi_walk_sched(gc, psi_task_change(t, attrs).sched, rq, now);
 	else
-		psi_change_all(t, attrs, rq, now);
-}
-
-/* psi_change_two() for any change. */
-static noinline void psi_change_two_all(struct psi_task *prev, unsigned int prev_attrs,
-					struct psi_task *next, unsigned int next_attrs,
-					struct rq *rq, u64 now)
-{
-	struct psi_counts change = psi_task_change(prev, prev_attrs);
-	struct psi_counts more = psi_task_change(next, next_attrs);
-
-	psi_walk(prev->group->cpus[cpu_of(rq)], change, next->group->cpus[cpu_of(rq)], more,
-		 rq, now);
+		psi_change_all(t, attrs, NULL, 0, rq, now);
 }
 
 /* psi_change() for two tasks at once, which are counted on the CPU already. */
@@ -356,7 +331,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 	u64 change, more;
 
 	if (unlikely(changes & ~PSI_SCHED_ATTRS))
-		return psi_change_two_all(prev, prev_attrs, next, next_attrs, rq, now);
+		return psi_change_all(prev, prev_attrs, next, next_attrs, rq, now);
 
 	change = psi_task_change(prev, prev_attrs).sched;
 	more = psi_task_change(next, next_attrs).sched;
@@ -376,10 +351,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 	 */
 	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
-	/*
-	 * While the task is awake, it may change psi.asleep without the lock.
-	 */
-	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ atomic_read(&p->psi.asleep) : 0,
+	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ READ_ONCE(p->psi.asleep) : 0,
 			     p->psi.mode);
 }
 
@@ -492,18 +464,15 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
  */
 void __psi_leave_cpu(struct task_struct *p)
 {
-	struct rq_flags rf;
-	struct rq *rq;
-
 	/*
 	 * Nobody moves a task that is off the runqueues: the waker holds
 	 * pi_lock.
 	 */
-	rq = task_rq(p);
-	rq_lock(rq, &rf);
+	struct rq *rq = task_rq(p);
+
+	guard(rq_lock)(rq);
 	update_rq_clock(rq);
 	psi_task_set(rq, p, 0);
-	rq_unlock(rq, &rf);
 }
 
 /*
@@ -522,11 +491,9 @@ static u64 psi_set_stall(bool stall, bool held)
 	rq = this_rq_lock_irq(&rf);
 	update_rq_clock(rq);
 	now = rq_clock(rq);
-	t->mode &= ~(PSI_IN_STALL | PSI_STALL_HELD);
-	t->mode |= stall * PSI_IN_STALL | held * PSI_STALL_HELD;
-	atomic_andnot(PSI_MEMSTALL | PSI_LIMIT_MEMSTALL, &t->asleep);
+	t->mode &= PSI_HELD;
 	if (stall)
-		atomic_or(held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL, &t->asleep);
+		t->mode |= PSI_IN_STALL | (held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL);
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
 	rq_unlock_irq(rq, &rf);
 	return now;
@@ -584,7 +551,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 static void psi_end_stall(void)
 {
 	/* Other bits of the mode may change meanwhile. */
-	bool held = data_race(current->psi.mode) & PSI_STALL_HELD;
+	bool held = data_race(current->psi.mode) & PSI_LIMIT_MEMSTALL;
 
 	psi_cause_end(psi_set_stall(false, false), held);
 }
@@ -619,7 +586,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  */
 int psi_iowait_begin(void)
 {
-	return psi_iowait_set(NULL);
+	return psi_iowait_begin_folio(NULL);
 }
 EXPORT_SYMBOL_GPL(psi_iowait_begin);
 
@@ -635,7 +602,11 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
  */
 int psi_iowait_begin_folio(struct folio *folio)
 {
-	return psi_iowait_set(folio);
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	psi_io_wait(folio);
+	return token;
 }
 
 /**
@@ -646,15 +617,17 @@ int psi_iowait_begin_folio(struct folio *folio)
  */
 void psi_iowait_end(int token)
 {
-	psi_iowait_restore(token);
+	if (!token)
+		psi_io_done();
+	current->psi_iowait = token;
 }
 EXPORT_SYMBOL_GPL(psi_iowait_end);
 
 /* See psi_exit(). */
 void __psi_exit(void)
 {
-	psi_iowait_restore(0);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	psi_iowait_end(0);
+	WRITE_ONCE(current->psi.asleep, 0);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();

@@ -54,35 +54,6 @@ static inline void psi_io_done(void)
 }
 
 /**
- * psi_iowait_set - from now on the current task sleeps for storage only
- *
- * @folio: the folio that is read or written; %NULL: not known
- *
- * psi_iowait_begin() for the scheduler itself.
- *
- * Return: to be passed to psi_iowait_restore()
- */
-static inline int psi_iowait_set(struct folio *folio)
-{
-	int token = current->psi_iowait;
-
-	current->psi_iowait = 1;
-	psi_io_wait(folio);
-	return token;
-}
-
-/**
- * psi_iowait_restore - back to what was true before
- * @token: what psi_iowait_set() returned
- */
-static inline void psi_iowait_restore(int token)
-{
-	if (!token)
-		psi_io_done();
-	current->psi_iowait = token;
-}
-
-/**
  * psi_enqueue - a task has been put on a runqueue
  * @rq: the runqueue, locked, its clock up to date
  * @p: the task, as its class left it
@@ -168,8 +139,6 @@ static inline void psi_exit(void)
 
 #else /* CONFIG_PSI */
 
-static inline int psi_iowait_set(struct folio *folio) { return 0; }
-static inline void psi_iowait_restore(int token) { }
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
 static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,

@@ -172,21 +172,12 @@ struct psi_asked {
  * slower.
  */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
+/* How many blocks there are, 0 if CPUs count themselves in the word. */
 static unsigned int psi_nr_blocks __ro_after_init;
-/* There are blocks. */
-static DEFINE_STATIC_KEY_FALSE(psi_blocks_used);
 
 /*
  * The union
  */
-
-/* What @word means at @now: the time in use, modulo what fits. */
-static u64 psi_union_at(u64 word, u64 now)
-{
-	u64 time = word >> PSI_UNION_BITS;
-
-	return word & PSI_UNION_COUNT ? now - time : time;
-}
 
 /**
  * psi_union_read - how long a group was in use on any CPU
@@ -198,9 +189,10 @@ static u64 psi_union_at(u64 word, u64 now)
  */
 static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
-	/* The word goes by rq_clock(). */
-	now -= atomic64_read(&psi_slept);
-	return asked ? psi_union_at(atomic64_read(&asked->word), now) : 0;
+	u64 word = asked ? atomic64_read(&asked->word) : 0, time = word >> PSI_UNION_BITS;
+
+	/* It goes by rq_clock(). */
+	return word & PSI_UNION_COUNT ? now - atomic64_read(&psi_slept) - time : time;
 }
 
 /* How much @now is above @then, both of psi_union_read(). */
@@ -235,10 +227,7 @@ static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 	return begins ? word + 1 : word - 1;
 }
 
-/*
- * A CPU begins or ends to be in use. @blocks, a constant: CPUs are counted in
- * blocks.
- */
+/* A CPU begins or ends to be in use. @blocks: CPUs are counted in blocks. */
 static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks,
 					    unsigned int block, bool begins, u64 now)
 {
@@ -257,10 +246,7 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 #ifdef CONFIG_PSI_DEBUG
 	asked->cpus[cpu]->counted += begins ? 1 : -1;
 #endif
-	if (static_branch_unlikely(&psi_blocks_used))
-		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
-	else
-		psi_union_count(asked, false, 0, begins, now);
+	psi_union_count(asked, psi_nr_blocks, per_cpu(psi_block, cpu), begins, now);
 }
 
 /*
@@ -281,10 +267,8 @@ static int __init psi_union_init(void)
 		per_cpu(psi_block, cpu) = block;
 	}
 	/* A block of one CPU would cost a line and save nothing. */
-	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW)) {
+	if (nr < num_online_cpus() && (nr > 1 || num_online_cpus() > PSI_UNION_FEW))
 		psi_nr_blocks = nr;
-		static_branch_enable(&psi_blocks_used);
-	}
 	return 0;
 }
 core_initcall(psi_union_init);
@@ -360,16 +344,12 @@ static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *child = NULL, *p = gc;
+	struct psi_group_cpu *p = (before ^ gc->states) & BIT(PSI_NONIDLE) ? gc : NULL;
 	struct psi_asked_cpu *more;
 
-	if ((before ^ gc->states) & BIT(PSI_NONIDLE)) {
-		do {
-			if (p->asked & PSI_ASKED)
-				psi_union_flip(psi_asked_of(p), begins, cpu, now);
-			child = p;
-			p = p->parent;
-		} while (p && psi_delegate_of(p) == child);
+	for (; p; p = psi_delegator(p)) {
+		if (p->asked & PSI_ASKED)
+			psi_union_flip(psi_asked_of(p), begins, cpu, now);
 	}
 	if (!(gc->asked & PSI_ASKED))
 		return;
@@ -381,13 +361,12 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 /* Whether a group that is asked delegates to a cell; find out anew. */
 void psi_asked_above(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *child = gc, *p;
+	struct psi_group_cpu *p;
 	u8 above = 0;
 
-	for (p = gc->parent; p && psi_delegate_of(p) == child; p = p->parent) {
+	for (p = psi_delegator(gc); p; p = psi_delegator(p)) {
 		if (p->asked & PSI_ASKED)
 			above = PSI_ASKED_ABOVE;
-		child = p;
 	}
 	gc->asked = (gc->asked & PSI_ASKED) | above;
 }
@@ -398,13 +377,9 @@ void psi_asked_above(struct psi_group_cpu *gc)
  */
 void psi_asked_undelegate(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *child = gc, *p = gc->parent, *next;
+	struct psi_group_cpu *p = gc->asked & PSI_ASKED_ABOVE ? psi_delegator(gc) : NULL;
 
-	if (!(gc->asked & PSI_ASKED_ABOVE))
-		return;
-	for (; p && psi_delegate_of(p) == child; p = next) {
-		next = p->parent;
-		child = p;
+	for (; p; p = psi_delegator(p)) {
 		if (p->asked & PSI_ASKED)
 			psi_undelegate(p);
 	}
@@ -492,39 +467,29 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 }
 
 /*
- * Have a group have accounts; false without memory. They stay until the group
- * goes: where somebody asks again later, totals go on from what they were.
+ * Memory for a group that is asked, NULL without. Its accounts stay until the
+ * group goes: where somebody asks again later, totals go on from what they
+ * were.
  */
-static bool psi_asked_accounts(struct psi_group *group)
-{
-	struct psi_account *accounts;
-	u64 now = psi_read_clock();
-	int kind;
-
-	if (READ_ONCE(group->accounts))
-		return true;
-	accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
-	if (!accounts)
-		return false;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&accounts[kind].avgs, now);
-	if (cmpxchg(&group->accounts, NULL, accounts))
-		kfree(accounts);
-	return true;
-}
-
-/* Memory for a group that is asked, NULL without. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
+	struct psi_account *accounts = NULL;
+	u64 now = psi_read_clock();
 	struct psi_asked *asked;
+	int kind;
 
-	if (!psi_asked_accounts(group))
-		return NULL;
 	asked = kvzalloc(struct_size(asked, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
 	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
-	if (!asked->cpus) {
+	if (!READ_ONCE(group->accounts))
+		accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
+	for (kind = PSI_EXACT; accounts && kind < PSI_NR_KINDS; kind++)
+		psi_avgs_init(&accounts[kind].avgs, now);
+	if (accounts && cmpxchg(&group->accounts, NULL, accounts))
+		kfree(accounts);
+	if (!asked->cpus || !READ_ONCE(group->accounts)) {
+		kvfree(asked->cpus);
 		kvfree(asked);
 		return NULL;
 	}
@@ -538,7 +503,6 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
  */
 static void psi_asked_visit(struct psi_group *group)
 {
-	struct rq_flags rf;
 	int cpu;
 
 	KUNIT_STATIC_STUB_REDIRECT(psi_asked_visit, group);
@@ -549,13 +513,12 @@ static void psi_asked_visit(struct psi_group *group)
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
 
-		rq_lock_irqsave(rq, &rf);
+		guard(rq_lock_irqsave)(rq);
 		update_rq_clock(rq);
 		raw_write_seqcount_begin(&rq->psi_seq);
 		if (psi_listed(group->cpus[cpu], cpu))
 			psi_asked_sync(group->cpus[cpu], cpu, rq_clock(rq));
 		raw_write_seqcount_end(&rq->psi_seq);
-		rq_unlock_irqrestore(rq, &rf);
 	}
 }
 
@@ -573,14 +536,6 @@ bool psi_asked_wants(struct psi_group *group, int cpu)
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
 
 	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
-}
-
-/* Give a piece back to a reserve. The runqueue is locked. */
-static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
-{
-	memory->up = reserve->free;
-	reserve->free = memory;
-	WRITE_ONCE(reserve->nr, reserve->nr + 1);
 }
 
 /*
@@ -637,12 +592,6 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-/* Whether nobody read the file for long. */
-static bool psi_asked_old(const struct psi_asked *asked)
-{
-	return time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
-}
-
 /* End what nobody asks about any more, and look at the rest again later. */
 static void psi_asked_expire(struct work_struct *work)
 {
@@ -650,8 +599,9 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		if ((READ_ONCE(asked->group->removed) || psi_asked_old(asked)) &&
-		    refcount_dec_if_one(&asked->users))
+		bool old = time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+
+		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
 			psi_asked_end(asked);
 		else
 			llist_add(&asked->node, &psi_asked_groups);

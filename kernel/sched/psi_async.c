@@ -121,13 +121,12 @@ static void psi_io_judge(struct task_struct *p, struct psi_async *async)
 	bool waits = async ? atomic_read(&async->storage) || atomic_read(&async->polled) :
 			     psi_task_attrs(p, PSI_ASLEEP) & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 	struct psi_io_limit *limit = READ_ONCE(p->psi.io_limit);
-
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
 	/* Other bits of the word of psi_iowait may change meanwhile. */
-	if (data_race(!!p->psi_iowait) != waits)
-		atomic_or(PSI_IOWAIT, &p->psi.asleep);
+	unsigned int asleep = (data_race(!!p->psi_iowait) != waits) * PSI_IOWAIT;
+
 	if (waits && limit && atomic_read(&limit->held))
-		atomic_xor(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &p->psi.asleep);
+		asleep ^= PSI_IOWAIT | PSI_LIMIT_IOWAIT;
+	WRITE_ONCE(p->psi.asleep, asleep);
 }
 
 /* Whether a task counts as asleep. */
@@ -148,15 +147,12 @@ static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
  */
 void psi_io_recount(struct task_struct *p, struct psi_async *async)
 {
-	struct rq_flags rf;
-	struct rq *rq;
+	CLASS(task_rq_lock, locked)(p);
 
-	rq = task_rq_lock(p, &rf);
-	update_rq_clock(rq);
+	update_rq_clock(locked.rq);
 	psi_io_judge(p, async);
-	if (psi_counts_asleep(rq, p))
-		psi_task_set(rq, p, psi_task_attrs(p, PSI_ASLEEP));
-	task_rq_unlock(rq, p, &rf);
+	if (psi_counts_asleep(locked.rq, p))
+		psi_task_set(locked.rq, p, psi_task_attrs(p, PSI_ASLEEP));
 }
 
 /* What the waiters wait for may have changed. */
@@ -164,7 +160,6 @@ static void psi_async_recount_all(struct psi_async *async)
 {
 	struct psi_async_wait *wait;
 	unsigned int nr = 0;
-	unsigned long flags;
 
 	/*
 	 * After the count was changed by a full barrier. Pairs with
@@ -172,13 +167,12 @@ static void psi_async_recount_all(struct psi_async *async)
 	 */
 	if (list_empty(&async->waiters))
 		return;
-	raw_spin_lock_irqsave(&async->lock, flags);
+	guard(raw_spinlock_irqsave)(&async->lock);
 	list_for_each_entry(wait, &async->waiters, link) {
 		if (nr++ == PSI_WAITERS_MAX)
 			break;
 		psi_io_recount(wait->task, async);
 	}
-	raw_spin_unlock_irqrestore(&async->lock, flags);
 }
 
 /* Tell one that polls @async whether requests to storage are in flight. */
@@ -198,16 +192,14 @@ static void psi_async_tell(struct psi_async *async, struct psi_async_poll *poll,
 static void psi_async_changed(struct psi_async *async)
 {
 	struct psi_async_poll *poll;
-	unsigned long flags;
 
 	psi_async_recount_all(async);
 	/* Likewise. Pairs with __psi_async_poll(). */
 	if (list_empty(&async->polls))
 		return;
-	raw_spin_lock_irqsave(&async->polls_lock, flags);
+	guard(raw_spinlock_irqsave)(&async->polls_lock);
 	list_for_each_entry(poll, &async->polls, link)
 		psi_async_tell(async, poll, atomic_read(&async->storage));
-	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
 }
 
 /*
@@ -234,7 +226,16 @@ bool __psi_async_begin(struct psi_async *async, struct file *file)
 	return true;
 }
 
-void __psi_async_end(struct psi_async *async)
+/**
+ * psi_async_end - storage is done with a request that psi_async_begin() counted
+ * @async: what psi_async_begin() was given
+ *
+ * To be called before the request wakes anybody, and while @async is there for
+ * sure.
+ *
+ * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
+ */
+void psi_async_end(struct psi_async *async)
 {
 	if (atomic_dec_and_test(&async->storage))
 		psi_async_changed(async);
@@ -242,18 +243,17 @@ void __psi_async_end(struct psi_async *async)
 
 void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 {
-	unsigned long flags;
-
 	wait->task = current;
-	raw_spin_lock_irqsave(&async->lock, flags);
-	list_add_tail(&wait->link, &async->waiters);
-	/*
-	 * On the list before the count is read. Pairs with psi_async_changed().
-	 */
-	smp_mb();
-	if (async->nr_waiters++ < PSI_WAITERS_MAX)
-		psi_io_judge(current, async);
-	raw_spin_unlock_irqrestore(&async->lock, flags);
+	scoped_guard(raw_spinlock_irqsave, &async->lock) {
+		list_add_tail(&wait->link, &async->waiters);
+		/*
+		 * On the list before the count is read. Pairs with
+		 * psi_async_changed().
+		 */
+		smp_mb();
+		if (async->nr_waiters++ < PSI_WAITERS_MAX)
+			psi_io_judge(current, async);
+	}
 	psi_io_wait(NULL);
 }
 
@@ -275,13 +275,11 @@ static void psi_async_promote(struct psi_async *async)
 
 void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 {
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&async->lock, flags);
-	list_del(&wait->link);
-	psi_async_promote(async);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
-	raw_spin_unlock_irqrestore(&async->lock, flags);
+	scoped_guard(raw_spinlock_irqsave, &async->lock) {
+		list_del(&wait->link);
+		psi_async_promote(async);
+		WRITE_ONCE(current->psi.asleep, 0);
+	}
 	psi_io_done();
 }
 
@@ -304,9 +302,8 @@ static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 			       struct psi_async_poll *fresh)
 {
 	struct psi_async_poll *poll;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&async->polls_lock, flags);
+	guard(raw_spinlock_irqsave)(&async->polls_lock);
 	poll = psi_async_find(async, by);
 	if (!poll && fresh && list_count_nodes(&async->polls) < PSI_POLLS_MAX) {
 		poll = fresh;
@@ -320,7 +317,6 @@ static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 	}
 	if (poll)
 		poll->nr++;
-	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
 	return poll;
 }
 
@@ -341,19 +337,23 @@ bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
 	return added;
 }
 
-void __psi_async_unpoll(struct psi_async *async, struct psi_async *by)
+/**
+ * psi_async_unpoll - that poll is over
+ * @async: what was polled
+ * @by: where it was polled
+ *
+ * Context: Process context.
+ */
+void psi_async_unpoll(struct psi_async *async, struct psi_async *by)
 {
 	struct psi_async_poll *poll;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&async->polls_lock, flags);
-	poll = psi_async_find(async, by);
-	if (--poll->nr) {
-		poll = NULL;
-	} else {
+	scoped_guard(raw_spinlock_irqsave, &async->polls_lock) {
+		poll = psi_async_find(async, by);
+		if (--poll->nr)
+			return;
 		psi_async_tell(async, poll, false);
 		list_del(&poll->link);
 	}
-	raw_spin_unlock_irqrestore(&async->polls_lock, flags);
 	kfree(poll);
 }

@@ -172,15 +172,13 @@ void psi_cause_end(u64 now, bool held)
 	u64 ns = psi_since(now, t->stall_since);
 	struct psi_group *group;
 
-	rcu_read_lock();
+	guard(rcu)();
 	group = READ_ONCE(t->group);
 	/* PSI's own threads have no group. */
-	if (group) {
-		psi_cause_record(group, t->cause, ns);
-		trace_psi_stall(group->id, psi_cause_names[t->cause],
-				held ? "limit" : "shortage", ns);
-	}
-	rcu_read_unlock();
+	if (!group)
+		return;
+	psi_cause_record(group, t->cause, ns);
+	trace_psi_stall(group->id, psi_cause_names[t->cause], held ? "limit" : "shortage", ns);
 }
 
 static void psi_show_cause(struct seq_file *m, const char *name,

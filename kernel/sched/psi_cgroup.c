@@ -29,16 +29,13 @@ static atomic_t psi_moves;
  */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
-	struct rq_flags rf;
-	struct rq *rq;
+	CLASS(task_rq_lock, locked)(p);
 
-	rq = task_rq_lock(p, &rf);
-	update_rq_clock(rq);
+	update_rq_clock(locked.rq);
 	if (p->psi.group && p->psi.group != to) {
-		psi_regroup(&p->psi, to, rq, rq_clock(rq));
-		__psi_throttle_again(rq, p);
+		psi_regroup(&p->psi, to, locked.rq, rq_clock(locked.rq));
+		__psi_throttle_again(locked.rq, p);
 	}
-	task_rq_unlock(rq, p, &rf);
 }
 
 /**
@@ -58,8 +55,8 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
-	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
-	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
 		psi_group_free_cpus(group);
 		kfree(group);
 		return -ENOMEM;
@@ -68,21 +65,6 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	group->id = cgroup_id(cgrp);
 	cgrp->psi = group;
 	return 0;
-}
-
-/* Have a group that is empty leave its parent on a CPU. */
-static void psi_leave(struct psi_group_cpu *gc, int cpu)
-{
-	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
-	struct rq_flags rf;
-
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	raw_write_seqcount_begin(seq);
-	psi_undelegate_parent(gc);
-	raw_write_seqcount_end(seq);
-	gc->parent = NULL;
-	gc->up = NULL;
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
 /**
@@ -105,7 +87,16 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	if (!group)
 		return;
 	psi_for_each_cpu(cpu, group) {
-		psi_leave(group->cpus[cpu], cpu);
+		struct psi_group_cpu *gc = group->cpus[cpu];
+
+		/* It is empty, and leaves its parent on that CPU. */
+		scoped_guard(rq_lock_irqsave, cpu_rq(cpu)) {
+			raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+			psi_undelegate_parent(gc);
+			raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+			gc->parent = NULL;
+			gc->up = NULL;
+		}
 		cond_resched();
 	}
 	WRITE_ONCE(group->parent, NULL);
@@ -120,12 +111,10 @@ static void psi_cgroup_adopt(struct psi_group *group)
 
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
-		struct rq_flags rf;
 
-		rq_lock_irqsave(rq, &rf);
+		guard(rq_lock_irqsave)(rq);
 		update_rq_clock(rq);
 		psi_adopt(group->cpus[cpu], cpu, rq_clock(rq));
-		rq_unlock_irqrestore(rq, &rf);
 	}
 }
 
@@ -183,8 +172,7 @@ void psi_strays_work(struct work_struct *work)
 		 */
 		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
-		if (READ_ONCE(psi_reserve_asked))
-			psi_reserve_refill();
+		psi_reserve_refill();
 		psi_stray_home(group);
 		psi_group_put(group);
 		cond_resched();

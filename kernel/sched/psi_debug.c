@@ -196,19 +196,15 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 /* The next cell above that does not delegate to this one. */
 static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *child = gc;
-
-	for (gc = gc->parent; gc && psi_delegate_of(gc) == child; gc = gc->parent)
-		child = gc;
-	return gc;
+	while (psi_delegator(gc))
+		gc = gc->parent;
+	return gc->parent;
 }
 
 /* Whether the next fold visits a group, and the groups that delegate to it. */
 static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	struct psi_group_cpu *up = psi_debug_up(gc);
-
-	for (; gc != up; gc = gc->parent) {
+	for (; gc; gc = psi_delegator(gc)) {
 		if (!psi_listed(gc, d->cpu))
 			return false;
 		/*
@@ -241,7 +237,7 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 /* A cell that is not on the list is as new. */
 static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
+	bool delegated = psi_delegator(gc);
 
 	if (gc->attrs || delegated || gc->slow != PSI_ALL_STATES)
 		psi_debug_cell(d, gc, "is not on the list of the fold: shows %#x%s", gc->attrs,
@@ -280,9 +276,7 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 /* Whether a cell that is asked delegates to this one. */
 static bool psi_debug_above(struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *up = psi_debug_up(gc);
-
-	for (gc = gc->parent; gc != up; gc = gc->parent) {
+	while ((gc = psi_delegator(gc))) {
 		if (gc->asked & PSI_ASKED)
 			return true;
 	}
@@ -439,15 +433,6 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
  */
 
 #ifdef CONFIG_CGROUPS
-/* Whether each contributor is in its home, as far as anybody has moved them. */
-static bool psi_debug_settled(void)
-{
-	if (!llist_empty(&psi_strays))
-		return false;
-	smp_rmb(); /* Pairs with psi_strays_work(). */
-	return !atomic_read(&psi_moves);
-}
-
 static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
 {
 	struct psi_group *group = cgrp->psi, *home;
@@ -510,7 +495,11 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
 	lockdep_assert_held(&cgroup_mutex);
 	lockdep_assert_held(&css_set_lock);
 	lockdep_assert_rq_held(rq);
-	if (!psi_debug_settled())
+	/* Strays are not in their homes until they were moved. */
+	if (!llist_empty(&psi_strays))
+		return 0;
+	smp_rmb(); /* Pairs with psi_strays_work(). */
+	if (atomic_read(&psi_moves))
 		return 0;
 	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self)
 		psi_debug_group_home(pos->cgroup, &d);
@@ -525,19 +514,14 @@ static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
  */
 static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
 {
-	unsigned int found;
-	struct rq_flags rf;
+	unsigned int found = 0;
 
-	if (!mutex_trylock(&cgroup_mutex))
-		return 0;
-	rcu_read_lock();
-	spin_lock_irq(&css_set_lock);
-	rq_lock_irqsave(rq, &rf);
-	found = psi_debug_homes(rq, says);
-	rq_unlock_irqrestore(rq, &rf);
-	spin_unlock_irq(&css_set_lock);
-	rcu_read_unlock();
-	cgroup_unlock();
+	scoped_cond_guard(mutex_try, return 0, &cgroup_mutex) {
+		guard(rcu)();
+		guard(spinlock_irq)(&css_set_lock);
+		guard(rq_lock_irqsave)(rq);
+		found = psi_debug_homes(rq, says);
+	}
 	return found;
 }
 #else
@@ -557,7 +541,6 @@ void psi_debug_check(void)
 	static char text[2048];
 	static bool reported;
 	unsigned int found;
-	struct rq_flags rf;
 	struct seq_buf says;
 	int cpu;
 
@@ -565,12 +548,11 @@ void psi_debug_check(void)
 		struct rq *rq = cpu_rq(cpu);
 
 		seq_buf_init(&says, text, sizeof(text));
-		rcu_read_lock();
-		rq_lock_irqsave(rq, &rf);
-		update_rq_clock(rq);
-		found = psi_debug_cpu(rq, false, &says);
-		rq_unlock_irqrestore(rq, &rf);
-		rcu_read_unlock();
+		scoped_guard(rcu) {
+			guard(rq_lock_irqsave)(rq);
+			update_rq_clock(rq);
+			found = psi_debug_cpu(rq, false, &says);
+		}
 		found += psi_debug_check_homes(rq, &says);
 		if (!found || reported)
 			continue;

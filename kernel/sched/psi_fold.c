@@ -210,17 +210,6 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 				look->now, stall);
 }
 
-/* The total and the averages of the windows that ended. */
-static __always_inline void psi_read_account(const struct psi_account *account,
-					     unsigned int states, struct psi_account *reading)
-{
-	int s;
-
-	psi_for_each_state(s, states)
-		reading->total[s] = account->total[s];
-	reading->avgs = account->avgs;
-}
-
 /* The account of a kind, which is there for plain pressure, or once asked. */
 static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
 {
@@ -234,12 +223,18 @@ static __always_inline void __psi_read(struct psi_group *group, struct psi_asked
 	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] __uninitialized;
 	struct psi_look look __uninitialized;
 	unsigned int seq;
-	int kind;
+	int kind, s;
 
 	do {
 		seq = read_seqcount_begin(&group->seq);
-		for (kind = PSI_PLAIN; kind < nr; kind++)
-			psi_read_account(psi_account_of(group, kind), states, &readings[kind]);
+		/* The total and the averages of the windows that ended. */
+		for (kind = PSI_PLAIN; kind < nr; kind++) {
+			const struct psi_account *account = psi_account_of(group, kind);
+
+			psi_for_each_state(s, states)
+				readings[kind].total[s] = account->total[s];
+			readings[kind].avgs = account->avgs;
+		}
 		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
 		psi_look_around(group, false, &look);
 		if (asked)
@@ -281,9 +276,8 @@ static void psi_read_kinds(struct psi_group *group, struct psi_account *readings
 {
 	int nr = READ_ONCE(group->accounts) ? PSI_NR_KINDS : 1;
 
-	rcu_read_lock();
+	guard(rcu)();
 	__psi_read(group, psi_asked_get(group), nr, PSI_ALL_STATES, readings);
-	rcu_read_unlock();
 }
 
 /*
@@ -305,19 +299,6 @@ static void psi_fold_publish_end(struct psi_group *group)
 	preempt_enable();
 }
 
-/*
- * Whether a group shows nothing on a CPU, and was idle since it had the time
- * @nonidle.
- */
-static bool psi_idle_since(struct psi_group_cpu *gc, u64 nonidle)
-{
-	u64 times[PSI_NR_STATES];
-
-	if (psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs)
-		return false;
-	return !psi_since(times[PSI_NONIDLE], nonidle);
-}
-
 /* Make an idle group on a CPU as new, for the invariant in "The list". */
 static void psi_renew(struct psi_group_cpu *gc)
 {
@@ -335,12 +316,14 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	struct psi_group_cpu *gc = group->cpus[cpu];
 	unsigned int slot = psi_last_slot(group);
 	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
-	unsigned long flags;
+	u64 times[PSI_NR_STATES];
+	bool shows;
 
-	local_irq_save(flags);
+	guard(irqsave)();
 	if (!raw_spin_rq_trylock(cpu_rq(cpu)))
-		goto out;
-	if (psi_idle_since(gc, gc->slots[slot][PSI_NONIDLE])) {
+		return;
+	shows = psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs;
+	if (!shows && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
 		psi_fold_publish(group);
 		raw_write_seqcount_begin(seq);
 		psi_renew(gc);
@@ -353,8 +336,6 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		psi_fold_publish_end(group);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
-out:
-	local_irq_restore(flags);
 }
 
 /*
@@ -387,7 +368,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	int tries = 3;
 	u64 idle;
 
-	rcu_read_lock();
+	guard(rcu)();
 	off = rcu_dereference(group->off);
 	asked = psi_asked_get(group);
 	do {
@@ -412,7 +393,6 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	/* Samplers at work look at the CPUs on the list. */
 	if (look.idle && !psi_sampling(group))
 		psi_unlist_idle(group, asked, false);
-	rcu_read_unlock();
 	return now;
 }
 
@@ -497,19 +477,15 @@ static bool psi_leaves(struct psi_group *group)
 
 static bool psi_system_idle(void)
 {
-	bool idle = true;
 	int cpu;
 
-	rcu_read_lock();
+	guard(rcu)();
 	psi_for_each_cpu(cpu, &psi_system) {
 		/* A state that begins now: its CPU joins the list again. */
-		if (data_race(psi_chain_end(psi_system.cpus[cpu])->states)) {
-			idle = false;
-			break;
-		}
+		if (data_race(psi_chain_end(psi_system.cpus[cpu])->states))
+			return false;
 	}
-	rcu_read_unlock();
-	return idle && !psi_sampling(&psi_system);
+	return !psi_sampling(&psi_system);
 }
 
 /*
@@ -526,11 +502,9 @@ static u64 psi_rest_when_idle(u64 now)
 		return now;
 	now = psi_read_clock();
 	atomic64_set(&psi_fold_rested, now);
-	if (idle) {
-		rcu_read_lock();
+	guard(rcu)();
+	if (idle)
 		psi_unlist_idle(&psi_system, psi_asked_get(&psi_system), true);
-		rcu_read_unlock();
-	}
 	return now;
 }
 

@@ -79,9 +79,6 @@ static struct kmem_cache *psi_cpu_cache;
  */
 static LLIST_HEAD(psi_strays);
 
-/* Some CPU has too little. A hint: the work does not depend on it. */
-static bool psi_reserve_asked;
-
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
@@ -160,8 +157,6 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
-		if (!READ_ONCE(psi_reserve_asked))
-			WRITE_ONCE(psi_reserve_asked, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
 	return enough;
@@ -190,31 +185,30 @@ struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_
 	return to;
 }
 
+/* Add a piece to a reserve. The runqueue is locked. */
+static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
+{
+	memory->up = reserve->free;
+	reserve->free = memory;
+	WRITE_ONCE(reserve->nr, reserve->nr + 1);
+	if (reserve->nr > PSI_RESERVE / 2)
+		WRITE_ONCE(reserve->wanted, false);
+}
+
 /* Add memory to the reserve of a CPU; false if there is not enough. */
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	struct psi_group_cpu *memory, *first = NULL, *last = NULL;
-	unsigned int nr = READ_ONCE(reserve->nr), added;
-	struct rq_flags rf;
 
-	for (added = 0; nr + added < PSI_RESERVE; added++) {
-		memory = psi_memory_alloc(cpu, GFP_KERNEL);
+	while (READ_ONCE(reserve->nr) < PSI_RESERVE) {
+		struct psi_group_cpu *memory = psi_memory_alloc(cpu, GFP_KERNEL);
+
 		if (!memory)
-			break;
-		memory->up = first;
-		first = memory;
-		last = last ?: memory;
+			return false;
+		guard(rq_lock_irqsave)(cpu_rq(cpu));
+		psi_reserve_put(reserve, memory);
 	}
-	if (!first)
-		return nr >= PSI_RESERVE;
-	rq_lock_irqsave(cpu_rq(cpu), &rf);
-	last->up = reserve->free;
-	reserve->free = first;
-	WRITE_ONCE(reserve->nr, reserve->nr + added);
-	WRITE_ONCE(reserve->wanted, reserve->nr <= PSI_RESERVE / 2);
-	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
-	return nr + added == PSI_RESERVE;
+	return true;
 }
 
 /*
@@ -226,7 +220,6 @@ static bool psi_reserve_refill(void)
 	bool filled = true;
 	int cpu;
 
-	WRITE_ONCE(psi_reserve_asked, false);
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
 			continue;
@@ -249,13 +242,6 @@ static void psi_reserve_work(struct work_struct *work)
 		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (!llist_empty(&psi_strays))
 		queue_work(psi_wq, &psi_strays_worker);
-}
-
-/* A place for the cells of a group; false without memory. */
-static bool psi_group_alloc_cpus(struct psi_group *group, gfp_t gfp)
-{
-	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), gfp);
-	return group->cpus;
 }
 
 /* Free the cells of a group that is not in use any more, and their place. */
@@ -318,7 +304,6 @@ void psi_group_put(struct psi_group *group)
 static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 {
 	unsigned int hold = 0;
-	struct rq_flags rf;
 	int cpu;
 
 	/* Pairs with psi_take_watched() and psi_delegate(). */
@@ -333,13 +318,12 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 			hold |= READ_ONCE(gc->states) & states;
 			continue;
 		}
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
+		guard(rq_lock_irqsave)(cpu_rq(cpu));
 		raw_write_seqcount_begin(seq);
 		psi_undelegate(gc);
 		raw_write_seqcount_end(seq);
 		gc->slow |= states;
 		hold |= gc->states & states;
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	}
 	return hold;
 }
@@ -398,8 +382,8 @@ void __init psi_init(void)
 		static_branch_enable(&psi_disabled);
 		return;
 	}
-	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) ||
-	    !psi_group_alloc_cpus(&psi_system, GFP_NOWAIT))
+	psi_system.cpus = kcalloc(nr_cpu_ids, sizeof(*psi_system.cpus), GFP_NOWAIT);
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) || !psi_system.cpus)
 		panic("psi: no memory for the system");
 	psi_group_init(&psi_system, NULL, 0);
 	for_each_possible_cpu(cpu)

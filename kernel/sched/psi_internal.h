@@ -72,13 +72,13 @@ enum {
 #define PSI_STALL_ATTRS		(PSI_IOWAIT | PSI_MEMSTALL)
 #define PSI_LIMIT_ATTRS		(PSI_NR_ATTR_SETS - PSI_LIMIT_WAITING)
 
-/* The bits of psi_task.mode. */
-enum {
-	PSI_IN_STALL	= 1 << 0,	/* in a memory-stall section */
-	PSI_HELD	= 1 << 1,	/* a limit holds it while queued */
-	PSI_STALL_HELD	= 1 << 2,	/* with PSI_IN_STALL: due to a limit */
-	PSI_NR_MODES	= 1 << 3,
-};
+/*
+ * What psi_task.mode is made of: the attributes that a task shows, or does not,
+ * because a limit holds it while it is queued; and because it is in a
+ * memory-stall section, which PSI_MEMSTALL or PSI_LIMIT_MEMSTALL goes with.
+ */
+#define PSI_HELD		(PSI_WAITING | PSI_LIMIT_WAITING)
+#define PSI_IN_STALL		(PSI_PRODUCTIVE | PSI_ONCPU_STALL)
 
 /*
  * Pressure states of a cell, each a function of the attributes that it shows.
@@ -334,13 +334,10 @@ struct psi_group {
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
 	const struct psi_off *off;
-	unsigned int switches;
 
-	rcu_read_lock();
+	guard(rcu)();
 	off = rcu_dereference(group->off);
-	switches = off ? off->switches : 0;
-	rcu_read_unlock();
-	return switches;
+	return off ? off->switches : 0;
 }
 
 /* The states that triggers of a group wait for, of whatever priority. */

@@ -35,8 +35,8 @@
  *		a deadline task without budget. The scheduler calls
  *		psi_throttle() where it throttles and unthrottles, and where a
  *		task is queued on a throttled runqueue or leaves it. PSI_HELD in
- *		psi_task.mode selects a row of the tables that say what a task
- *		shows, so events do not test for it.
+ *		psi_task.mode swaps what a queued task shows, so events do not
+ *		test for it.
  *
  *	memory	The class of a stall follows from its cause: psi_cause_held(). A
  *		task that waits for a page of its working set has the class of
@@ -65,7 +65,7 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 	lockdep_assert_rq_held(rq);
 	p->psi.mode &= ~PSI_HELD;
 	p->psi.mode |= on * PSI_HELD;
-	if (p->psi.attrs & (PSI_WAITING | PSI_LIMIT_WAITING))
+	if (p->psi.attrs & PSI_HELD)
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
 }
 
@@ -78,10 +78,9 @@ void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_ta
 	if (batch->on == !!(t->mode & PSI_HELD))
 		return;
 	t->mode ^= PSI_HELD;
-	if (!(t->attrs & (PSI_WAITING | PSI_LIMIT_WAITING)))
+	if (!(t->attrs & PSI_HELD))
 		return;
-	/* That is all in which the two rows of psi_attrs_for() differ. */
-	t->attrs ^= PSI_WAITING | PSI_LIMIT_WAITING;
+	t->attrs ^= PSI_HELD;
 	if (unlikely(batch->group != t->group)) {
 		psi_throttle_flush(batch, rq);
 		batch->group = t->group;
@@ -113,7 +112,6 @@ void __psi_throttle_again(struct rq *rq, struct task_struct *p)
 static void psi_io_changed(struct psi_io_limit *limit)
 {
 	unsigned int nr = 0;
-	unsigned long flags;
 	struct psi_task *t;
 
 	/*
@@ -122,13 +120,12 @@ static void psi_io_changed(struct psi_io_limit *limit)
 	 */
 	if (list_empty(&limit->waiters))
 		return;
-	raw_spin_lock_irqsave(&limit->lock, flags);
+	guard(raw_spinlock_irqsave)(&limit->lock);
 	list_for_each_entry(t, &limit->waiters, io_link) {
 		if (nr++ == PSI_WAITERS_MAX)
 			break;
 		psi_io_recount(container_of(t, struct task_struct, psi), NULL);
 	}
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
 }
 
 /* Limits have held a bio: until then nobody is listed. */
@@ -149,32 +146,28 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 void __psi_io_wait(struct folio *folio)
 {
 	struct psi_io_limit *limit;
-	unsigned long flags;
 
 	if (likely(!READ_ONCE(psi_io_used)) || current->psi.io_limit)
 		return;
 	limit = blkcg_io_limit_get(folio);
 	if (!limit)
 		return;
-	raw_spin_lock_irqsave(&limit->lock, flags);
+	guard(raw_spinlock_irqsave)(&limit->lock);
 	list_add_tail(&current->psi.io_link, &limit->waiters);
 	WRITE_ONCE(current->psi.io_limit, limit);
 	/* On the list before the count is read. Pairs with psi_io_changed(). */
 	smp_mb();
 	psi_io_recount(current, NULL);
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
 }
 
 /* See psi_io_done(). */
 void __psi_io_done(void)
 {
 	struct psi_io_limit *limit = current->psi.io_limit;
-	unsigned long flags;
 
-	raw_spin_lock_irqsave(&limit->lock, flags);
-	list_del(&current->psi.io_link);
-	raw_spin_unlock_irqrestore(&limit->lock, flags);
+	scoped_guard(raw_spinlock_irqsave, &limit->lock)
+		list_del(&current->psi.io_link);
 	WRITE_ONCE(current->psi.io_limit, NULL);
-	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
+	WRITE_ONCE(current->psi.asleep, 0);
 	blkcg_io_limit_put(limit);
 }

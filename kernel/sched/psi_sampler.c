@@ -77,22 +77,17 @@ static u64 psi_slack(u64 threshold)
  * @prio: which monitor
  * @lock: protects @samplers to @due, @alarm_states, what the samplers hold and
  *	  their triggers
- * @samplers: all of them, apart from those in @unaware
- * @unaware: samplers that the monitor has not told of the alarm yet which it
- *	     answers
- * @begun: the states of that alarm
- * @since: its time
+ * @samplers: all of them
  * @waiting: per state, how many samplers there are for it
  * @asking: per state, how many of these are ->asking
  * @due: those at work, by the time they are due
- * @at_work: whether there are any, or may be once @unaware is empty
+ * @at_work: whether there are any, or may be in a moment
  * @alarm_states: states that resting samplers wait for, a bit mask: when one of
  *		  them begins, the walk raises the alarm
  * @alarm: in the inbox of the monitor, while the alarm is raised
- * @alarm_raised: the alarm is raised, and was not answered yet
- * @alarm_begun: states that began, a bit mask
- * @alarm_since: when the one that set @alarm_raised did, ns of
- *		 psi_read_clock()
+ * @alarm_begun: states that began, a bit mask: the alarm is raised, and was not
+ *		 answered yet
+ * @alarm_since: when the first of these did, ns of psi_read_clock()
  * @queued: in the queue of the monitor, which then holds a reference to @group:
  *	    by when it is to come by, as a sampler is due, or an alarm is to be
  *	    answered, and the pause is over
@@ -102,8 +97,8 @@ static u64 psi_slack(u64 threshold)
  * @wanted: the monitor found @lock taken, and will try again
  *
  * The alarm is raised under the lock of a CPU's runqueue, or with interrupts
- * disabled. The side that sets @alarm_raised writes @alarm_since, then adds
- * @alarm; the monitor reads both before it clears @alarm_raised.
+ * disabled. The side that finds @alarm_begun zero writes @alarm_since, then
+ * adds @alarm; the monitor reads both before it clears @alarm_begun.
  *
  * Allocated with the first trigger, freed with the group.
  */
@@ -112,16 +107,12 @@ struct psi_watch {
 	int			prio;
 	struct mutex		lock;	/* of samplers and triggers */
 	struct list_head	samplers;
-	struct list_head	unaware;
-	unsigned int		begun;
-	u64			since;
 	unsigned int		waiting[PSI_NR_STATES];
 	unsigned int		asking[PSI_NR_STATES];
 	struct timerqueue_head	due;
 	bool			at_work;
 	u8			alarm_states;
 	struct llist_node	alarm;
-	atomic_t		alarm_raised;
 	atomic_t		alarm_begun;
 	u64			alarm_since;
 	struct timerqueue_node	queued;
@@ -154,19 +145,20 @@ struct psi_sampled {
  * struct psi_sampler - slides windows of one length over a state of a group
  * @watch: the samplers of its group and priority, whose lock protects all that
  *	   follows
- * @node: in psi_watch.samplers or .unaware
+ * @node: in psi_watch.samplers
  * @kind: of which pressure
  * @state: which state
  * @asked: what the group has while it is asked, %NULL for plain pressure
  * @window: length in ns
  * @mark: when the running step ends
- * @asking: it wants an alarm when the state begins: it rests or is about to
+ * @asking: it wants an alarm when the state begins: it rests or, as its last
+ *	    step had no stall, is about to
+ * @since: when the alarm was raised that ended its rest, 0 once it resumed
  * @triggers: the triggers
  * @users: how many
  * @todo: those of them that have not looked at @sample yet
  * @looking: the monitor has triggers look at @sample
  * @step: a step ended with @sample
- * @rest: it had no stall, and the alarm was asked for
  * @next: when the first trigger that looked is owed an event, %PSI_NEVER if
  *	  none is
  * @sample: what they look at
@@ -189,12 +181,12 @@ struct psi_sampler {
 	u64			window;
 	u64			mark;
 	bool			asking;
+	u64			since;
 	struct list_head	triggers;
 	unsigned int		users;
 	struct list_head	todo;
 	bool			looking;
 	bool			step;
-	bool			rest;
 	u64			next;
 	struct psi_sample	sample;
 	u64			least;
@@ -349,23 +341,16 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	return sampler;
 }
 
-static struct psi_sampler *psi_sampler_find_in(struct list_head *samplers, enum psi_kind kind,
-					       enum psi_state state, u64 window)
+static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
+					    enum psi_state state, u64 window)
 {
 	struct psi_sampler *sampler;
 
-	list_for_each_entry(sampler, samplers, node) {
+	list_for_each_entry(sampler, &watch->samplers, node) {
 		if (sampler->kind == kind && sampler->state == state && sampler->window == window)
 			return sampler;
 	}
 	return NULL;
-}
-
-static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
-					    enum psi_state state, u64 window)
-{
-	return psi_sampler_find_in(&watch->samplers, kind, state, window) ?:
-	       psi_sampler_find_in(&watch->unaware, kind, state, window);
 }
 
 /* A sampler begins or ceases to ask for the alarm. */
@@ -380,8 +365,7 @@ static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
 /* The samplers at work have changed; see psi_sampling(). */
 static void psi_watch_set_at_work(struct psi_watch *watch)
 {
-	WRITE_ONCE(watch->at_work,
-		   timerqueue_getnext(&watch->due) || !list_empty(&watch->unaware));
+	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
 }
 
 static bool psi_sampler_rests(struct psi_sampler *sampler)
@@ -389,10 +373,15 @@ static bool psi_sampler_rests(struct psi_sampler *sampler)
 	return !timerqueue_node_queued(&sampler->due);
 }
 
+/* Have a sampler be due then, PSI_NEVER to rest. */
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
+	if (!psi_sampler_rests(sampler))
+		timerqueue_del(&sampler->watch->due, &sampler->due);
 	sampler->due.expires = due;
-	timerqueue_add(&sampler->watch->due, &sampler->due);
+	if (due != PSI_NEVER)
+		timerqueue_add(&sampler->watch->due, &sampler->due);
+	psi_watch_set_at_work(sampler->watch);
 }
 
 /*
@@ -422,12 +411,10 @@ static void psi_sampler_put(struct psi_sampler *sampler)
 
 	if (--sampler->users)
 		return;
-	if (!psi_sampler_rests(sampler))
-		timerqueue_del(&watch->due, &sampler->due);
+	psi_sampler_queue(sampler, PSI_NEVER);
 	list_del(&sampler->node);
 	psi_sampler_ask(sampler, false);
 	watch->waiting[sampler->state]--;
-	psi_watch_set_at_work(watch);
 	psi_watch_states(watch);
 	psi_sampler_free(sampler);
 }
@@ -441,7 +428,7 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
 	u64 times[PSI_NR_STATES], at;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		seq = read_seqcount_begin(seqcount);
 		at = psi_read_cpu_clock(cpu);
@@ -449,7 +436,6 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 		now->stall = psi_kind_time(more, sampler->kind, sampler->state, at,
 					   times[sampler->state]);
 	} while (read_seqcount_retry(seqcount, seq));
-	rcu_read_unlock();
 	now->nonidle = times[PSI_NONIDLE];
 }
 
@@ -594,14 +580,9 @@ static void psi_sampler_push(struct psi_sampler *sampler)
 	sampler->ring[sampler->head] = sampler->last;
 }
 
-static u64 psi_sampler_step(const struct psi_sampler *sampler)
-{
-	return div_u64(sampler->window, PSI_STEPS);
-}
-
 static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 {
-	u64 step = psi_sampler_step(sampler);
+	u64 step = div_u64(sampler->window, PSI_STEPS);
 
 	return (div64_u64(now, step) + 1) * step;
 }
@@ -611,14 +592,13 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
  * from what the clocks of two CPUs differ by. So the totals of the last sample
  * are right for @since too.
  */
-static void psi_sampler_resume(struct psi_sampler *sampler, u64 since)
+static void psi_sampler_resume(struct psi_sampler *sampler)
 {
-	sampler->last.at = max(since, sampler->last.at);
-	psi_sampler_skip(sampler, since);
-	psi_sampler_ask(sampler, false);
+	sampler->last.at = max(sampler->since, sampler->last.at);
+	psi_sampler_skip(sampler, sampler->since);
+	sampler->since = 0;
 	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
-	psi_watch_set_at_work(sampler->watch);
 }
 
 /* Watch what the samplers wait for. Return the states that hold somewhere. */

@@ -257,24 +257,12 @@ static void psi_read_plain(struct psi_group *group, unsigned int states,
 {
 	const struct psi_off *off;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		off = rcu_dereference(group->off);
 		psi_read(group, states, reading);
 	} while (unlikely(off != rcu_access_pointer(group->off)));
 	psi_mask_reading(group, off, PSI_PLAIN, reading);
-	rcu_read_unlock();
-}
-
-static void psi_show_plain(struct seq_file *m, struct psi_group *group,
-			   const struct psi_file *file)
-{
-	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
-	struct psi_account reading __uninitialized;
-
-	psi_read_plain(group, states, &reading);
-	psi_show_line(m, "some", &reading, file->some);
-	psi_show_line(m, "full", &reading, file->full);
 }
 
 /**
@@ -289,11 +277,17 @@ static void psi_show_plain(struct seq_file *m, struct psi_group *group,
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
+	const struct psi_file *file = &psi_files[id];
+	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
+	struct psi_account reading __uninitialized;
+
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
 	if (id == PSI_STAT)
 		return psi_show_stat(m, group);
-	psi_show_plain(m, group, &psi_files[id]);
+	psi_read_plain(group, states, &reading);
+	psi_show_line(m, "some", &reading, file->some);
+	psi_show_line(m, "full", &reading, file->full);
 	return 0;
 }
 
@@ -359,8 +353,7 @@ static int psi_proc_release(struct inode *inode, struct file *file)
 {
 	struct psi_open *open = psi_open_of(file);
 
-	if (open->trigger)
-		psi_disarm(open->trigger);
+	psi_disarm(open->trigger);
 	kfree(open);
 	return single_release(inode, file);
 }
@@ -384,18 +377,13 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
 	struct psi_open *open = psi_open_of(file);
-	struct psi_trigger *trigger;
 
 	/*
 	 * epoll registers once, maybe before there is a trigger. So wait in any
 	 * case.
 	 */
 	poll_wait(file, &open->wait, wait);
-	/* Pairs with the release in psi_arm(). */
-	trigger = smp_load_acquire(&open->trigger);
-	if (!trigger)
-		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
-	return DEFAULT_POLLMASK | (psi_collect(trigger) ? EPOLLPRI : 0);
+	return psi_poll(&open->trigger);
 }
 
 static const struct proc_ops psi_proc_ops = {

@@ -16,8 +16,8 @@
  */
 static bool psi_test_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
-	if (!psi_group_alloc_cpus(group, GFP_KERNEL) ||
-	    !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
+	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);
+	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL))
 		return false;
 	psi_group_init(group, parent, level);
 	/*
@@ -194,9 +194,8 @@ static unsigned int psi_test_attrs(const struct psi_test_task *t)
 	unsigned int iowait = t->io_held ? PSI_LIMIT_IOWAIT : PSI_IOWAIT;
 	unsigned int memstall = t->stall_held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL;
 
-	return psi_attrs_for(t->where, t->iowait * iowait + t->stall * memstall,
-			     t->stall * (PSI_IN_STALL + t->stall_held * PSI_STALL_HELD) +
-			     t->held * PSI_HELD);
+	return psi_attrs_for(t->where, t->iowait * iowait,
+			     t->stall * (PSI_IN_STALL | memstall) | t->held * PSI_HELD);
 }
 
 static struct psi_counts psi_test_counts(const struct psi_test_task *tasks, int nr)
@@ -923,6 +922,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 	u64 step = PSI_TEST_WINDOW / PSI_STEPS, now = PSI_TEST_START, since = now, last = 0;
 	u64 looked = now;
 	struct psi_trigger t = { .since = now };
+	struct psi_trigger *slot = &t;
 	struct psi_test_stalls *stalls;
 	u32 busy = 1 + prandom_u32_state(rnd) % 100;
 	int i;
@@ -976,12 +976,12 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		 */
 		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
-			KUNIT_ASSERT_TRUE(test, psi_collect(&t));
+			KUNIT_ASSERT_TRUE(test, psi_poll(&slot) & EPOLLPRI);
 			last = now;
 			since = now;
 		}
 		KUNIT_ASSERT_FALSE(test, t.owed && (!last || now >= last + PSI_TEST_WINDOW));
-		KUNIT_ASSERT_FALSE(test, psi_collect(&t));
+		KUNIT_ASSERT_FALSE(test, psi_poll(&slot) & EPOLLPRI);
 	}
 	kunit_kfree(test, stalls);
 }

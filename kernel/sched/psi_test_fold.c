@@ -256,7 +256,6 @@ static struct psi_watch *psi_test_watch(struct kunit *test, struct psi_group *gr
 	watch->group = group;
 	mutex_init(&watch->lock);
 	INIT_LIST_HEAD(&watch->samplers);
-	INIT_LIST_HEAD(&watch->unaware);
 	timerqueue_init_head(&watch->due);
 	return watch;
 }

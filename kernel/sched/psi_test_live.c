@@ -199,7 +199,7 @@ static void psi_test_memstall_class(struct kunit *test)
 	during = current->psi.attrs;
 	psi_memstall_leave(&inner);
 	psi_memstall_leave(&outer);
-	asleep = atomic_read(&current->psi.asleep);
+	asleep = current->psi.asleep;
 	mode = current->psi.mode;
 	KUNIT_EXPECT_EQ(test, during, PSI_ONCPU | PSI_ONCPU_STALL | PSI_LIMIT_MEMSTALL);
 	KUNIT_EXPECT_EQ(test, asleep, 0);
@@ -337,7 +337,7 @@ static int psi_test_die(void *arg)
 	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
 	current->in_iowait = 1;
 	current->psi_iowait = 1;
-	atomic_or(PSI_IOWAIT, &current->psi.asleep);
+	current->psi.asleep = PSI_IOWAIT;
 	return 0;
 }
 
@@ -613,7 +613,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_faults, psi_test_faults, name);
 struct psi_test_saved {
 	struct psi_group_cpu cell;
 	u16 attrs;
-	u8 mode;
+	u16 mode;
 };
 
 static void psi_test_save(struct psi_test_saved *saved, const struct psi_group_cpu *gc)

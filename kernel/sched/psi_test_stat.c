@@ -808,12 +808,13 @@ static void psi_test_class_alarm(struct kunit *test)
 	group->watched[PSI_NORMAL] = BIT(PSI_CPU_SOME);
 	watch->alarm_states = BIT(PSI_CPU_SOME);
 	/* The monitor is not to come by. */
-	atomic_set(&watch->alarm_raised, 1);
+	atomic_set(&watch->alarm_begun, BIT(PSI_MEM_FULL));
 
 	psi_test_change(&runs, psi_attrs_for(PSI_RUNS, 0, 0), cpu, PSI_TEST_START);
-	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun), BIT(PSI_MEM_FULL));
 	psi_test_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, PSI_TEST_START);
-	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun), BIT(PSI_CPU_SOME));
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch->alarm_begun),
+			BIT(PSI_CPU_SOME) | BIT(PSI_MEM_FULL));
 
 	psi_test_change(&held, 0, cpu, PSI_TEST_START);
 	psi_test_change(&runs, 0, cpu, PSI_TEST_START);

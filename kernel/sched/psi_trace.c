@@ -9,25 +9,6 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
 
-static void psi_trace_file(const struct psi_group *group, const struct psi_off *off,
-			   const struct psi_file *file)
-{
-	u64 total[PSI_NR_STATES + 1] = { };
-	unsigned int avg[PSI_NR_STATES + 1] = { };
-	int s;
-
-	/* PSI_NR_STATES is the state of a line that is not there. */
-	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
-		if (group == &psi_system && s == PSI_CPU_FULL)
-			continue;
-		total[s] = div_u64(psi_total_shown(off, PSI_PLAIN, s, group->plain.total[s]),
-				   NSEC_PER_USEC);
-		avg[s] = psi_avg_basis_points(group->plain.avgs.avg[s][PSI_10S]);
-	}
-	trace_psi_update(group->id, file->name, total[file->some], total[file->full],
-			 avg[file->some], avg[file->full]);
-}
-
 /**
  * psi_trace_update - a window of a group ended
  * @group: the group
@@ -39,18 +20,28 @@ static void psi_trace_file(const struct psi_group *group, const struct psi_off *
 void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
 		      const struct psi_avgs *before)
 {
-	const struct psi_avgs *avgs = &group->plain.avgs;
+	const struct psi_account *plain = &group->plain;
 	int id, s;
 
 	for (id = 0; id < PSI_NR_FILES; id++) {
 		const struct psi_file *file = &psi_files[id];
+		u64 total[PSI_NR_STATES + 1] = { };
+		unsigned int avg[PSI_NR_STATES + 1] = { };
 		bool moved = false;
 
 		if (!file->name || id == PSI_STAT)
 			continue;
-		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES)
-			moved |= memcmp(before->avg[s], avgs->avg[s], sizeof(avgs->avg[s])) != 0;
+		/* PSI_NR_STATES is the state of a line that is not there. */
+		psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
+			moved |= memcmp(before->avg[s], plain->avgs.avg[s], sizeof(before->avg[s]));
+			if (group == &psi_system && s == PSI_CPU_FULL)
+				continue;
+			total[s] = div_u64(psi_total_shown(off, PSI_PLAIN, s, plain->total[s]),
+					   NSEC_PER_USEC);
+			avg[s] = psi_avg_basis_points(plain->avgs.avg[s][PSI_10S]);
+		}
 		if (moved)
-			psi_trace_file(group, off, file);
+			trace_psi_update(group->id, file->name, total[file->some],
+					 total[file->full], avg[file->some], avg[file->full]);
 	}
 }

@@ -30,8 +30,9 @@
  *   A group with many triggers must not delay the triggers of another group. So
  *   a monitor serves groups in turns. A turn ends after PSI_TURN_NS (500 us),
  *   and consists of goes. In a go the monitor does one of these: it takes an
- *   alarm down, tells one sampler of it, or has up to PSI_BATCH (64) triggers
- *   look at a sample, which it takes before the first of them. After a turn
+ *   alarm down and queues the samplers that rest, has one of them resume, or
+ *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before
+ *   the first of them. After a turn
  *   that took d of CPU time the group pauses for (PSI_SHARE - 1) * d. Group A
  *   has thousands of windows, B has one:
  *
@@ -214,11 +215,13 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	bool owing = sampler->next != PSI_NEVER;
 
 	sampler->step = psi_read_clock() >= sampler->mark;
-	sampler->rest = false;
 	sampler->next = PSI_NEVER;
 	if (sampler->step) {
+		bool rest;
+
 		psi_sampler_push(sampler);
-		sampler->rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		psi_sampler_ask(sampler, rest);
 		sampler->sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sampler->sample);
@@ -272,7 +275,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *
 static void psi_sampler_done(struct psi_sampler *sampler)
 {
 	/* While an event is owed, the time for it comes without any stall. */
-	bool rest = sampler->rest && sampler->next == PSI_NEVER;
+	bool rest = sampler->asking && sampler->next == PSI_NEVER;
 
 	sampler->looking = false;
 	/*
@@ -283,10 +286,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 		sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 
 	psi_sampler_ask(sampler, rest);
-	timerqueue_del(&sampler->watch->due, &sampler->due);
-	if (!rest)
-		psi_sampler_queue(sampler, min(sampler->next, sampler->mark));
-	psi_watch_set_at_work(sampler->watch);
+	psi_sampler_queue(sampler, rest ? PSI_NEVER : min(sampler->next, sampler->mark));
 }
 
 /*
@@ -296,6 +296,8 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
 {
 	unsigned int nr;
 
+	if (sampler->since)
+		return psi_sampler_resume(sampler);
 	if (!sampler->looking)
 		psi_sampler_look(sampler);
 	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
@@ -321,7 +323,7 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 {
 	int prio;
 
-	/* Pairs with psi_watch_update(). */
+	/* Pairs with psi_watch_update() and psi_watch_answer(). */
 	smp_mb();
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
@@ -330,14 +332,8 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
 			continue;
 		/* Many CPUs may write that line at once: look before. */
-		if (states & ~atomic_read(&watch->alarm_begun))
-			atomic_or(states, &watch->alarm_begun);
-		/*
-		 * Pairs with psi_watch_answer(), which has the two the other
-		 * way round.
-		 */
-		smp_mb();
-		if (atomic_read(&watch->alarm_raised) || atomic_xchg(&watch->alarm_raised, 1))
+		if (!(states & ~atomic_read(&watch->alarm_begun)) ||
+		    atomic_fetch_or(states, &watch->alarm_begun))
 			continue;
 		refcount_inc(&group->refs);
 		watch->alarm_since = psi_with_sleep(now);
@@ -365,48 +361,37 @@ bool psi_sampling(const struct psi_group *group)
 		 * In this order: psi_watch_answer() writes them the other way
 		 * round.
 		 */
-		if (watch && (atomic_read_acquire(&watch->alarm_raised) ||
+		if (watch && (atomic_read_acquire(&watch->alarm_begun) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
 	}
 	return false;
 }
 
-/*
- * Take an alarm down. All samplers have to be told of it, before the next one.
- */
+/* Take an alarm down, and put the samplers to work that wait for its states. */
 static void psi_watch_answer(struct psi_watch *watch)
 {
+	struct psi_sampler *sampler;
+	u64 since = watch->alarm_since;
+	unsigned int begun;
+
 	watch->alarmed = false;
-	watch->since = watch->alarm_since;
 	/* Before the alarm is off: psi_sampling() sees one or the other. */
 	WRITE_ONCE(watch->at_work, true);
-	/* Both are full barriers, see psi_raise_alarms(). */
-	atomic_xchg(&watch->alarm_raised, 0);
-	watch->begun = atomic_xchg(&watch->alarm_begun, 0);
-	list_splice_init(&watch->samplers, &watch->unaware);
-	psi_watch_set_at_work(watch);
-}
-
-/*
- * Tell a sampler of the alarm, and put it to work if it waits for one of its
- * states.
- */
-static void psi_watch_tell(struct psi_watch *watch)
-{
-	struct psi_sampler *sampler = list_first_entry(&watch->unaware, struct psi_sampler, node);
-
-	list_move(&sampler->node, &watch->samplers);
-	if (BIT(sampler->state) & watch->begun) {
-		if (psi_sampler_rests(sampler))
-			psi_sampler_resume(sampler, watch->since);
+	/* A full barrier, see psi_raise_alarms(). */
+	begun = atomic_xchg(&watch->alarm_begun, 0);
+	list_for_each_entry(sampler, &watch->samplers, node) {
+		if (!(BIT(sampler->state) & begun))
+			continue;
+		if (psi_sampler_rests(sampler)) {
+			sampler->since = since;
+			psi_sampler_queue(sampler, 0);
+		}
 		/* In the middle of a look: it may not rest after all. */
-		sampler->rest = false;
+		psi_sampler_ask(sampler, false);
 	}
-	if (list_empty(&watch->unaware)) {
-		psi_watch_set_at_work(watch);
-		psi_watch_states(watch);
-	}
+	psi_watch_set_at_work(watch);
+	psi_watch_states(watch);
 }
 
 /*
@@ -417,21 +402,9 @@ static u64 psi_watch_due(struct psi_watch *watch)
 {
 	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
 
-	if (watch->alarmed || !list_empty(&watch->unaware))
+	if (watch->alarmed)
 		return 0;
 	return node ? node->expires : PSI_NEVER;
-}
-
-/* Do the next thing that is due. */
-static void psi_watch_go(struct psi_watch *watch, struct kernfs_node **files)
-{
-	if (!list_empty(&watch->unaware))
-		psi_watch_tell(watch);
-	else if (watch->alarmed)
-		psi_watch_answer(watch);
-	else
-		psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
-					       struct psi_sampler, due), files);
 }
 
 /*
@@ -449,26 +422,17 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	}
 	WRITE_ONCE(watch->wanted, false);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
-		psi_watch_go(watch, files);
+		if (watch->alarmed)
+			psi_watch_answer(watch);
+		else
+			psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
+						       struct psi_sampler, due), files);
 		now = psi_read_clock();
 	}
 	mutex_unlock(&watch->lock);
 
 	psi_notify(files);
 	return due;
-}
-
-/*
- * Serve a group, and have it pause after its turn, see "Turns". Return when it
- * is due again.
- */
-static u64 psi_watch_turn(struct psi_watch *watch)
-{
-	u64 ran = task_sched_runtime(current), due = psi_watch_check(watch);
-
-	ran = task_sched_runtime(current) - ran;
-	watch->pause = psi_read_clock() + (PSI_SHARE - 1) * ran;
-	return max(due, watch->pause);
 }
 
 /* Take the groups whose alarms were raised into the queue. */
@@ -499,7 +463,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 	for (;;) {
 		struct timerqueue_node *node;
 		struct psi_watch *watch;
-		u64 due;
+		u64 due, ran;
 
 		psi_monitor_collect(worker, queue);
 		node = timerqueue_getnext(queue);
@@ -508,9 +472,12 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 
 		timerqueue_del(queue, node);
 		watch = container_of(node, struct psi_watch, queued);
-		due = psi_watch_turn(watch);
+		ran = task_sched_runtime(current);
+		due = psi_watch_check(watch);
+		ran = task_sched_runtime(current) - ran;
+		watch->pause = psi_read_clock() + (PSI_SHARE - 1) * ran;
 		if (due != PSI_NEVER) {
-			node->expires = due;
+			node->expires = max(due, watch->pause);
 			timerqueue_add(queue, node);
 		} else {
 			psi_group_put(watch->group);
@@ -553,7 +520,6 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 	watch->prio = prio;
 	mutex_init(&watch->lock);
 	INIT_LIST_HEAD(&watch->samplers);
-	INIT_LIST_HEAD(&watch->unaware);
 	timerqueue_init_head(&watch->due);
 	timerqueue_init(&watch->queued);
 	old = cmpxchg_release(&group->watch[prio], NULL, watch);
@@ -578,18 +544,13 @@ static void psi_watch_lock(struct psi_watch *watch)
 static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
 					   u64 window)
 {
-	struct psi_sampler *sampler, *made = NULL;
+	struct psi_sampler *sampler, *made;
 
+	made = psi_sampler_alloc(watch, line->kind, line->state, window);
+	if (!made)
+		return NULL;
 	psi_watch_lock(watch);
 	sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	if (!sampler) {
-		mutex_unlock(&watch->lock);
-		made = psi_sampler_alloc(watch, line->kind, line->state, window);
-		if (!made)
-			return NULL;
-		psi_watch_lock(watch);
-		sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	}
 	if (!sampler) {
 		sampler = made;
 		made = NULL;
@@ -737,15 +698,18 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 
 /**
  * psi_disarm - free the trigger of an open file
- * @t: the trigger
+ * @t: the trigger, %NULL for none
  *
  * Context: Process context, may sleep. Nobody polls for @t any more, or arms in
  *	    its slot.
  */
 void psi_disarm(struct psi_trigger *t)
 {
-	struct psi_sampler *sampler = t->sampler;
+	struct psi_sampler *sampler;
 
+	if (!t)
+		return;
+	sampler = t->sampler;
 	if (sampler) {
 		struct psi_watch *watch = sampler->watch;
 
@@ -758,14 +722,19 @@ void psi_disarm(struct psi_trigger *t)
 }
 
 /**
- * psi_collect - take the event of a trigger
- * @t: the trigger
+ * psi_poll - what poll() says of an open file, takes the event of its trigger
+ * @slot: the place for the trigger of the file
  *
- * Context: Any. The caller waits on its file already, so that no event is
+ * Context: Any. The caller waits on the file already, so that no event is
  *	    missed.
- * Return: whether there was one. There is none now.
+ * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger
  */
-bool psi_collect(struct psi_trigger *t)
+__poll_t psi_poll(struct psi_trigger **slot)
 {
-	return atomic_xchg(&t->event, 0);
+	/* Pairs with the release in psi_trigger_arm(). */
+	struct psi_trigger *t = smp_load_acquire(slot);
+
+	if (!t)
+		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
+	return DEFAULT_POLLMASK | (atomic_xchg(&t->event, 0) ? EPOLLPRI : 0);
 }

@@ -165,6 +165,12 @@ static __always_inline struct psi_group_cpu *psi_delegate_of(const struct psi_gr
 	return READ_ONCE(gc->last);
 }
 
+/* The cell that delegates to this one, NULL for none. */
+static struct psi_group_cpu *psi_delegator(const struct psi_group_cpu *gc)
+{
+	return gc->parent && psi_delegate_of(gc->parent) == gc ? gc->parent : NULL;
+}
+
 /* The last cell of a chain: the one that stands for all others. */
 static struct psi_group_cpu *psi_chain_end(struct psi_group_cpu *gc)
 {
@@ -178,15 +184,13 @@ static struct psi_group_cpu *psi_chain_end(struct psi_group_cpu *gc)
 /* How many cells delegate in the chain that a cell is part of. */
 static unsigned int psi_chain(const struct psi_group_cpu *gc)
 {
-	const struct psi_group_cpu *p, *child;
+	const struct psi_group_cpu *p;
 	unsigned int nr = 0;
 
-	for (p = gc; psi_delegate_of(p); p = psi_delegate_of(p))
+	for (p = psi_delegate_of(gc); p; p = psi_delegate_of(p))
 		nr++;
-	for (child = gc, p = gc->parent; p && psi_delegate_of(p) == child; p = p->parent) {
-		child = p;
+	for (p = psi_delegator(gc); p; p = psi_delegator(p))
 		nr++;
-	}
 	return nr;
 }
 
@@ -244,7 +248,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 /* The parent does not delegate to this cell any more, if it did. */
 static void psi_undelegate_parent(struct psi_group_cpu *gc)
 {
-	if (gc->parent && psi_delegate_of(gc->parent) == gc)
+	if (psi_delegator(gc))
 		psi_undelegate(gc->parent);
 }
 
@@ -732,7 +736,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 	unsigned int seq, hold;
 	u64 now = 0, irq = 0;
 
-	rcu_read_lock();
+	guard(rcu)();
 	do {
 		seq = read_seqcount_begin(seqcount);
 		d = psi_chain_end(gc);
@@ -746,7 +750,6 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 		if (more)
 			psi_held_read(more, now, held);
 	} while (read_seqcount_retry(seqcount, seq));
-	rcu_read_unlock();
 }
 
 /* How much @now is above @then, times of a state that psi_peek_more() read. */

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """A sampler looks at its triggers in several goes, rests, and is woken by alarms; one CPU, one state.
 
-psi_watch_go(), psi_watch_answer(), psi_watch_tell(), psi_sampler_check(),
-psi_sampler_look(), psi_sampler_done()
+psi_watch_answer(), psi_sampler_check(), psi_sampler_look(),
+psi_sampler_done()
     against psi_take_watched(), psi_raise_alarms()
 
 Proved: while a sampler rests, the state does not hold, and all stall is in its
-samples; or an alarm is raised, or the sampler is about to be told of one. This
-is looked at when the walk is at rest and the monitor between two goes. States
+samples; or an alarm is raised. This is looked at when the walk is at rest and the monitor between two goes. States
 may begin any number of times. Steps are in order here: watch.model and
 alarm.model have those that a machine reorders.
 """
@@ -17,28 +16,26 @@ GOES = 2            # until all triggers have looked at a sample
 
 # @at: what the walk does next. @stall: there is some that no sample has
 Walk = collections.namedtuple("Walk", "at state stall slow")
-# @told: the states that psi_watch_tell() is to tell of
-Alarm = collections.namedtuple("Alarm", "states begun queued inbox alarmed unaware told")
+Alarm = collections.namedtuple("Alarm", "states begun inbox alarmed")
 # @at: what the monitor does next in a go. @todo: goes to come
-Sampler = collections.namedtuple("Sampler", "at resting asking rest todo")
+Sampler = collections.namedtuple("Sampler", "at resting asking todo")
 
 BREAKS = AGAIN, HOLDS, ASKS, WATCHES, MIDDLE = (
     "needed: a sampler that found no stall looks again once it asks for the alarm",
     "needed: a state that holds already keeps the sampler from resting",
     "needed: a sampler that is about to rest asks for the alarm",
     "needed: psi_watch() has the walk report again",
-    "needed: a sampler that is told in the middle of a look may not rest")
+    "needed: a sampler may not rest if there is an alarm in the middle of a look")
 
 
 def walk_moves(walk, alarm):
     if walk.at == "take":
         yield "psi_take_watched()", walk._replace(at="raise" if walk.slow else "", slow=0), alarm
     elif walk.at == "raise":
-        yield ("psi_raise_alarms(): begun", walk._replace(at="queue" if alarm.states else ""),
+        yield ("psi_raise_alarms(): begun", walk._replace(at="queue" if alarm.states and not alarm.begun else ""),
                alarm._replace(begun=alarm.begun | alarm.states))
     elif walk.at == "queue":
-        yield ("psi_raise_alarms(): queued", walk._replace(at=""),
-               alarm._replace(queued=1, inbox=alarm.inbox | (not alarm.queued)))
+        yield "psi_raise_alarms(): inbox", walk._replace(at=""), alarm._replace(inbox=1)
     elif walk.state:
         yield "the state holds for a while", walk._replace(stall=1), alarm
         yield "the state ends", walk._replace(state=0), alarm
@@ -48,34 +45,29 @@ def walk_moves(walk, alarm):
 
 def monitor_moves(walk, alarm, s, broken):
     if s.at == "answer":
-        yield ("psi_watch_answer(): begun", walk, alarm._replace(told=alarm.begun, begun=0, unaware=1),
-               s._replace(at=""))
+        asking = s.asking & (broken == MIDDLE and not s.resting)
+        yield ("psi_watch_answer(): samplers", walk, alarm._replace(states=asking),
+               s._replace(at="", resting=0, asking=asking))
     elif s.at == "ask":
         yield "psi_watch_states()", walk, alarm._replace(states=int(broken != ASKS)), s._replace(at="watch")
     elif s.at == "watch":
         yield ("psi_watch()", walk._replace(slow=walk.slow | (broken != WATCHES)), alarm,
-               s._replace(at="again", rest=int(not walk.state or broken == HOLDS)))
+               s._replace(at="again", asking=int(not walk.state or broken == HOLDS)))
     elif s.at == "again":
         if broken != AGAIN:
-            s, walk = s._replace(rest=s.rest & (not walk.stall)), walk._replace(stall=0)
+            s, walk = s._replace(asking=s.asking & (not walk.stall)), walk._replace(stall=0)
         yield "psi_sampler_grown() again", walk, alarm, s._replace(at="")
     elif alarm.inbox:
         yield "psi_monitor_collect()", walk, alarm._replace(inbox=0, alarmed=1), s
-    elif alarm.unaware:
-        if alarm.told:
-            if s.resting:
-                s = s._replace(resting=0, asking=0)             # psi_sampler_resume()
-            s = s._replace(rest=s.rest & (broken == MIDDLE))
-        yield "psi_watch_tell()", walk, alarm._replace(unaware=0, states=s.asking), s
     elif alarm.alarmed:
-        yield "psi_watch_answer(): queued", walk, alarm._replace(alarmed=0, queued=0), s._replace(at="answer")
+        yield "psi_watch_answer(): begun", walk, alarm._replace(alarmed=0, begun=0), s._replace(at="answer")
     elif s.todo > 1:
         yield "a batch of triggers", walk, alarm, s._replace(todo=s.todo - 1)
     elif s.todo:
         yield "psi_sampler_done(), an event is owed", walk, alarm, s._replace(todo=0, resting=0, asking=0)
-        yield "psi_sampler_done()", walk, alarm, s._replace(todo=0, resting=s.rest, asking=s.rest)
+        yield "psi_sampler_done()", walk, alarm, s._replace(todo=0, resting=s.asking)
     elif not s.resting:
-        new = s._replace(rest=0, todo=GOES)
+        new = s._replace(asking=0, todo=GOES)
         yield ("psi_sampler_grown()", walk._replace(stall=0), alarm,
                new if walk.stall else new._replace(at="ask", asking=1))
 
@@ -93,7 +85,7 @@ class Model:
 
         def wrong(state, _):
             walk, alarm, s = state
-            lost = s.resting and (walk.state or walk.stall) and not alarm.queued and not (alarm.unaware and alarm.told)
+            lost = s.resting and (walk.state or walk.stall) and not alarm.begun
             return lost and walk.at == s.at == "" and "the sampler rests, and nothing wakes it"
 
-        return self.search([(Walk("", 0, 0, 0), Alarm(0, 0, 0, 0, 0, 0, 0), Sampler("", 0, 0, 0, 0))], moves, wrong)
+        return self.search([(Walk("", 0, 0, 0), Alarm(0, 0, 0, 0), Sampler("", 0, 0, 0))], moves, wrong)
