@@ -639,6 +639,27 @@ int psi_iowait_begin_folio(struct folio *folio)
 }
 
 /**
+ * psi_iowait_begin_paced - psi_iowait_begin() for a task that waits for a time
+ *
+ * For a writer that pauses so that it is no faster than the storage. If a limit
+ * held io of its cgroup a moment ago, it is as fast as that lets it be.
+ *
+ * Context: Process context.
+ * Return: to be passed to psi_iowait_end()
+ */
+int psi_iowait_begin_paced(void)
+{
+	int token;
+
+	current->psi.paced = true;
+	token = psi_iowait_set(NULL);
+	/* Otherwise psi_io_done() forgets it. */
+	if (!current->psi.io_limit)
+		current->psi.paced = false;
+	return token;
+}
+
+/**
  * psi_iowait_end - a section begun by psi_iowait_begin() is over
  * @token: what psi_iowait_begin() returned
  *

@@ -55,6 +55,9 @@
  *		wait longest: each takes the lock of a runqueue. The lock of the
  *		list is outside of p->pi_lock, and never held together with one
  *		of psi_async.c.
+ *
+ *		A writer that pauses waits for a time, not for a bio: it is held
+ *		if a limit held one within the last PSI_PACED.
  */
 
 #include <linux/blk-cgroup.h>
@@ -141,6 +144,8 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 		WRITE_ONCE(limit->used, true);
 		WRITE_ONCE(psi_io_used, true);
 	}
+	if (!hold)
+		WRITE_ONCE(limit->released, jiffies);
 	if (hold ? atomic_inc_return(&limit->held) == 1 : atomic_dec_and_test(&limit->held))
 		psi_io_changed(limit);
 }
@@ -175,6 +180,7 @@ void __psi_io_done(void)
 	list_del(&current->psi.io_link);
 	raw_spin_unlock_irqrestore(&limit->lock, flags);
 	WRITE_ONCE(current->psi.io_limit, NULL);
+	WRITE_ONCE(current->psi.paced, false);
 	atomic_andnot(PSI_IOWAIT | PSI_LIMIT_IOWAIT, &current->psi.asleep);
 	blkcg_io_limit_put(limit);
 }
