@@ -53,6 +53,7 @@ VIRTUAL = (
     ("hostile", "hostile_test -f user -f bytes", "--shift", "2"),
     ("hostile-delay", "hostile_test -f delay", "--shift", "0"),
     ("hostile-neighbour", "hostile_test -f neighbour", "--shift", "3"),
+    ("hostile-charge", "hostile_test -f global", "--smp", "4"),
     ("deadline", "deadline_test -f offline", "--smp", "2"),
     ("isolation", "isolation_test", "--smp", "4", "--append", "isolcpus=3"),
     ("fuzz", "fuzz_test -r 5"),

@@ -25,6 +25,7 @@ struct task_struct;
  * @io_limit: of the cgroup whose io the task waits for; %NULL: none that limits
  *	      ever held
  * @io_link: in psi_io_limit.waiters, while there is @io_limit
+ * @paced: it waits as psi_iowait_begin_paced() says
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
  * @node: in the list of tasks with attributes on a CPU, for
@@ -44,6 +45,7 @@ struct psi_task {
 	bool			worker;
 	struct psi_io_limit	*io_limit;
 	struct list_head	io_link;
+	bool			paced;
 #ifdef CONFIG_PSI_CAUSES
 	u8			cause;
 	u64			stall_since;
@@ -58,6 +60,7 @@ struct psi_task {
  * struct psi_io_limit - what limits of io hold of a cgroup
  * @held: how many bios
  * @used: limits held one before
+ * @released: when they let one go, in jiffies
  * @lock: protects @waiters
  * @waiters: tasks that wait for io of the cgroup, a list of psi_task.io_link:
  *	     the one that waits longest first. Only while @used
@@ -66,6 +69,7 @@ struct psi_io_limit {
 #ifdef CONFIG_PSI
 	atomic_t		held;
 	bool			used;
+	unsigned long		released;
 	raw_spinlock_t		lock;
 	struct list_head	waiters;
 #endif

@@ -563,6 +563,16 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
+static int psi_iowait_set(struct folio *folio, bool paced)
+{
+	int token = current->psi_iowait;
+
+	current->psi_iowait = 1;
+	WRITE_ONCE(current->psi.paced, paced);
+	psi_io_wait(folio);
+	return token;
+}
+
 /**
  * psi_iowait_begin - from now on the current task sleeps for storage only
  *
@@ -586,7 +596,7 @@ EXPORT_SYMBOL_GPL(__psi_memstall_leave);
  */
 int psi_iowait_begin(void)
 {
-	return psi_iowait_begin_folio(NULL);
+	return psi_iowait_set(NULL, false);
 }
 EXPORT_SYMBOL_GPL(psi_iowait_begin);
 
@@ -602,11 +612,21 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
  */
 int psi_iowait_begin_folio(struct folio *folio)
 {
-	int token = current->psi_iowait;
+	return psi_iowait_set(folio, false);
+}
 
-	current->psi_iowait = 1;
-	psi_io_wait(folio);
-	return token;
+/**
+ * psi_iowait_begin_paced - psi_iowait_begin() for a task that waits for a time
+ *
+ * For a writer that pauses so that it is no faster than the storage. If a limit
+ * held io of its cgroup a moment ago, it is as fast as that lets it be.
+ *
+ * Context: Process context.
+ * Return: to be passed to psi_iowait_end()
+ */
+int psi_iowait_begin_paced(void)
+{
+	return psi_iowait_set(NULL, true);
 }
 
 /**

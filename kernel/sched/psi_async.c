@@ -72,6 +72,12 @@
  */
 #define PSI_POLLS_MAX	8
 
+/*
+ * For so long after a limit let a bio go, it paces writers, in jiffies: how fast
+ * the storage is is averaged over that time, see wb_update_write_bandwidth().
+ */
+#define PSI_PACED	(3 * HZ)
+
 /**
  * struct psi_async_poll - tasks poll one psi_async in another
  * @link: in psi_async.polls of the one that is polled
@@ -111,6 +117,13 @@ void psi_async_exit(struct psi_async *async)
 	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
+/* Whether a limit is the reason for a wait. */
+static bool psi_io_held(struct psi_io_limit *limit, bool paced)
+{
+	return atomic_read(&limit->held) ||
+	       (paced && time_before(jiffies, READ_ONCE(limit->released) + PSI_PACED));
+}
+
 /*
  * Have what a task shows asleep say whether it waits for io, and whether a
  * limit holds that io. @async: the ring in which it waits; %NULL: none, or what
@@ -124,7 +137,7 @@ static void psi_io_judge(struct task_struct *p, struct psi_async *async)
 	/* Other bits of the word of psi_iowait may change meanwhile. */
 	unsigned int asleep = (data_race(!!p->psi_iowait) != waits) * PSI_IOWAIT;
 
-	if (waits && limit && atomic_read(&limit->held))
+	if (waits && limit && psi_io_held(limit, READ_ONCE(p->psi.paced)))
 		asleep ^= PSI_IOWAIT | PSI_LIMIT_IOWAIT;
 	WRITE_ONCE(p->psi.asleep, asleep);
 }

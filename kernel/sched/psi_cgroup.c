@@ -7,6 +7,8 @@
  *   runqueue.
  */
 
+#include <linux/memcontrol.h>
+
 /*
  * So many strays go home before others get cgroup_mutex: some 50 us. A user
  * may have made any number of them.
@@ -66,6 +68,37 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	cgrp->psi = group;
 	return 0;
 }
+
+#ifdef CONFIG_MEMCG
+/**
+ * psi_cgroup_charge - have the memory cgroup of a group pay for its cells
+ * @group: the group, which got some from a reserve
+ *
+ * Those that are paid for stay so. A cgroup at its limit pays later.
+ *
+ * Context: Process context.
+ */
+void psi_cgroup_charge(struct psi_group *group)
+{
+	struct cgroup *cgrp = cgroup_get_from_id(group->id);
+	struct cgroup_subsys_state *css;
+	struct mem_cgroup *old;
+	int cpu;
+
+	WRITE_ONCE(group->owes, false);
+	if (IS_ERR(cgrp))
+		return;
+	css = cgroup_get_e_css(cgrp, &memory_cgrp_subsys);
+	old = set_active_memcg(mem_cgroup_from_css(css));
+	psi_for_each_cpu(cpu, group) {
+		if (!kmem_cache_charge(group->cpus[cpu], GFP_NOWAIT | __GFP_NOWARN))
+			WRITE_ONCE(group->owes, true);
+	}
+	set_active_memcg(old);
+	css_put(css);
+	cgroup_put(cgrp);
+}
+#endif
 
 /**
  * psi_cgroup_free - drop the group of a cgroup

@@ -515,6 +515,8 @@ static void psi_fold(void)
 
 	psi_fold_collect();
 	list_for_each_entry_safe(group, next, &psi_fold_list, active) {
+		if (READ_ONCE(group->owes))
+			psi_cgroup_charge(group);
 		now = psi_fold_group(group, now);
 		if (group == &psi_system)
 			now = psi_rest_when_idle(now);

@@ -40,6 +40,9 @@
  *	  |				  |
  *	  t wakes up			  t
  *
+ *   No cgroup pays for a reserve. The next fold of a group that took a cell has
+ *   its memory cgroup pay.
+ *
  *   The invariants: the pointer to a cell changes once, under the lock of the
  *   runqueue. A contributor with attributes is counted in a group that has a
  *   cell on its CPU. If that is not its home, its group is in psi_strays,
@@ -147,6 +150,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 
 	if (enough) {
 		psi_group_install(group, cpu, psi_reserve_take(reserve));
+		WRITE_ONCE(group->owes, true);
 		/*
 		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
 		 * what it wants.

@@ -278,6 +278,7 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
+ * @owes: it has a cell that its memory cgroup does not pay for yet
  * @level: depth of the cgroup; the system is the root. Higher than that of any
  *	   group above
  * @parent: where it is counted; %NULL for the system, and once the cgroup is
@@ -308,6 +309,7 @@ struct psi_group {
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
+	bool			owes;
 	u16			level;
 	struct psi_group	*parent;
 	u64			id;
@@ -394,6 +396,12 @@ void psi_strays_work(struct work_struct *work);
 #else
 /* There is one group, which has a cell on each CPU. */
 static inline void psi_strays_work(struct work_struct *work) { }
+#endif
+
+#ifdef CONFIG_MEMCG
+void psi_cgroup_charge(struct psi_group *group);
+#else
+static inline void psi_cgroup_charge(struct psi_group *group) { }
 #endif
 
 void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);

@@ -55,6 +55,9 @@
  *		wait longest: each takes the lock of a runqueue. The lock of the
  *		list is outside of p->pi_lock, and never held together with one
  *		of psi_async.c.
+ *
+ *		A writer that pauses waits for a time, not for a bio: it is held
+ *		if a limit held one within the last PSI_PACED.
  */
 
 #include <linux/blk-cgroup.h>
@@ -138,6 +141,8 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 		WRITE_ONCE(limit->used, true);
 		WRITE_ONCE(psi_io_used, true);
 	}
+	if (!hold)
+		WRITE_ONCE(limit->released, jiffies);
 	if (hold ? atomic_inc_return(&limit->held) == 1 : atomic_dec_and_test(&limit->held))
 		psi_io_changed(limit);
 }

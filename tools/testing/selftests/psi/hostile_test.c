@@ -4,7 +4,8 @@
  *
  * Invariant: any user may open a pressure file, and arm as many triggers as
  * user.max_psi_triggers allows. The memory is charged to the user's cgroup, and
- * other users notice nothing: their events and totals stay the same.
+ * other users notice nothing: their events and totals stay the same. So is what a
+ * cgroup takes on each CPU that it uses.
  *
  * Bugs it would find: memory that is not charged, or stays after the last
  * close; a check that takes longer the more triggers there are, and delays
@@ -1519,6 +1520,44 @@ TEST_F_TIMEOUT(neighbour, harms_nobody, STORM_TIMEOUT)
 	EXPECT_GE(alone.mkdir_most + 100 * NSEC_PER_MSEC, now.mkdir_most);
 	/* Two groups of the same weight, and kernel threads. */
 	EXPECT_LE(45.0, now.share);
+}
+
+/* ---- Cells ---- */
+
+/* Of the 300 bytes that a cell may take, so many at least. */
+#define CELL		200
+#define NR_GROUPS	100
+
+/* A cell is taken from a reserve that nobody pays for. */
+TEST(charge_of_a_cgroup_is_for_each_cpu_that_it_uses)
+{
+	int cpus = cpus_possible(), fd[NR_GROUPS];
+	char path[64];
+	long long was;
+
+	cgroup_create(HOSTILE, "+memory");
+	for (int i = 0; i < NR_GROUPS; i++) {
+		snprintf(path, sizeof(path), HOSTILE "/g%d", i);
+		cgroup_create(path, "");
+		strcat(path, "/cgroup.procs");
+		/* Now: inodes are charged, too. */
+		fd[i] = open_file(path, O_WRONLY);
+	}
+	was = charged();
+	for (int i = 0; i < NR_GROUPS; i++) {
+		if (write(fd[i], "0", 1) != 1)
+			psi_die("group %d: %s", i, strerror(errno));
+		close(fd[i]);
+		for (int cpu = 0; cpu < cpus; cpu++) {
+			pin_to(cpu);
+			sleep_for(NSEC_PER_MSEC);
+		}
+	}
+	group_leave();
+	was = charged() - was;
+	ksft_print_msg("%lld bytes for %d cgroups on %d CPUs\n", was, NR_GROUPS, cpus);
+	EXPECT_LE(NR_GROUPS * cpus * CELL, was);
+	cgroup_remove(HOSTILE);
 }
 
 TEST_HARNESS_MAIN

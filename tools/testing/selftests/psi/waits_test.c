@@ -42,6 +42,7 @@
 #include "psi_fs.h"
 #include "psi_nfs.h"
 #include "psi_stack.h"
+#include "psi_stat.h"
 #include "psi_swap.h"
 #include "psi_uring.h"
 #include "psi_util.h"
@@ -588,6 +589,84 @@ TEST(write_to_a_clean_array_is_io)
 	close(site->log);
 	stacked_disk_remove(&disk);
 	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* ---- At io.max ---- */
+
+#define FAST		(100 * NSEC_PER_USEC)
+/* How much of the time the disk may be to blame for, in percent. */
+#define DISK		3.0
+#define WRITERS_FILES	10
+
+/* New files again and again, so that there is more to write than the disk takes. */
+static void unpack_forever(void *arg)
+{
+	static char buf[16 * BLOCK];
+	char name[64];
+
+	(void)arg;
+	for (int n = 0;; n++) {
+		int fd;
+
+		snprintf(name, sizeof(name), WHERE "/f%d", n % WRITERS_FILES);
+		unlink(name);
+		fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+		if (fd < 0)
+			psi_die("%s: %s", name, strerror(errno));
+		for (int i = 0; i < 64; i++)
+			if (write(fd, buf, sizeof(buf)) != sizeof(buf))
+				psi_die("%s: %s", name, strerror(errno));
+		close(fd);
+	}
+}
+
+/*
+ * The writer pauses so that it is no faster than what is written back. The disk
+ * answers at once, so io.max is the reason for the whole pause:
+ *
+ *     the writer	pause     |pause     |pause     |
+ *     held by io.max	bio 1|   bio 2  |     bio 3  |
+ */
+TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
+{
+	static const char * const groups[NR_CLASS_GROUPS] = { NULL, GROUP, GROUP };
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = unpack_forever };
+	struct classes c[NR_CLASS_GROUPS];
+	char limit[64], dev[32];
+	struct slow_disk disk;
+	pid_t pid;
+
+	cpus_use(1);
+	slow_disk_create(&disk, "psi_limited", FAST, fs_size_mb("ext4"));
+	if (!fs_make(disk.node, "ext4"))
+		psi_die("no ext4");
+	fs_mount(disk.node, WHERE, "ext4", NULL);
+	write_file("/proc/sys/vm/dirty_background_bytes", "1048576");
+	write_file("/proc/sys/vm/dirty_bytes", "8388608");
+	slow_disk_number(&disk, dev, sizeof(dev));
+	snprintf(limit, sizeof(limit), "%s wbps=%d", dev, 1 << 20);
+	cgroup_create(GROUP, "+io +memory");
+	cgroup_write(GROUP, "io.max", limit);
+	cgroup_write(GROUP, "memory.max", "48M");
+	classes_ask(groups, ARRAY_SIZE(groups));
+	pid = load_start(&load);
+	sleep_for(2 * SPAN);
+	classes_measure(groups, "io", 2 * SPAN, c);
+	for (int i = 0; i < 2; i++) {
+		ksft_print_msg("%s: io some %.2f %%: limit %.2f, shortage %.2f\n", groups[i] ?: "the system",
+			       c[i].plain[0], c[i].limit[0], c[i].shortage[0]);
+		EXPECT_LE(80, c[i].limit[0]);
+		EXPECT_GE(DISK, c[i].shortage[0]);
+	}
+	snprintf(limit, sizeof(limit), "%s wbps=max", dev);
+	cgroup_write(GROUP, "io.max", limit);
+	load_stop(pid);
+	fs_unmount(WHERE);
+	write_file("/proc/sys/vm/dirty_background_ratio", "10");
+	write_file("/proc/sys/vm/dirty_ratio", "20");
+	cgroup_remove(GROUP);
+	slow_disk_remove(&disk);
 	cpus_use(cpus_possible());
 }
 
