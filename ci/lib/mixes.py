@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random mixes of loads: each runs beside neighbours, and alone, and pressure run says how long it would have taken alone.
 
-Alone is the same command under the same limits, without the neighbours.
+Alone is the same command under the same limits, without the neighbours.  It may run alone twice: what a command does not take
+the same time for twice, nobody can say beforehand.
 """
 import dataclasses
 import random
 import re
+import typing
 
 # A device that answers requests at the same time, and one that answers one after the other.
 DEVICES = {"parallel": 64, "serial": 1}
@@ -33,7 +35,8 @@ number() { echo $((0x$(stat -c %t /dev/$1))):$((0x$(stat -c %T /dev/$1))); }
 # measure NUMBER WAY COMMAND: in cgroup v; limits and neighbours have been made
 measure() {
 	sh -c "echo 0 >$groups/v/cgroup.procs; exec pressure run --json --output /tmp/report -- $3" >/dev/null
-	sed -n "s/.*\"status\": \([0-9]*\), \"seconds\": \([0-9.]*\),.* \"alone_s\": \([0-9.a-z]*\).*/# mix $1 $2 \1 \2 \3/p" /tmp/report
+	sed -n 's/.*"status": \([0-9]*\), "seconds": \([0-9.]*\),.* "alone_s": \([0-9.a-z]*\), "alone_guess": "\([a-z]*\)".*/\1 \2 \3 \4/p' \
+		/tmp/report | sed "s/^/# mix $1 $2 /"
 	sed -n "s/.*\"seconds\": \([0-9.]*\),.* \"alone_s\": \([0-9.]*\).*/\1 \2/p" /tmp/report >/tmp/$2
 	sed -n "s/^.*\"lost\": \[\(.*\)\].*/# of $1 $2: \1/p" /tmp/report
 	for group in v n; do
@@ -71,11 +74,11 @@ class Mix:
     def has(self, limit):
         return any(file == limit for file, _ in self.limits)
 
-    def script(self):
-        """What the guest does."""
+    def script(self, again):
+        """What the guest does; AGAIN: alone twice."""
         limits = [f'limit {file} "{value}"' for file, value in self.limits]
         neighbours = [f"neighbour {delay} '{command}'" for delay, command in self.neighbours]
-        for way, others in (("beside", neighbours), ("alone", [])):
+        for way, others in (("beside", neighbours), ("alone", []), *([("again", [])] if again else [])):
             yield from ("mkdir $groups/v", *limits, *others, f"measure {self.number} {way} '{self.command}'")
 
 
@@ -142,22 +145,35 @@ def mixes(count, seed):
                   list(limits_of(rng, cpus, device, size, workers)), list(neighbours_of(rng, cpus, device)))
 
 
-def script(some, bound=None):
+def script(some, bound=None, again=False):
     """/payload/run for mixes with the same number of CPUs; BOUND is the largest error in percent that passes."""
     lines = [f"echo 1..{len(some)}"]
     for i, mix in enumerate(some, 1):
-        lines += [*mix.script(), *([f"within {bound} || echo -n 'not '"] if bound else []), f'echo "ok {i} - mix {mix.number}: measured"']
+        lines += [*mix.script(again), *([f"within {bound} || echo -n 'not '"] if bound else []), f'echo "ok {i} - mix {mix.number}: measured"']
     return SETUP + "\n".join(lines) + "\n"
 
 
 def options(cpus):
     """Of vm/run.  Interrupt time is not right with CPUs that take turns: see vm/README.md."""
-    return "--shift", "3", "--smp", str(cpus), "--append", "tsc=noirqtime"
+    return "--shift", "3", "--smp", str(cpus), *(("--append", "tsc=noirqtime") if cpus > 1 else ())
+
+
+class Result(typing.NamedTuple):
+    """Of a mix, in s: how long it took, and what the report said of the time alone, beside neighbours and alone."""
+    failed: bool
+    beside: float
+    said: float
+    guess: str          # of what it said: no, devices, memory
+    alone: float
+    itself: float
+    again: float        # alone a second time
 
 
 def results(text):
-    """{number: (status, seconds beside neighbours, what it says of alone, seconds alone, what it says of that)}"""
-    found = {(int(number), way): (int(status), float(seconds), float(said.replace("null", "nan"))) for number, way, status, seconds, said
-             in re.findall(r"^# mix (\d+) (\w+) (\d+) ([\d.]+) ([\d.a-z]+)$", text, re.MULTILINE)}
-    return {number: (found[number, "beside"][0] or found[number, "alone"][0], *found[number, "beside"][1:], *found[number, "alone"][1:])
-            for number, way in found if way == "alone"}
+    """{number: Result}"""
+    found = {(int(number), way): (int(status), float(seconds), float(said.replace("null", "nan")), guess)
+             for number, way, status, seconds, said, guess
+             in re.findall(r"^# mix (\d+) (\w+) (\d+) ([\d.]+) ([\d.a-z]+) (\w+)$", text, re.MULTILINE)}
+    return {number: Result(any(found[number, way][0] for way in ("beside", "alone", "again")), *found[number, "beside"][1:],
+                           *found[number, "alone"][1:3], found[number, "again"][1])
+            for number, way in found if way == "again" and (number, "beside") in found and (number, "alone") in found}

@@ -8,8 +8,9 @@
  *
  * Others took a CPU while all tasks that want it there wait (full), as far as no
  * limit held them; and CPUs on which none of our tasks was, while some waited for
- * each other.  Others took a device while it served their requests and ours
- * waited: our own requests take it as long as one request takes, times their
+ * each other.  Requests of ours that went on meanwhile are no loss: alone, we would
+ * have waited for them.  Others took a device while it served their requests and
+ * ours waited: our own requests take it as long as one request takes, times their
  * number.
  *
  * A limit asks for time that is not lost: a task that may run for 20 ms in 100 ms
@@ -20,6 +21,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pressure.h"
@@ -29,6 +31,7 @@
 #define HELD		0.05	/* of the time that it waited for devices: io.max held it */
 #define ALL		0.99	/* of the requests of a device: it was not shared */
 #define QUEUE		1.1	/* requests in a device at the same time: more than one */
+#define MEMORY		0.03	/* of the time: waits for memory make the answer a guess */
 
 /* A number that may be "max", after a key; NAN for none. */
 static double limit_after(const char *text, const char *key)
@@ -147,6 +150,15 @@ static double cpu_of_all(void)
 	       sysconf(_SC_CLK_TCK);
 }
 
+/* What this program used: it measures a command that is alone, too. */
+static double cpu_of_this(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
 /**
  * alone_look() - read what a program used up to now
  * @use: the result
@@ -161,6 +173,7 @@ static void alone_look(struct use *use, const char *cgroup)
 	evidence_text(text, cgroup, "cpu.stat");
 	use->cpu = evidence_number(text, "usage_usec") / 1e6;
 	use->cpu_all = cpu_of_all();
+	use->self = cpu_of_this();
 	climb(cgroup, add_throttled, use);
 	climb(cgroup, read_own, use);
 	read_devices(use);
@@ -220,14 +233,21 @@ static bool ask_limits(const char *directory, void *arg)
 	return ask_io(directory, arg);
 }
 
-/*
- * How long the devices were busy with requests of the program's own.  Infinite
- * where they had no others.
+/**
+ * struct requests - what devices did for the program
+ * @seconds: how long its requests took, added up
+ * @shared: others had requests in the same devices
+ * @guessed: and these were served at the same time
  */
-static double own_io(const struct use *from, const struct use *to, bool *guessed)
+struct requests {
+	double seconds;
+	bool shared;
+	bool guessed;
+};
+
+static struct requests requests_of(const struct use *from, const struct use *to)
 {
-	double seconds = 0;
-	bool shared = false;
+	struct requests requests = { 0 };
 
 	for (int i = 0; i < to->devices; i++) {
 		const struct device *new = &to->device[i],
@@ -243,19 +263,19 @@ static double own_io(const struct use *from, const struct use *to, bool *guessed
 		if (own <= 0 || all <= 0)
 			continue;
 		if (own > ALL * all) {
-			seconds += queued;
+			requests.seconds += queued;
 			continue;
 		}
-		shared = true;
+		requests.shared = true;
 		if (queued > QUEUE * busy) {
 			if (new->rotates)
 				queued = busy;
 			else
-				*guessed = true;
+				requests.guessed = true;
 		}
-		seconds += own * queued / all;
+		requests.seconds += own * queued / all;
 	}
-	return shared ? seconds : INFINITY;
+	return requests;
 }
 
 /* CPUs that this program may use, and so what it starts. */
@@ -278,7 +298,7 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 	double full = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
 	double some = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
 	double limit = lost(old, new, PSI_CPU, PSI_LIMIT, PSI_FULL);
-	double used, others, gain;
+	double self = to->self - from->self, used, others, gain;
 
 	if (isnan(full))
 		return NAN;
@@ -286,8 +306,9 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 	used = fmax(1, cpu / fmax(seconds - full, cpu / cpus_allowed()));
 	if (isnan(limit))
 		limit = (to->throttled - from->throttled) / used;
-	full = fmin(fmax(0, full - limit), seconds);
-	others = to->cpu_all - from->cpu_all - cpu - full * used;
+	/* This program had a CPU that the command wanted for as long. */
+	full = fmin(fmax(0, full - limit - self * fmin(1, (cpu + some) / seconds)), seconds);
+	others = to->cpu_all - from->cpu_all - cpu - self - full * used;
 	gain = fmin(fmin(others, (some - full - limit) * used) / seconds, cpus_allowed() - used);
 	if (!(gain > 0))
 		return full;
@@ -295,11 +316,34 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 }
 
 /*
+ * How long requests went on while others had the CPUs, in s.  Of the time in which
+ * one task waited for a device and another one ran or waited for a CPU, that is the
+ * share in which it waited.
+ */
+static double io_hidden(struct alone *alone, const struct use *from, const struct use *to,
+			const struct requests *requests, double taken)
+{
+	const struct group *old = &alone->last, *new = &alone->next;
+	int class = new->totals[PSI_IO].known[PSI_EXACT][PSI_SOME] ? PSI_EXACT : PSI_PLAIN;
+	double some = lost(old, new, PSI_IO, class, PSI_SOME);
+	double full = lost(old, new, PSI_IO, class, PSI_FULL);
+	double seconds = to->time - from->time, run;
+
+	if (!(some > full && taken > 0))
+		return 0;
+	run = fmax(seconds - taken - full, (to->cpu - from->cpu) / cpus_allowed());
+	/* As many requests at a time as there were take that part of the time. */
+	return fmin(taken, (some - full) * taken / (taken + run) /
+		    fmax(1, requests->seconds / some));
+}
+
+/*
  * What others took of the devices, in s.  While one task waits for a device and
  * another one for a CPU, the CPU is what is missing: that is no time of devices.
  * It is at least as long as both together are longer than no task ran.
  */
-static double io_taken(struct alone *alone, const struct use *from, const struct use *to)
+static double io_taken(struct alone *alone, const struct use *from, const struct use *to,
+		       const struct requests *requests)
 {
 	const struct group *old = &alone->last, *new = &alone->next;
 	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
@@ -308,19 +352,26 @@ static double io_taken(struct alone *alone, const struct use *from, const struct
 	double full = lost(old, new, PSI_IO, class, PSI_FULL);
 	double limit = lost(old, new, PSI_IO, PSI_LIMIT, PSI_FULL);
 	double cpu = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
-	double own = own_io(from, to, &alone->guessed), stopped, both, taken;
+	double held = lost(old, new, PSI_IO, PSI_LIMIT, PSI_SOME), stopped, both, taken;
 	struct asked asked = { .from = from, .to = to };
 
-	if (!(full > 0 && own > 0))
+	if (!(full > 0 && requests->shared))
 		return 0;
+	alone->guessed |= requests->guessed;
 	stopped = to->time - from->time - (to->cpu - from->cpu) / cpus_allowed();
 	both = cpu + full + fmax(0, limit) - stopped;
-	taken = (full - fmax(0, fmin(both, cpu))) * (1 - fmin(1, own / some));
+	taken = (full - fmax(0, fmin(both, cpu))) * (1 - fmin(1, requests->seconds / some));
 	/* Where io.max held it as well, it would have held it instead of others. */
 	if (isnan(limit) || limit > HELD * full)
 		climb(alone->cgroup, ask_io, &asked);
 	if (asked.seconds > 0)
 		taken = fmin(taken, full + fmax(0, limit) - asked.seconds);
+	/*
+	 * The timer that ends the wait for io.max is coarser than the limit.  So of
+	 * the time above the limit, as much is the limit's as it held requests.
+	 */
+	if (held > 0)
+		taken *= some / (some + held);
 	return fmax(0, taken);
 }
 
@@ -332,9 +383,10 @@ static double io_taken(struct alone *alone, const struct use *from, const struct
  */
 void alone_begin(struct alone *alone, const char *cgroup, const struct group *first)
 {
-	*alone = (struct alone){ .cgroup = cgroup, .last = *first };
+	*alone = (struct alone){ .cgroup = cgroup, .first = *first, .last = *first };
 	alone_look(&alone->use, cgroup);
-	alone->begin = alone->use.time;
+	/* The look itself takes time, too, and belongs to no command. */
+	alone->begin = alone->use.time = now();
 	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 }
 
@@ -350,11 +402,13 @@ static void add_step(struct alone *alone, const struct use *use, const struct gr
 		     bool last)
 {
 	struct asked asked = { .from = &alone->use, .to = use };
+	struct requests requests = requests_of(&alone->use, use);
 	double cpu, io, seconds;
 
 	alone->next = *group;
 	cpu = cpu_taken(alone, &alone->use, use);
-	io = io_taken(alone, &alone->use, use);
+	cpu -= io_hidden(alone, &alone->use, use, &requests, cpu);
+	io = io_taken(alone, &alone->use, use, &requests);
 	seconds = use->time - alone->use.time;
 	asked.seconds = fmax(0, seconds - cpu - io);
 	/* A period whose quota was used up lasts as long alone. */
@@ -407,9 +461,14 @@ void alone_end(struct alone *alone)
 void alone_report(struct alone *alone, struct report *report, const struct group *last)
 {
 	double seconds = alone->end.time - alone->begin;
+	double memory = lost(&alone->first, last, PSI_MEMORY, PSI_PLAIN, PSI_SOME);
+	bool swaps = memory > MEMORY * seconds;
 
 	add_step(alone, &alone->end, last, true);
+	/* Others never made it faster. */
+	alone->seconds = fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
+	report_fact_text(report, "alone_guess", swaps ? "memory" : alone->guessed ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
 	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
@@ -418,6 +477,10 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 		   "Others had its CPUs for %.2f s and its devices for %.2f s: without them "
 		   "it would have taken about %.2f s.",
 		   alone->cpu, alone->io, alone->seconds);
+	if (swaps)
+		report_note(report, "It waited for memory for %.2f s.  How much a program is slowed "
+			    "down by that differs from run to run, alone too: that time is a guess.",
+			    memory);
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "
 			    "answer as fast alone is a guess.");

@@ -145,9 +145,9 @@ int verb_export(int argc, char **argv)
 	const char *cgroup = NULL, *pattern = NULL, *beside = "";
 	struct span span = SPAN_NONE;
 	const struct opt opts[] = {
-		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "only this one, and those below" },
-		{ "match", OPT_TEXT, &pattern, "PATTERN", "only cgroups such as '*.service'" },
-		{ "beside", OPT_TEXT, &beside, "NAME", "not what node_exporter or cadvisor has" },
+		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "only this one and those below it" },
+		{ "match", OPT_TEXT, &pattern, "PATTERN", "only cgroups whose path matches: '*.service'" },
+		{ "beside", OPT_TEXT, &beside, "NAME", "leave out what it has: node_exporter or cadvisor" },
 		SPAN_OPTS(span),
 		{ 0 }
 	};

@@ -15,16 +15,16 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{ "show", verb_show, "measure for 2 s: what is slow, and why (also without a verb)" },
-	{ "run", verb_run, "run a program and tell how much time it lost" },
-	{ "top", verb_top, "cgroups live, worst first" },
+	{ "run", verb_run, "run a program and tell how much time it lost by waiting" },
+	{ "top", verb_top, "what all cgroups wait for, live, worst first" },
 	{ "wait", verb_wait, "wait until pressure is below a threshold" },
-	{ "on", verb_on, "run a program at each event of a trigger" },
+	{ "on", verb_on, "run a program whenever pressure reaches a threshold" },
 	{ "pace", verb_pace, "run a build with as many jobs as pressure allows" },
-	{ "record", verb_record, "a flight recorder: totals of all cgroups in a ring" },
-	{ "replay", verb_replay, "what was recorded, as it went" },
-	{ "why", verb_why, "causes of stalls, programs that stall, what had the CPUs" },
-	{ "simulate", verb_simulate, "make events for a service under test" },
-	{ "doctor", verb_doctor, "is PSI here, on, visible; whose pressure is shown" },
+	{ "record", verb_record, "a flight recorder: pressure of all cgroups, once a second" },
+	{ "replay", verb_replay, "show what was recorded, as it went" },
+	{ "why", verb_why, "which programs wait, for what, and what has the CPUs" },
+	{ "simulate", verb_simulate, "send events to a service under test, or make real stalls" },
+	{ "doctor", verb_doctor, "does pressure work here, and whose is shown" },
 	{ "export", verb_export, "totals of all cgroups for Prometheus" },
 	{ "help", verb_help, "show this" },
 };
@@ -33,11 +33,12 @@ static int verb_help(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
 		die("help takes no arguments; every verb has --help");
-	printf("usage: pressure [VERB] [OPTIONS]\n\n");
+	printf("usage: pressure [VERB] [OPTIONS]\n\n"
+	       "How long programs wait for cpu, memory and storage here, and why.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("  %-10s %s\n", verbs[i].name, verbs[i].help);
 	printf("\nEvery verb has --help, and --json for programs; --version says which this is.\n"
-	       "See pressure(1).\n");
+	       "See pressure(1) for what the words mean.\n");
 	return STATUS_OK;
 }
 

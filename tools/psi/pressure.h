@@ -327,9 +327,9 @@ struct span {
 
 #define SPAN_NONE	((struct span){ NULL, -1, -1 })
 #define SPAN_OPTS(span)								\
-	{ "record", OPT_TEXT, &(span).path, "FILE", "what 'pressure record' wrote" },	\
-	{ "since", OPT_TIME, &(span).since, "TIME", "so long before the record's end" },	\
-	{ "until", OPT_TIME, &(span).until, "TIME", "the same, where to end" }
+	{ "record", OPT_TEXT, &(span).path, "FILE", "show what 'pressure record' wrote there" },	\
+	{ "since", OPT_TIME, &(span).since, "TIME", "begin so long before the record's end" },	\
+	{ "until", OPT_TIME, &(span).until, "TIME", "end so long before the record's end" }
 
 bool span_given(const struct span *span);
 void span_read(const struct span *span, struct snapshot *from, struct snapshot *to);
@@ -386,6 +386,7 @@ struct device {
  * @time: when, in s
  * @cpu: CPU time of its own
  * @cpu_all: CPU time of everybody
+ * @self: CPU time of this program, which looks
  * @throttled: how long cpu.max held it, added up over CPUs
  * @periods: of cpu.max
  * @full_periods: in which it used up the quota
@@ -396,6 +397,7 @@ struct use {
 	double time;
 	double cpu;
 	double cpu_all;
+	double self;
 	double throttled;
 	double periods;
 	double full_periods;
@@ -410,6 +412,7 @@ struct use {
  * @step: s from one look to the next
  * @use: up to the last step
  * @end: up to its end
+ * @first: its pressure when it began
  * @last: its pressure up to the last step
  * @next: its pressure up to the step that ends now
  * @seconds: that it would have taken alone, up to the last step
@@ -423,6 +426,7 @@ struct alone {
 	double step;
 	struct use use;
 	struct use end;
+	struct group first;
 	struct group last;
 	struct group next;
 	double seconds;

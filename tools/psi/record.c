@@ -664,12 +664,12 @@ int verb_record(int argc, char **argv)
 	long size = 64, count = 0;
 	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
-		{ "record", OPT_TEXT, &path, "FILE", "where (" RECORD ")" },
-		{ "every", OPT_TIME, &every, "TIME", "between looks (1s)" },
-		{ "size", OPT_NUMBER, &size, "MB", "of the file, at most (64)" },
-		{ "sync", OPT_TIME, &sync, "TIME", "what a power loss may take (5s)" },
+		{ "record", OPT_TEXT, &path, "FILE", "write it there (" RECORD ")" },
+		{ "every", OPT_TIME, &every, "TIME", "from one look to the next (1s)" },
+		{ "size", OPT_NUMBER, &size, "MB", "the file has at most so many (64)" },
+		{ "sync", OPT_TIME, &sync, "TIME", "write to the disk so often (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
-		{ "plain", OPT_FLAG, &recorder.plain, NULL, "no limit and shortage: cheaper" },
+		{ "plain", OPT_FLAG, &recorder.plain, NULL, "without limit and shortage, which is cheaper" },
 		{ 0 }
 	};
 

@@ -306,13 +306,13 @@ int verb_simulate(int argc, char **argv)
 	bool use_socket = false;
 	long count = 0;
 	const struct opt opts[] = {
-		{ "resource", OPT_TEXT, &resource, "NAME", "cpu, memory or io (memory)" },
-		{ "every", OPT_TIME, &every, "TIME", "between events (1s)" },
-		{ "count", OPT_NUMBER, &count, "N", "send so many, then only wait" },
+		{ "resource", OPT_TEXT, &resource, "NAME", "events of cpu, memory or io (memory)" },
+		{ "every", OPT_TIME, &every, "TIME", "from one event to the next (1s)" },
+		{ "count", OPT_NUMBER, &count, "N", "send so many events, then only wait" },
 		{ "socket", OPT_FLAG, &use_socket, NULL, "through a socket, not a FIFO" },
 		{ "stall", OPT_TEXT, &stall, "NAME",
-		  "no protocol: real stalls of cpu, memory or io" },
-		{ "time", OPT_TIME, &seconds, "TIME", "with --stall: how long (10s)" },
+		  "make real stalls: of cpu, memory or io" },
+		{ "time", OPT_TIME, &seconds, "TIME", "how long to stall, with --stall (10s)" },
 		{ 0 }
 	};
 	char **command = parse_options(argc, argv, opts,

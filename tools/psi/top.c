@@ -223,7 +223,7 @@ int verb_top(int argc, char **argv)
 	struct span span = SPAN_NONE;
 	long count = 0;
 	const struct opt opts[] = {
-		{ "interval", OPT_TIME, &interval, "TIME", "between looks (2s)" },
+		{ "interval", OPT_TIME, &interval, "TIME", "from one look to the next (2s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks (1 without a terminal)" },
 		SPAN_OPTS(span),
 		{ 0 }

@@ -86,10 +86,10 @@ int verb_wait(int argc, char **argv)
 	struct psi_trigger which;
 	char directory[PATH_MAX];
 	const struct opt opts[] = {
-		{ "below", OPT_TEXT, &below, "WHAT", "such as 'memory some 10%'" },
-		{ "for", OPT_TIME, &hold, "TIME", "how long it must stay below (one look)" },
+		{ "below", OPT_TEXT, &below, "WHAT", "wait for less than this: 'memory some 10%'" },
+		{ "for", OPT_TIME, &hold, "TIME", "it must stay below for so long (one look)" },
 		{ "timeout", OPT_TIME, &timeout, "TIME", "give up, with exit status 1 (never)" },
-		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is the own one" },
+		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is your own" },
 		{ 0 }
 	};
 
