@@ -66,7 +66,10 @@ struct psi_worker {
 /* Where one of the workers woke up last. */
 static int psi_worker_cpu;
 
-/* Whether workers and kicks may run on a CPU. */
+/*
+ * Whether workers and kicks may run on a CPU. Called under rcu_read_lock() or
+ * with interrupts disabled: a partition that begins or ends replaces the mask.
+ */
 static bool psi_worker_may_run(int cpu)
 {
 	return housekeeping_test_cpu(cpu, HK_TYPE_KTHREAD) && !cpu_is_isolated(cpu);
@@ -154,13 +157,20 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 /* Leave a CPU where workers may not run, unless there is no other. */
 static void psi_worker_settle(struct psi_worker *worker)
 {
+	bool leave;
 	int cpu;
 
-	if (unlikely(!psi_worker_may_run(raw_smp_processor_id()))) {
+	rcu_read_lock();
+	leave = !psi_worker_may_run(raw_smp_processor_id());
+	if (unlikely(leave)) {
+		cpumask_clear(&worker->cpus);
 		for_each_possible_cpu(cpu)
-			cpumask_assign_cpu(cpu, &worker->cpus, psi_worker_may_run(cpu));
-		set_cpus_allowed_ptr(current, &worker->cpus);
+			if (psi_worker_may_run(cpu))
+				cpumask_set_cpu(cpu, &worker->cpus);
 	}
+	rcu_read_unlock();
+	if (unlikely(leave))
+		set_cpus_allowed_ptr(current, &worker->cpus);
 	WRITE_ONCE(psi_worker_cpu, raw_smp_processor_id());
 }
 
