@@ -73,8 +73,8 @@
 #define PSI_POLLS_MAX	8
 
 /*
- * For so long after a limit let a bio go, it paces writers, in jiffies: how fast
- * the storage is is averaged over that time, see wb_update_write_bandwidth().
+ * For so long after a limit let a bio go, it paces writers, in jiffies: that is
+ * how long wb_update_write_bandwidth() takes the mean of.
  */
 #define PSI_PACED	(3 * HZ)
 
