@@ -181,7 +181,8 @@ TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 	classes_read(OTHER, "memory", &c);
 	cgroup_write(GROUP, "memory.high", LIMIT);
 	self->pid[0] = load_start(&load);
-	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC / 3)
+	/* Sleeps above the limit get longer, up to 2 s. */
+	while (!task->stall_begin || now_ns() < task->stall_begin + NSEC_PER_SEC)
 		sleep_for(10 * NSEC_PER_MSEC);
 	cgroup_move(OTHER, self->pid[0]);
 	classes_read(OTHER, "memory", &c);
