@@ -468,7 +468,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	/* Others never made it faster. */
 	alone->seconds = fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
-	report_fact_text(report, "alone_guess", swaps ? "memory" : alone->guessed ? "devices" : "no");
+	report_fact_text(report, "alone_guess",
+			 swaps ? "memory" : alone->guessed ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
 	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
@@ -478,8 +479,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 		   "it would have taken about %.2f s.",
 		   alone->cpu, alone->io, alone->seconds);
 	if (swaps)
-		report_note(report, "It waited for memory for %.2f s.  How much a program is slowed "
-			    "down by that differs from run to run, alone too: that time is a guess.",
+		report_note(report, "It waited for memory for %.2f s.  How much that slows a "
+			    "program down differs from run to run: the time alone is a guess.",
 			    memory);
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "
