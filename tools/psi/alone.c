@@ -386,7 +386,8 @@ void alone_begin(struct alone *alone, const char *cgroup, const struct group *fi
 	*alone = (struct alone){ .cgroup = cgroup, .first = *first, .last = *first };
 	alone_look(&alone->use, cgroup);
 	/* The look itself takes time, too, and belongs to no command. */
-	alone->begin = alone->use.time = now();
+	alone->use.time = now();
+	alone->begin = alone->use.time;
 	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 }
 
