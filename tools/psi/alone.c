@@ -386,7 +386,8 @@ void alone_begin(struct alone *alone, const char *cgroup, const struct group *fi
 	*alone = (struct alone){ .cgroup = cgroup, .first = *first, .last = *first };
 	alone_look(&alone->use, cgroup);
 	/* The look itself takes time, too, and belongs to no command. */
-	alone->begin = alone->use.time = now();
+	alone->use.time = now();
+	alone->begin = alone->use.time;
 	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 }
 
@@ -468,7 +469,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	/* Others never made it faster. */
 	alone->seconds = fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
-	report_fact_text(report, "alone_guess", swaps ? "memory" : alone->guessed ? "devices" : "no");
+	report_fact_text(report, "alone_guess",
+			 swaps ? "memory" : alone->guessed ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
 	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
@@ -478,8 +480,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 		   "it would have taken about %.2f s.",
 		   alone->cpu, alone->io, alone->seconds);
 	if (swaps)
-		report_note(report, "It waited for memory for %.2f s.  How much a program is slowed "
-			    "down by that differs from run to run, alone too: that time is a guess.",
+		report_note(report, "It waited for memory for %.2f s.  How much that slows a "
+			    "program down differs from run to run: the time alone is a guess.",
 			    memory);
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "

@@ -210,11 +210,14 @@ int verb_on(int argc, char **argv)
 	struct handler handler = { .resource = PSI_MEMORY };
 	const struct opt opts[] = {
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "watch this cgroup; . is your own" },
-		{ "leave", OPT_TIME, &leave, "TIME", "also run when a window has no more than TIME" },
+		{ "leave", OPT_TIME, &leave, "TIME",
+		  "also run when a window has no more than TIME" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N events" },
 		{ "timeout", OPT_TIME, &timeout, "TIME", "give up after this time, with status 1" },
-		{ "resource", OPT_TEXT, &resource, "NAME", "cpu, memory or io, where there is no trigger" },
-		{ "anywhere", OPT_FLAG, &anywhere, NULL, "also the file of a cgroup that is not yours" },
+		{ "resource", OPT_TEXT, &resource, "NAME",
+		  "cpu, memory or io, where there is no trigger" },
+		{ "anywhere", OPT_FLAG, &anywhere, NULL,
+		  "also the file of a cgroup that is not yours" },
 		{ 0 }
 	};
 	char directory[PATH_MAX];

@@ -319,12 +319,16 @@ int verb_pace(int argc, char **argv)
 	struct pace pace = { .allowed = 1, .level = { 50, 10, 50 } };
 	const struct opt opts[] = {
 		{ "jobs", OPT_NUMBER, &pace.jobs, "N", "run at most so many (4 for each CPU)" },
-		{ "cpu", OPT_NUMBER, &pace.level[PSI_CPU], "PERCENT", "run fewer at this cpu pressure (50)" },
-		{ "memory", OPT_NUMBER, &pace.level[PSI_MEMORY], "PERCENT", "the same for memory (10)" },
+		{ "cpu", OPT_NUMBER, &pace.level[PSI_CPU], "PERCENT",
+		  "run fewer at this cpu pressure (50)" },
+		{ "memory", OPT_NUMBER, &pace.level[PSI_MEMORY], "PERCENT",
+		  "the same for memory (10)" },
 		{ "io", OPT_NUMBER, &pace.level[PSI_IO], "PERCENT", "the same for io (50)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup, not of the own one" },
-		{ "style", OPT_TEXT, &style, "NAME", "of the jobserver: fifo or pipe (what make knows)" },
-		{ "output", OPT_TEXT, &output, "FILE", "write the report there, not to the standard error" },
+		{ "style", OPT_TEXT, &style, "NAME",
+		  "of the jobserver: fifo or pipe (what make knows)" },
+		{ "output", OPT_TEXT, &output, "FILE",
+		  "write the report there, not to the standard error" },
 		{ 0 }
 	};
 	char **command = parse_options(argc, argv, opts, "pace [OPTIONS] -- COMMAND");

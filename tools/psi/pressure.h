@@ -327,7 +327,7 @@ struct span {
 
 #define SPAN_NONE	((struct span){ NULL, -1, -1 })
 #define SPAN_OPTS(span)								\
-	{ "record", OPT_TEXT, &(span).path, "FILE", "show what 'pressure record' wrote there" },	\
+	{ "record", OPT_TEXT, &(span).path, "FILE", "what 'pressure record' wrote there" },	\
 	{ "since", OPT_TIME, &(span).since, "TIME", "begin so long before the record's end" },	\
 	{ "until", OPT_TIME, &(span).until, "TIME", "end so long before the record's end" }
 

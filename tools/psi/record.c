@@ -669,7 +669,8 @@ int verb_record(int argc, char **argv)
 		{ "size", OPT_NUMBER, &size, "MB", "the file has at most so many (64)" },
 		{ "sync", OPT_TIME, &sync, "TIME", "write to the disk so often (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
-		{ "plain", OPT_FLAG, &recorder.plain, NULL, "without limit and shortage, which is cheaper" },
+		{ "plain", OPT_FLAG, &recorder.plain, NULL,
+		  "without limit and shortage, which is cheaper" },
 		{ 0 }
 	};
 

@@ -285,7 +285,8 @@ int verb_run(int argc, char **argv)
 	const char *html = NULL, *output = NULL;
 	const struct opt opts[] = {
 		{ "html", OPT_TEXT, &html, "FILE", "also draw the report: one page for a browser" },
-		{ "output", OPT_TEXT, &output, "FILE", "write the report there, not to the standard error" },
+		{ "output", OPT_TEXT, &output, "FILE",
+		  "write the report there, not to the standard error" },
 		{ 0 }
 	};
 	char **command =
