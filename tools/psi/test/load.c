@@ -300,8 +300,8 @@ int main(int argc, char **argv)
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
-		errx(2, "usage: load spin SECONDS | fifo SECONDS | total FILE | read DEVICE COUNT | "
-			"touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
+		errx(2, "usage: load spin SECONDS | fifo SECONDS | total FILE | "
+			"read DEVICE COUNT | touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
 			"mix WORKERS ROUNDS STEP... | namespace COMMAND...");
 	return 0;
 }

@@ -654,8 +654,9 @@ TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
 	sleep_for(2 * SPAN);
 	classes_measure(groups, "io", 2 * SPAN, c);
 	for (int i = 0; i < 2; i++) {
-		ksft_print_msg("%s: io some %.2f %%: limit %.2f, shortage %.2f\n", groups[i] ?: "the system",
-			       c[i].plain[0], c[i].limit[0], c[i].shortage[0]);
+		ksft_print_msg("%s: io some %.2f %%: limit %.2f, shortage %.2f\n",
+			       groups[i] ?: "the system", c[i].plain[0], c[i].limit[0],
+			       c[i].shortage[0]);
 		EXPECT_LE(80, c[i].limit[0]);
 		EXPECT_GE(DISK, c[i].shortage[0]);
 	}
