@@ -217,7 +217,10 @@ static void read_once(void *arg)
 	worker_end(w);
 }
 
-/* Touches all of it once, above the limit that throttles it. */
+/*
+ * Touches all of it once, above the limit that throttles it. Then it leaves the
+ * limit: to read a file takes memory, so it would be throttled between two reads.
+ */
 static void build_up(void *arg)
 {
 	struct worker *w = arg;
@@ -228,6 +231,7 @@ static void build_up(void *arg)
 	worker_begin(w);
 	for (size_t pos = 0; pos < size; pos += PAGE)
 		touch_anon(mem, pos);
+	group_leave();
 	worker_end(w);
 }
 
