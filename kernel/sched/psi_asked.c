@@ -246,7 +246,10 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 #ifdef CONFIG_PSI_DEBUG
 	asked->cpus[cpu]->counted += begins ? 1 : -1;
 #endif
-	psi_union_count(asked, psi_nr_blocks, per_cpu(psi_block, cpu), begins, now);
+	if (psi_nr_blocks)
+		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
+	else
+		psi_union_count(asked, false, 0, begins, now);
 }
 
 /*
@@ -344,12 +347,17 @@ static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
 void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
-	struct psi_group_cpu *p = (before ^ gc->states) & BIT(PSI_NONIDLE) ? gc : NULL;
+	struct psi_group_cpu *child, *p = gc;
 	struct psi_asked_cpu *more;
 
-	for (; p; p = psi_delegator(p)) {
-		if (p->asked & PSI_ASKED)
-			psi_union_flip(psi_asked_of(p), begins, cpu, now);
+	if ((before ^ gc->states) & BIT(PSI_NONIDLE)) {
+		/* psi_delegator() would cost more at each level. */
+		do {
+			if (p->asked & PSI_ASKED)
+				psi_union_flip(psi_asked_of(p), begins, cpu, now);
+			child = p;
+			p = p->parent;
+		} while (p && psi_delegate_of(p) == child);
 	}
 	if (!(gc->asked & PSI_ASKED))
 		return;
