@@ -563,6 +563,7 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
+/* Begin a section. @folio and @paced: why, for its class. */
 static int psi_iowait_set(struct folio *folio, bool paced)
 {
 	int token = current->psi_iowait;

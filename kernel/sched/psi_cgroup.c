@@ -86,12 +86,16 @@ void psi_cgroup_charge(struct psi_group *group)
 	int cpu;
 
 	WRITE_ONCE(group->owes, false);
+	/* Pairs with psi_group_begin(). */
+	smp_mb();
 	if (IS_ERR(cgrp))
 		return;
 	css = cgroup_get_e_css(cgrp, &memory_cgrp_subsys);
 	old = set_active_memcg(mem_cgroup_from_css(css));
-	psi_for_each_cpu(cpu, group) {
-		if (!kmem_cache_charge(group->cpus[cpu], GFP_NOWAIT | __GFP_NOWARN))
+	for_each_possible_cpu(cpu) {
+		struct psi_group_cpu *gc = READ_ONCE(group->cpus[cpu]);
+
+		if (gc && !kmem_cache_charge(gc, GFP_NOWAIT | __GFP_NOWARN))
 			WRITE_ONCE(group->owes, true);
 	}
 	set_active_memcg(old);
@@ -205,7 +209,8 @@ void psi_strays_work(struct work_struct *work)
 		 */
 		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
-		psi_reserve_refill();
+		if (READ_ONCE(psi_reserve_asked))
+			psi_reserve_refill();
 		psi_stray_home(group);
 		psi_group_put(group);
 		cond_resched();

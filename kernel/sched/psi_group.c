@@ -82,6 +82,12 @@ static struct kmem_cache *psi_cpu_cache;
  */
 static LLIST_HEAD(psi_strays);
 
+/*
+ * Some CPU has too little. A hint, so that not every stray has all CPUs looked
+ * at: the work does not depend on it.
+ */
+static bool psi_reserve_asked;
+
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
@@ -150,17 +156,20 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 
 	if (enough) {
 		psi_group_install(group, cpu, psi_reserve_take(reserve));
-		WRITE_ONCE(group->owes, true);
 		/*
 		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
-		 * what it wants.
+		 * what it wants. And with psi_cgroup_charge(): it sees the
+		 * cell, or the group owes.
 		 */
 		smp_mb();
+		WRITE_ONCE(group->owes, true);
 		if (psi_asked_wants(group, cpu))
 			psi_asked_give(group, cpu, psi_reserve_take(reserve));
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
+		if (!READ_ONCE(psi_reserve_asked))
+			WRITE_ONCE(psi_reserve_asked, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
 	return enough;
@@ -224,6 +233,7 @@ static bool psi_reserve_refill(void)
 	bool filled = true;
 	int cpu;
 
+	WRITE_ONCE(psi_reserve_asked, false);
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
 			continue;
