@@ -32,9 +32,8 @@
  *   and consists of goes. In a go the monitor does one of these: it takes an
  *   alarm down and queues the samplers that rest, has one of them resume, or
  *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before
- *   the first of them. After a turn
- *   that took d of CPU time the group pauses for (PSI_SHARE - 1) * d. Group A
- *   has thousands of windows, B has one:
+ *   the first of them. After a turn that took d of CPU time the group pauses
+ *   for (PSI_SHARE - 1) * d. Group A has thousands of windows, B has one:
  *
  *	A is due: turn	pause of A: 7 * 0.5 ms
  *	|- A -|.........................................|- A -|.......
@@ -42,11 +41,11 @@
  *	   |<------->| the delay of B: the rest of a turn of A
  *
  *   So one group gets an eighth of a monitor, and delays another by one turn
- *   and one go, however many triggers it has. Where n groups are due
- *   at once, the last of them waits for n - 1 turns. A go looks at each CPU in
- *   use by the group a few times, and at PSI_BATCH triggers. To wake the
- *   pollers of triggers that fire comes on top. A group that needs more than
- *   its share gets late samples, and its own events come late.
+ *   and one go, however many triggers it has. Where n groups are due at once,
+ *   the last of them waits for n - 1 turns. A go looks at each CPU in use by
+ *   the group a few times, and at PSI_BATCH triggers. To wake the pollers of
+ *   triggers that fire comes on top. A group that needs more than its share
+ *   gets late samples, and its own events come late.
  *
  *   Users
  *

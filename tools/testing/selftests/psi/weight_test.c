@@ -214,11 +214,12 @@ TEST_F_TIMEOUT(spinners, add_up_and_fire_triggers_by_the_weights_of_their_cpus, 
 
 	sleep_for(5 * NSEC_PER_SEC / 2);
 again:
+	/* First: what triggers see is to be in between, all of it. */
+	take_readings(&before, variant->nr, first);
 	for (int user = 0; user < 2; user++) {
 		less[user] = arm_for(variant->percent - TRIGGER_MARGIN, user);
 		more[user] = arm_for(variant->percent + TRIGGER_MARGIN, user);
 	}
-	take_readings(&before, variant->nr, first);
 	sleep_for(4 * NSEC_PER_SEC);
 	take_readings(&after, variant->nr, first);
 	length = after.time - before.time;
