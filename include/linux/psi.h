@@ -12,7 +12,6 @@ struct folio;
 struct kernfs_node;
 struct psi_trigger;
 struct seq_file;
-struct task_struct;
 
 /*
  * Pressure stall information: functions for the rest of the kernel. The

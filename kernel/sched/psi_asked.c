@@ -626,6 +626,11 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 
 	if (!asked)
 		return NULL;
+	/* Before others wait for it: it may have to wait for memory. */
+	if (!psi_asked_fill(group, asked)) {
+		psi_asked_free(&asked->rcu);
+		return NULL;
+	}
 	/*
 	 * In a group that is not in use, all that comes counts. One that joins
 	 * just now has used no more than some microseconds of the window.
@@ -656,7 +661,7 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
  *
  * Context: Process context, may sleep.
  * Return: what the group has meanwhile, to be passed to psi_unask(); NULL
- *	   without memory
+ *	   without memory, or if the task has to die
  */
 static struct psi_asked *psi_ask(struct psi_group *group)
 {
@@ -671,8 +676,10 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 		if (!asked)
 			asked = psi_asked_begin(group);
 		/* Another asks first, or psi_asked_end() is under way. */
+		if (IS_ERR(asked) && fatal_signal_pending(current))
+			return NULL;
 		if (IS_ERR(asked))
-			schedule_timeout_uninterruptible(1);
+			schedule_timeout_killable(1);
 	} while (IS_ERR(asked));
 	if (asked)
 		WRITE_ONCE(asked->read, jiffies);

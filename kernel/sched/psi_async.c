@@ -121,7 +121,7 @@ void psi_async_exit(struct psi_async *async)
 static bool psi_io_held(struct psi_io_limit *limit, bool paced)
 {
 	return atomic_read(&limit->held) ||
-	       (paced && time_before(jiffies, READ_ONCE(limit->released) + PSI_PACED));
+	       (paced && jiffies - READ_ONCE(limit->released) < PSI_PACED);
 }
 
 /*

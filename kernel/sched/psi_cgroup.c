@@ -95,8 +95,10 @@ void psi_cgroup_charge(struct psi_group *group)
 	for_each_possible_cpu(cpu) {
 		struct psi_group_cpu *gc = READ_ONCE(group->cpus[cpu]);
 
-		if (gc && !kmem_cache_charge(gc, GFP_NOWAIT | __GFP_NOWARN))
+		if (gc && !kmem_cache_charge(gc, GFP_NOWAIT | __GFP_NOWARN)) {
 			WRITE_ONCE(group->owes, true);
+			break;
+		}
 	}
 	set_active_memcg(old);
 	css_put(css);

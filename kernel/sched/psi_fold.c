@@ -576,7 +576,7 @@ static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unu
 	case PM_HIBERNATION_PREPARE:
 		before = ahead;
 		WRITE_ONCE(psi_suspending, true);
-		wake_up_process(psi_folder.thread);
+		psi_worker_again(&psi_folder);
 		break;
 	case PM_POST_SUSPEND:
 	case PM_POST_HIBERNATION:

@@ -157,8 +157,8 @@ void __psi_io_wait(struct folio *folio)
 	limit = blkcg_io_limit_get(folio);
 	if (!limit)
 		return;
-	guard(raw_spinlock_irqsave)(&limit->lock);
-	list_add_tail(&current->psi.io_link, &limit->waiters);
+	scoped_guard(raw_spinlock_irqsave, &limit->lock)
+		list_add_tail(&current->psi.io_link, &limit->waiters);
 	WRITE_ONCE(current->psi.io_limit, limit);
 	/* On the list before the count is read. Pairs with psi_io_changed(). */
 	smp_mb();

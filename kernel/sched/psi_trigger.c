@@ -227,7 +227,6 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	}
 	if (!owing && !(sampler->step && psi_sampler_may_fire(sampler)))
 		return;
-	sampler->looking = true;
 	/* Found anew, as is ->next. */
 	sampler->least = U64_MAX;
 	list_splice_init(&sampler->triggers, &sampler->todo);
@@ -276,7 +275,6 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	/* While an event is owed, the time for it comes without any stall. */
 	bool rest = sampler->asking && sampler->next == PSI_NEVER;
 
-	sampler->looking = false;
 	/*
 	 * By now: a sampler that takes longer than a step must not be due again
 	 * at once.
@@ -297,7 +295,7 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
 
 	if (sampler->since)
 		return psi_sampler_resume(sampler);
-	if (!sampler->looking)
+	if (list_empty(&sampler->todo))
 		psi_sampler_look(sampler);
 	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
 		psi_sampler_report(sampler, list_first_entry(&sampler->todo, struct psi_trigger,
@@ -314,7 +312,7 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
  * psi_raise_alarms - states began in a group, or were found to hold
  * @group: the group
  * @states: the states
- * @now: when they began, ns of rq_clock()
+ * @now: when they began, ns of psi_read_clock()
  *
  * Context: Interrupts are disabled; a runqueue lock may be held.
  */
@@ -335,7 +333,7 @@ void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 		    atomic_fetch_or(states, &watch->alarm_begun))
 			continue;
 		refcount_inc(&group->refs);
-		watch->alarm_since = psi_with_sleep(now);
+		watch->alarm_since = now;
 		llist_add(&watch->alarm, &worker->inbox);
 		psi_kick(worker);
 	}

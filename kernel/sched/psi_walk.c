@@ -305,6 +305,37 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 }
 
 /*
+ * Clocks
+ *
+ *   States of a CPU go by rq_clock(). It may stand still while the machine is
+ *   suspended, and nothing stalls then. To windows and averages that time is a
+ *   pause like any other: psi_read_clock() goes on.
+ *
+ *   Unit tests have clocks of their own.
+ */
+
+/* How long rq_clock() stood still for that, in ns. */
+static atomic64_t psi_slept;
+
+/* The time on psi_read_clock() when rq_clock() says @now. */
+static u64 psi_with_sleep(u64 now)
+{
+	return now + atomic64_read(&psi_slept);
+}
+
+static u64 psi_read_clock(void)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_read_clock);
+	return psi_with_sleep(local_clock());
+}
+
+static u64 psi_read_cpu_clock(int cpu)
+{
+	KUNIT_STATIC_STUB_REDIRECT(psi_read_cpu_clock, cpu);
+	return sched_clock_cpu(cpu);
+}
+
+/*
  * One step
  */
 
@@ -329,7 +360,7 @@ static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 		smp_mb();
 	} while (psi_watched(gc->group) != watched);
 	if (begun)
-		psi_raise_alarms(gc->group, begun, now);
+		psi_raise_alarms(gc->group, begun, psi_with_sleep(now));
 }
 
 /* A state begins or ends at @t, see "Time" in psi.c. */
@@ -678,37 +709,6 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
 
 	psi_times_by(gc, d, states, now, irq, times);
 	return d;
-}
-
-/*
- * Clocks
- *
- *   States of a CPU go by rq_clock(). It may stand still while the machine is
- *   suspended, and nothing stalls then. To windows and averages that time is a
- *   pause like any other: psi_read_clock() goes on.
- *
- *   Unit tests have clocks of their own.
- */
-
-/* How long rq_clock() stood still for that, in ns. */
-static atomic64_t psi_slept;
-
-/* The time on psi_read_clock() when rq_clock() says @now. */
-static u64 psi_with_sleep(u64 now)
-{
-	return now + atomic64_read(&psi_slept);
-}
-
-static u64 psi_read_clock(void)
-{
-	KUNIT_STATIC_STUB_REDIRECT(psi_read_clock);
-	return psi_with_sleep(local_clock());
-}
-
-static u64 psi_read_cpu_clock(int cpu)
-{
-	KUNIT_STATIC_STUB_REDIRECT(psi_read_cpu_clock, cpu);
-	return sched_clock_cpu(cpu);
 }
 
 /**

@@ -42,6 +42,7 @@
  *	  psi_read_clock(), or %PSI_NEVER to wait for the inbox
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
+ * @again: it does not sleep before it called @work once more
  * @began: when it last woke up, ns of psi_read_clock()
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
@@ -55,6 +56,7 @@ struct psi_worker {
 	u64			(*work)(struct psi_worker *worker);
 	bool			realtime;
 	bool			prompt;
+	bool			again;
 	u64			began;
 	struct llist_head	inbox;
 	struct task_struct	*thread;
@@ -117,6 +119,16 @@ static void psi_kick(struct psi_worker *worker)
 }
 
 /*
+ * Have a worker call its work soon, also if it is about to sleep. In process
+ * context.
+ */
+static void psi_worker_again(struct psi_worker *worker)
+{
+	WRITE_ONCE(worker->again, true);
+	wake_up_process(worker->thread);
+}
+
+/*
  * Give way to other tasks. Work that goes on since @began calls this between
  * two steps. The clock said @now a moment ago.
  */
@@ -144,6 +156,9 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 		if (!llist_empty(&worker->inbox))
 			next = now;
 	}
+	/* Pairs with psi_worker_again(), which looks at the state. */
+	if (xchg(&worker->again, false))
+		next = now;
 	if (next == PSI_NEVER) {
 		schedule();
 	} else if (next > now) {

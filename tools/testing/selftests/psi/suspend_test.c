@@ -12,7 +12,8 @@
  * Bugs it would find: windows and averages that go by a clock that stands still
  * while the machine is asleep; a stall that goes on meanwhile; the same time
  * counted twice, where the clock goes on; stall after the sleep that is spread
- * over it.
+ * over it; a trigger that is armed after it and takes later times for earlier
+ * ones.
  *
  * Needs a real-time clock that wakes the machine up. Suspend to RAM only.
  */
@@ -35,6 +36,8 @@
 #define STALL		(800 * NSEC_PER_MSEC)
 #define THRESHOLD	(1500 * NSEC_PER_MSEC)
 #define TRIGGER		"some 1500000 2000000"
+/* The threshold of a trigger that fires once, in us. */
+#define ONCE		300000
 /* An average is as of the last period of 2 s that ended. */
 #define PERIOD		2
 
@@ -165,6 +168,36 @@ TEST_F_TIMEOUT(suspend, no_window_contains_it, 300)
 		close(root);
 		close(user);
 	} while (one_window);
+}
+
+/*
+ * A machine that has slept, and a state that holds when a trigger is armed: one
+ * event, and no second one of the same stall.
+ */
+TEST_F_TIMEOUT(suspend, stall_counts_once_after_it, 300)
+{
+	int user = 0;
+
+	suspend_machine();
+	while (user < 2) {
+		__u64 stalled;
+		int fd, events;
+
+		spin_pair_start(self->pid, NULL);
+		sleep_for(200 * NSEC_PER_MSEC);
+		stalled = psi_some_ns(PSI_CPU);
+		fd = trigger_arm_as(user, PSI_CPU, "some %d 2000000", ONCE);
+		sleep_for((ONCE + 100000) * NSEC_PER_USEC);
+		spin_pair_stop(self->pid);
+		events = trigger_count(fd, now_ns() + 5 * NSEC_PER_SEC);
+		stalled = psi_some_ns(PSI_CPU) - stalled;
+		close(fd);
+		/* A busy host may make stall for a second event. */
+		if (stalled >= 2 * ONCE * NSEC_PER_USEC)
+			continue;
+		EXPECT_EQ(1, events);
+		user++;
+	}
 }
 
 TEST_HARNESS_MAIN
