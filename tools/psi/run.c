@@ -324,6 +324,8 @@ int verb_run(int argc, char **argv)
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, &alone, &first, &series);
+	/* A reader of the report may be slow. */
+	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);
@@ -331,7 +333,6 @@ int verb_run(int argc, char **argv)
 		report_html(page, &report, title, &series);
 		close_file(page, html);
 	}
-	cgroup_remove(cgroup, false);
 	free(title);
 	report_free(&report);
 	free(series.point);

@@ -15,6 +15,7 @@
 #include "pressure.h"
 
 static bool progress_shown;
+static bool pipes_ignored;
 
 static void say(const char *format, va_list arguments)
 {
@@ -239,7 +240,9 @@ pid_t run_program(char **argv, const char *cgroup)
 		die("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
-	/* What this program handles, the other one need not. */
+	/* What this program handles or ignores, the other one need not. */
+	if (pipes_ignored)
+		signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	error = cgroup ? cgroup_enter(cgroup) : 0;
@@ -259,7 +262,10 @@ int status_of(int wait_status)
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-/* Signals that end the command and not this program, as a descriptor. */
+/*
+ * Signals that end the command and not this program, as a descriptor.  A reader
+ * of the report that is gone ends neither: a write to it fails with EPIPE.
+ */
 int take_signals(void)
 {
 	static const int ending[] = { SIGTERM, SIGHUP };
@@ -272,6 +278,8 @@ int take_signals(void)
 		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ending[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* Whoever started this may ignore it for the command, too. */
+	pipes_ignored = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
