@@ -350,7 +350,7 @@ int verb_pace(int argc, char **argv)
 	make_fifo(&pace);
 	pace.held = pace.jobs - 1;
 	set_flags(&pace, style);
-	signals = take_signals();
+	signals = take_signals(false);
 	begin = now();
 	pid = run_program(command, NULL);
 	signal(SIGINT, SIG_IGN);

@@ -84,7 +84,7 @@ int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
-int take_signals(void);
+int take_signals(bool interrupt);
 FILE *open_or_die(const char *path);
 void close_file(FILE *file, const char *path);
 

@@ -312,7 +312,7 @@ int verb_run(int argc, char **argv)
 	}
 	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
 		series.step = PERIOD;
-	signals = take_signals();
+	signals = take_signals(false);
 	series.last = first;
 	alone_begin(&alone, cgroup, &first);
 	series.begin = now();

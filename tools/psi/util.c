@@ -19,10 +19,14 @@ static bool pipes_ignored;
 
 static void say(const char *format, va_list arguments)
 {
+	char *text;
+
 	progress_end();
-	fputs("pressure: ", stderr);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
+	/* One write: what a command says at the same time comes before or after it. */
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	dprintf(STDERR_FILENO, "pressure: %s\n", text ?: "out of memory");
+	free(text);
 }
 
 void complain(const char *format, ...)
@@ -263,17 +267,18 @@ int status_of(int wait_status)
 }
 
 /*
- * Signals that end the command and not this program, as a descriptor.  A reader
- * of the report that is gone ends neither: a write to it fails with EPIPE.
+ * Signals that end the command and not this program, as a descriptor; with
+ * @interrupt, SIGINT is one of them.  A reader of the report that is gone ends
+ * neither: a write to it fails with EPIPE.
  */
-int take_signals(void)
+int take_signals(bool interrupt)
 {
-	static const int ending[] = { SIGTERM, SIGHUP };
+	static const int ending[] = { SIGTERM, SIGHUP, SIGINT };
 	struct sigaction action;
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ending) - !interrupt; i++)
 		/* nohup(1) had it ignored. */
 		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ending[i]);
