@@ -138,6 +138,8 @@ static void match(struct snapshot *snapshot, const char *pattern)
 			free(group.name);
 	}
 	snapshot->count = kept;
+	if (!kept || (kept == 1 && !*snapshot->groups[0].name))
+		complain("--match: no cgroup has a path like '%s'", pattern);
 }
 
 int verb_export(int argc, char **argv)

@@ -213,7 +213,7 @@ int verb_on(int argc, char **argv)
 		{ "leave", OPT_TIME, &leave, "TIME",
 		  "also run when a window has no more than TIME" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N events" },
-		{ "timeout", OPT_TIME, &timeout, "TIME", "give up after this time, with status 1" },
+		{ "timeout", OPT_DURATION, &timeout, "TIME", "give up after this time, with status 1" },
 		{ "resource", OPT_TEXT, &resource, "NAME",
 		  "cpu, memory or io, where there is no trigger" },
 		{ "anywhere", OPT_FLAG, &anywhere, NULL,

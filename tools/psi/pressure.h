@@ -44,12 +44,13 @@ int verb_doctor(int argc, char **argv);
 int verb_export(int argc, char **argv);
 
 /* Options */
-enum opt_type { OPT_FLAG, OPT_TEXT, OPT_TIME, OPT_NUMBER };
+enum opt_type { OPT_FLAG, OPT_TEXT, OPT_TIME, OPT_DURATION, OPT_NUMBER };
 
 /**
  * struct opt - an option of a verb; a table ends with one without a name
  * @name: long name
- * @type: how its argument is read
+ * @type: how its argument is read; a duration is a time of more than 0, and a
+ *	number is 1 at least
  * @value: bool, const char *, double (s), or long; by @type
  * @argument: what the help calls the argument
  * @help: one line

@@ -470,7 +470,7 @@ int verb_replay(int argc, char **argv)
 	double step = 0, begin, end;
 	const struct opt opts[] = {
 		SPAN_OPTS(span),
-		{ "step", OPT_TIME, &step, "TIME", "one row for each TIME (a twentieth of all)" },
+		{ "step", OPT_DURATION, &step, "TIME", "one row for each TIME (a twentieth of all)" },
 		{ 0 }
 	};
 	struct report report = { 0 };

@@ -377,12 +377,12 @@ int verb_simulate(int argc, char **argv)
 	long count = 0;
 	const struct opt opts[] = {
 		{ "resource", OPT_TEXT, &resource, "NAME", "events of cpu, memory or io (memory)" },
-		{ "every", OPT_TIME, &every, "TIME", "from one event to the next (1s)" },
+		{ "every", OPT_DURATION, &every, "TIME", "from one event to the next (1s)" },
 		{ "count", OPT_NUMBER, &count, "N", "send so many events, then only wait" },
 		{ "socket", OPT_FLAG, &use_socket, NULL, "through a socket, not a FIFO" },
 		{ "stall", OPT_TEXT, &stall, "NAME",
 		  "make real stalls: of cpu, memory or io" },
-		{ "time", OPT_TIME, &seconds, "TIME", "how long to stall, with --stall (10s)" },
+		{ "time", OPT_DURATION, &seconds, "TIME", "how long to stall, with --stall (10s)" },
 		{ 0 }
 	};
 	char **command = parse_options(argc, argv, opts,
@@ -394,6 +394,8 @@ int verb_simulate(int argc, char **argv)
 		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
 		return make_stalls(find_stall(stall), seconds);
+	if (opt_json)
+		die("--json: only simulate --stall has a result");
 	if (!*command)
 		die("simulate for what? For instance: pressure simulate -- ./my-service");
 	find_stall(resource);

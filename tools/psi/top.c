@@ -223,7 +223,7 @@ int verb_top(int argc, char **argv)
 	struct span span = SPAN_NONE;
 	long count = 0;
 	const struct opt opts[] = {
-		{ "interval", OPT_TIME, &interval, "TIME", "from one look to the next (2s)" },
+		{ "interval", OPT_DURATION, &interval, "TIME", "from one look to the next (2s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks (1 without a terminal)" },
 		SPAN_OPTS(span),
 		{ 0 }
@@ -234,8 +234,6 @@ int verb_top(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "top [OPTIONS]"))
 		die("top takes no arguments; 'pressure top --help' shows how to use it");
-	if (interval <= 0)
-		die("--interval: in no time nothing can be measured");
 	if (span_given(&span)) {
 		struct loads loads;
 

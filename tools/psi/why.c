@@ -95,7 +95,7 @@ struct psi_pressure *read_causes(const char *cgroup)
 
 /**
  * causes_report() - causes of memory stalls in a cgroup
- * @report: where they are added, if the kernel tells them
+ * @report: where they are added; null if the kernel does not tell them
  * @cgroup: its directory, or NULL for the system
  * @from: what is to be taken off, or NULL
  */
@@ -105,8 +105,10 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 	const struct psi_cause *cause;
 	struct table *table;
 
-	if (!pressure)
+	if (!pressure) {
+		report_fact(report, "causes", FMT_COUNT, NAN);
 		return;
+	}
 	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
 			     ARRAY_SIZE(cause_columns));
 	for (unsigned int i = 0; (cause = psi_cause(pressure, i)); i++) {
@@ -423,7 +425,7 @@ int verb_why(int argc, char **argv)
 	double seconds = 3, begin;
 	bool cpu = false;
 	const struct opt opts[] = {
-		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (3s)" },
+		{ "time", OPT_DURATION, &seconds, "TIME", "how long to measure (3s)" },
 		{ "cpu", OPT_FLAG, &cpu, NULL, "what had the CPUs meanwhile (root, tracefs)" },
 		{ 0 }
 	};
@@ -437,8 +439,6 @@ int verb_why(int argc, char **argv)
 	struct load load;
 	bool traced;
 
-	if (seconds <= 0)
-		die("--time: in no time nothing can be measured");
 	if (*rest && rest[1])
 		die("why takes one cgroup, not '%s' too", rest[1]);
 	if (*rest)
