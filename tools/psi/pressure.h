@@ -452,7 +452,6 @@ void why_cpu(const char *name, double seconds);
 
 /* Cgroups */
 char *cgroup_of(const char *directory);
-int cgroup_find(char *path, size_t size, const char *name);
 void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
