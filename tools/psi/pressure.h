@@ -312,7 +312,8 @@ double measurable(double seconds, bool stat);
 double look_every(const struct group *group);
 
 /* What pressure record wrote */
-#define RECORD		"/var/lib/pressure/record"
+#define RECORD_DIRECTORY	"/var/lib/pressure"
+#define RECORD			RECORD_DIRECTORY "/record"
 
 /**
  * struct span - a part of a record

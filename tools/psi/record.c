@@ -604,7 +604,13 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 	int error;
 
 	recorder->size = ((uint64_t)megabytes << 20) / SEGMENTS;
+	/* The service has it made by systemd. */
+	if (!strcmp(path, RECORD))
+		mkdir(RECORD_DIRECTORY, 0750);
 	recorder->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (recorder->fd < 0 && errno == EACCES)
+		die("%s: %s: run as root, or write another file with --record", path,
+		    strerror(errno));
 	if (recorder->fd < 0 || fstat(recorder->fd, &status))
 		die("%s: %s", path, strerror(errno));
 	if (flock(recorder->fd, LOCK_EX | LOCK_NB))

@@ -77,7 +77,8 @@ static void open_record(struct record *record, const char *path)
 
 	*record = (struct record){ .path = path };
 	if (fd < 0 || fstat(fd, &status))
-		die("%s: %s; 'pressure record' writes one", path, strerror(errno));
+		die("%s: %s%s", path, strerror(errno), errno == EACCES ? ": run as root" :
+		    errno == ENOENT ? "; 'pressure record' writes one" : "");
 	if (!S_ISREG(status.st_mode) || !status.st_size)
 		die("%s: this is no record", path);
 	record->data = checked(malloc(status.st_size));
