@@ -238,10 +238,11 @@ static void make_cgroup(char *cgroup, char **argv)
 
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		run_in_scope(argv);
+	if (error == -EACCES || error == -EPERM)
+		die("cannot make a cgroup (%s): run as root, or log in by systemd",
+		    strerror(-error));
 	if (error)
-		die(error == -EXDEV ? "cannot make a cgroup: %s" :
-		    "cannot make a cgroup (%s): run as root, or log in by systemd",
-		    explain(error));
+		die("cannot make a cgroup: %s", explain(error));
 }
 
 static void finish(struct report *report, struct alone *alone, const struct group *first,

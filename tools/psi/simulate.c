@@ -273,12 +273,12 @@ static const struct stall {
 	{ "io", 1, sync_writes },
 };
 
-static const struct stall *find_stall(const char *name)
+static const struct stall *find_stall(const char *option, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(stalls); i++)
 		if (!strcmp(name, stalls[i].name))
 			return &stalls[i];
-	die("--stall: '%s' is none of cpu, memory and io", name);
+	die("--%s: '%s' is none of cpu, memory and io", option, name);
 }
 
 static void limit_memory(const char *cgroup)
@@ -393,12 +393,12 @@ int verb_simulate(int argc, char **argv)
 	if (stall && *command)
 		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
-		return make_stalls(find_stall(stall), seconds);
+		return make_stalls(find_stall("stall", stall), seconds);
 	if (opt_json)
 		die("--json: only simulate --stall has a result");
 	if (!*command)
 		die("simulate for what? For instance: pressure simulate -- ./my-service");
-	find_stall(resource);
+	find_stall("resource", resource);
 	open_server(&server, use_socket);
 	/* A service would read back from a FIFO what it wrote, and take it for an event. */
 	set_variables(resource, server.path, use_socket ? TRIGGER_BASE64 : NULL);
