@@ -328,7 +328,7 @@ static void add_up(const struct tasks *old, struct tasks *tasks)
 
 static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
 {
-	struct table *table = report_table(report, "programs", "Programs that waited, worst first:",
+	struct table *table = report_table(report, "programs", "Programs that waited, threads added up, worst first:",
 					   program_columns, ARRAY_SIZE(program_columns));
 
 	if (tasks->count)
@@ -360,7 +360,7 @@ static const char *blind(enum wait wait, bool traced)
 		       "(CONFIG_SCHED_INFO)";
 	if (wait == WAIT_IO &&
 	    (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) <= 0 || *text == '0'))
-		return "which programs wait for storage is not known before, as root, "
+		return "which programs wait for storage is not known: run as root: "
 		       "sysctl kernel.task_delayacct=1";
 	if (wait == WAIT_MEMORY && !traced)
 		return "which programs wait for memory is not known: that takes root, tracefs, and "
@@ -394,8 +394,8 @@ static void say_programs(struct report *report, const struct tasks *tasks, const
 	if (missing)
 		report_say(report, "But %s.", missing);
 	else if (tasks->count && task->wait[sort_by] >= 0.005)
-		report_say(report, "%s (pid %d) waited most for it: %.2f s.", task->name, task->pid,
-			   task->wait[sort_by]);
+		report_say(report, "%s (pid %d) waited most for it: %.2f s, its threads added up.",
+			   task->name, task->pid, task->wait[sort_by]);
 }
 
 static void note_sources(struct report *report, const char *cgroup, bool traced)
