@@ -303,7 +303,8 @@ static void open_span(struct record *record, const struct span *span, double *be
 	*end = span->until >= 0 ? last - span->until : last;
 	if (span->since >= 0 && *end <= *begin)
 		die("--since must be longer ago than --until");
-	*end = last_before(record, *end);
+	if (span->until >= 0)
+		*end = last_before(record, *end);
 	if (*end < *begin - 0.001)
 		die("%s: no look is in that time", record->path);
 	/* What the files of this machine say now is another matter. */
