@@ -472,7 +472,8 @@ int verb_replay(int argc, char **argv)
 	double step = 0, begin, end;
 	const struct opt opts[] = {
 		SPAN_OPTS(span),
-		{ "step", OPT_DURATION, &step, "TIME", "one row for each TIME (a twentieth of all)" },
+		{ "step", OPT_DURATION, &step, "TIME",
+		  "one row for each TIME (a twentieth of all)" },
 		{ 0 }
 	};
 	struct report report = { 0 };

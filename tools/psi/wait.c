@@ -119,8 +119,10 @@ int verb_wait(int argc, char **argv)
 	char directory[PATH_MAX];
 	const struct opt opts[] = {
 		{ "below", OPT_TEXT, &below, "WHAT", "wait for less than this: 'memory some 10%'" },
-		{ "for", OPT_TIME, &goal.hold, "TIME", "it must stay below for so long (one look)" },
-		{ "timeout", OPT_DURATION, &timeout, "TIME", "give up, with exit status 1 (never)" },
+		{ "for", OPT_TIME, &goal.hold, "TIME",
+		  "it must stay below for so long (one look)" },
+		{ "timeout", OPT_DURATION, &timeout, "TIME",
+		  "give up, with exit status 1 (never)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is your own" },
 		{ 0 }
 	};

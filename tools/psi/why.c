@@ -328,7 +328,8 @@ static void add_up(const struct tasks *old, struct tasks *tasks)
 
 static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
 {
-	struct table *table = report_table(report, "programs", "Programs that waited, threads added up, worst first:",
+	struct table *table = report_table(report, "programs",
+					   "Programs that waited, threads added up, worst first:",
 					   program_columns, ARRAY_SIZE(program_columns));
 
 	if (tasks->count)
