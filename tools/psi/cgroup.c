@@ -26,17 +26,41 @@ static int checked_path(char *path, size_t size, int length)
 	return S_ISDIR(status.st_mode) ? 0 : -ENOTDIR;
 }
 
+/*
+ * Make a path, which begins with a slash, that of a cgroup: no slash is doubled
+ * or the last one.  Below . and .. a cgroup would have another name.
+ */
+static int normalise(char *path)
+{
+	const char *from = path + strspn(path, "/");
+	char *to = path;
+
+	while (*from) {
+		size_t length = strcspn(from, "/");
+
+		if (*from == '.' && (length == 1 || (length == 2 && from[1] == '.')))
+			return -EINVAL;
+		*to++ = '/';
+		memmove(to, from, length);
+		to += length;
+		from += length;
+		from += strspn(from, "/");
+	}
+	*to = 0;
+	return 0;
+}
+
 /**
  * cgroup_find() - directory of a cgroup
  * @path: where it is written
  * @size: bytes there
  * @name: "/a/b" or "a/b" below the mount, its directory, or "." for the own one
  *
- * Return: 0, or a negative errno
+ * Return: 0, or a negative errno; -EINVAL for . or .. in a path
  */
-int cgroup_find(char *path, size_t size, const char *name)
+static int cgroup_find(char *path, size_t size, const char *name)
 {
-	char mount[PATH_MAX];
+	char mount[PATH_MAX], *below;
 	int error;
 
 	if (!strcmp(name, "."))
@@ -45,11 +69,13 @@ int cgroup_find(char *path, size_t size, const char *name)
 	if (error)
 		return error;
 	if (!strncmp(name, mount, strlen(mount)) && strchr("/", name[strlen(mount)]))
-		return checked_path(path, size, snprintf(path, size, "%s", name));
-	while (*name == '/')
-		name++;
-	return checked_path(path, size,
-			    snprintf(path, size, "%s%s%s", mount, *name ? "/" : "", name));
+		name += strlen(mount);
+	below = text_of("/%s", name);
+	error = normalise(below);
+	if (!error)
+		error = checked_path(path, size, snprintf(path, size, "%s%s", mount, below));
+	free(below);
+	return error;
 }
 
 /* The same, or the end of the program; @path has room for PATH_MAX bytes. */
@@ -57,6 +83,8 @@ void cgroup_find_or_die(char *path, const char *name)
 {
 	int error = cgroup_find(path, PATH_MAX, name);
 
+	if (error == -EINVAL)
+		die("'%s': a path of a cgroup has no . and no ..; . alone is the own cgroup", name);
 	if (error)
 		die("there is no cgroup '%s' (%s); systemd-cgls lists them", name, explain(error));
 }

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "pressure.h"
 
+#define UNKNOWN	"not known without /proc/pressure"
 #define READS	200	/* for the time of one */
 
 static const struct column columns[] = {
@@ -33,21 +33,41 @@ static void add(struct table *table, const char *check, const char *mark, const 
 	va_end(arguments);
 }
 
+/* A file of this machine, or of the recording; its first line, or false. */
+static bool read_line(const char *file, char *line, size_t size)
+{
+	char *path = text_of("%s%s", psi_root(), file);
+	bool got = read_text(path, line, size) > 0;
+
+	free(path);
+	line[strcspn(line, "\n")] = 0;
+	return got;
+}
+
+/* The last word "psi=..." of the kernel's command line, which counts; or "". */
+static void boot_parameter(char *word, size_t size)
+{
+	char line[4096], *rest = line, *next;
+
+	*word = 0;
+	if (!read_line("/proc/cmdline", line, sizeof(line)))
+		return;
+	while ((next = strsep(&rest, " ")))
+		if (!strncmp(next, "psi=", 4))
+			snprintf(word, size, "%s", next);
+}
+
 static void check_kernel(struct table *table)
 {
-	static const char separators[] = { ' ', '\n', 0 };
-	struct utsname name;
-	char line[4096];
+	char release[256], word[32];
 
-	uname(&name);
-	add(table, "kernel", "ok", "%s", name.release);
-	if (read_text("/proc/cmdline", line, sizeof(line)) > 0) {
-		char *word = strstr(line, "psi=");
-
-		if (word && (word == line || word[-1] == ' '))
-			add(table, "boot parameter", "-", "%.*s", (int)strcspn(word, separators),
-			    word);
-	}
+	if (read_line("/proc/sys/kernel/osrelease", release, sizeof(release)))
+		add(table, "kernel", "ok", "%s", release);
+	else
+		add(table, "kernel", "-", "not recorded");
+	boot_parameter(word, sizeof(word));
+	if (*word)
+		add(table, "boot parameter", "-", "%s", word);
 }
 
 static int read_file(enum psi_resource resource, struct psi_pressure *pressure)
@@ -58,25 +78,54 @@ static int read_file(enum psi_resource resource, struct psi_pressure *pressure)
 	return error ? error : psi_read(path, resource, pressure);
 }
 
-/* True when the system's files can be read. */
-static bool check_system(struct table *table, struct psi_pressure *pressure)
+/* What is wrong with a file, and what to do about it. */
+static const char *explain_file(int error)
 {
-	int error = read_file(PSI_MEMORY, pressure);
+	char word[32], text[16];
+	bool on;
 
+	boot_parameter(word, sizeof(word));
+	on = *word && strchr("1yYtT", word[4]);
 	if (error == -ENOENT)
-		add(table, "/proc/pressure", "no",
-		    "not there: boot with psi=1; if that does not help, the "
-		    "kernel lacks CONFIG_PSI");
-	else if (error)
-		add(table, "/proc/pressure", "no", "%s", explain(error));
-	else
-		add(table, "/proc/pressure", "ok", "readable");
-	return !error;
+		return on ? "not there, though psi=1 is set: the kernel lacks CONFIG_PSI" :
+		       "not there: boot with psi=1; if that does not help, the kernel lacks "
+		       "CONFIG_PSI";
+	if (error != -EOPNOTSUPP)
+		return explain(error);
+	if (read_line("/proc/sys/kernel/psi", text, sizeof(text)) && *text == '0')
+		return "PSI is switched off: sysctl kernel.psi=1";
+	return on ? "PSI is switched off, though psi=1 is set" :
+	       "PSI is switched off: boot with psi=1";
 }
 
-static void check_irq(struct table *table, struct psi_pressure *pressure)
+/* True when the pressure of memory can be read; the first file that cannot is named. */
+static bool check_system(struct table *table, struct psi_pressure *pressure)
 {
-	if (read_file(PSI_IRQ, pressure))
+	static const enum psi_resource order[] = { PSI_MEMORY, PSI_CPU, PSI_IO };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		const char *name = psi_resource_name(order[i]);
+		int error = read_file(order[i], pressure);
+
+		if (!error)
+			continue;
+		/* One of them is missing: not for want of psi=1. */
+		if (i)
+			add(table, "/proc/pressure", "-", "of memory readable; %s: %s", name,
+			    strerror(-error));
+		else
+			add(table, "/proc/pressure", "no", "%s: %s", name, explain_file(error));
+		return i;
+	}
+	add(table, "/proc/pressure", "ok", "readable");
+	return true;
+}
+
+static void check_irq(struct table *table, struct psi_pressure *pressure, bool works)
+{
+	if (!works)
+		add(table, "irq", "-", UNKNOWN);
+	else if (read_file(PSI_IRQ, pressure))
 		add(table, "irq", "-", "interrupt time is not accounted on this machine");
 	else
 		add(table, "irq", "ok", "interrupt time is accounted");
@@ -98,14 +147,14 @@ static void check_stat(struct table *table, struct psi_pressure *pressure)
 		add(table, "causes", "ok", "%u causes of memory stalls", causes);
 	else
 		add(table, "causes", "-", "causes of memory stalls are not known");
-	if (exists("/sys/kernel/tracing/events/psi"))
+	if (exists("%s/sys/kernel/tracing/events/psi", psi_root()))
 		add(table, "tracepoints", "ok", "why names programs that stall for memory");
 	else
 		add(table, "tracepoints", "-",
 		    "no psi events in /sys/kernel/tracing (or you are not root)");
 }
 
-static void check_cgroup(struct table *table)
+static void check_cgroup(struct table *table, bool works)
 {
 	char mount[PATH_MAX], own[PATH_MAX];
 	bool root;
@@ -123,6 +172,8 @@ static void check_cgroup(struct table *table)
 	add(table, "own cgroup", "ok", "%s", root ? "/" : own + strlen(mount));
 	if (exists("%s/cpu.pressure", own))
 		add(table, "its pressure", "ok", "in %s", own);
+	else if (!works)
+		add(table, "its pressure", "-", UNKNOWN);
 	else
 		add(table, "its pressure", "-",
 		    "no pressure files in %s: cgroup.pressure is 0, or the kernel "
@@ -135,7 +186,7 @@ static void check_cgroup(struct table *table)
 		add(table, "pressure run", "ok", "can make cgroups in %s", own);
 }
 
-static void check_whose(struct table *table)
+static void check_whose(struct table *table, bool works)
 {
 	static const char * const whose[] = {
 		[WHOSE_MACHINE] = "the whole machine, also in a container",
@@ -144,15 +195,24 @@ static void check_whose(struct table *table)
 		[WHOSE_OTHER] = "what another file system (lxcfs?) puts over /proc/pressure",
 	};
 
-	add(table, "whose pressure", "ok", "%s", whose[whose_pressure()]);
+	if (works)
+		add(table, "whose pressure", "ok", "%s", whose[whose_pressure()]);
+	else
+		add(table, "whose pressure", "-", UNKNOWN);
 }
 
-static void check_trigger(struct table *table)
+static void check_trigger(struct table *table, bool works)
 {
 	const char *windows = "windows of 0.5 to 10 s";
 	struct psi_watch *watch;
-	int error = psi_watch_trigger(&watch, "memory some 1s/1s", NULL);
+	int error;
 
+	/* Arming one writes to the file. */
+	if (!works || *psi_root()) {
+		add(table, "triggers", "-", "%s", works ? "not tried on a recording" : UNKNOWN);
+		return;
+	}
+	error = psi_watch_trigger(&watch, "memory some 1s/1s", NULL);
 	if (error == -EINVAL) {
 		windows = "windows of 2, 4, 6, 8 or 10 s (others need CAP_SYS_RESOURCE)";
 		error = psi_watch_trigger(&watch, "memory some 1s/2s", NULL);
@@ -165,12 +225,11 @@ static void check_switches(struct table *table)
 {
 	char text[16];
 
-	if (read_text("/proc/sys/kernel/psi", text, sizeof(text)) > 0)
-		add(table, "kernel.psi", "ok", "%.*s; PSI can be switched while the machine runs",
-		    (int)strcspn(text, "\n"), text);
-	if (read_text("/proc/sys/kernel/psi_window_min_ms", text, sizeof(text)) > 0)
-		add(table, "shortest window", "ok", "%.*s ms with CAP_SYS_RESOURCE",
-		    (int)strcspn(text, "\n"), text);
+	if (read_line("/proc/sys/kernel/psi", text, sizeof(text)))
+		add(table, "kernel.psi", "ok", "%s; PSI can be switched while the machine runs",
+		    text);
+	if (read_line("/proc/sys/kernel/psi_window_min_ms", text, sizeof(text)))
+		add(table, "shortest window", "ok", "%s ms with CAP_SYS_RESOURCE", text);
 }
 
 static void check_cost(struct table *table, struct psi_pressure *pressure)
@@ -203,12 +262,12 @@ int verb_doctor(int argc, char **argv)
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
 	check_kernel(table);
 	works = check_system(table, pressure);
-	check_whose(table);
-	check_irq(table, pressure);
-	check_trigger(table);
+	check_whose(table, works);
+	check_irq(table, pressure, works);
+	check_trigger(table, works);
 	check_stat(table, pressure);
 	check_switches(table);
-	check_cgroup(table);
+	check_cgroup(table, works);
 	if (works)
 		check_cost(table, pressure);
 	psi_free(pressure);

@@ -138,6 +138,8 @@ static void match(struct snapshot *snapshot, const char *pattern)
 			free(group.name);
 	}
 	snapshot->count = kept;
+	if (!kept || (kept == 1 && !*snapshot->groups[0].name))
+		complain("--match: no cgroup has a path like '%s'", pattern);
 }
 
 int verb_export(int argc, char **argv)
@@ -147,7 +149,7 @@ int verb_export(int argc, char **argv)
 	const struct opt opts[] = {
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "only this one and those below it" },
 		{ "match", OPT_TEXT, &pattern, "PATTERN",
-		  "only cgroups whose path matches: '*.service'" },
+		  "the machine, and cgroups like '*.service'" },
 		{ "beside", OPT_TEXT, &beside, "NAME",
 		  "leave out what it has: node_exporter or cadvisor" },
 		SPAN_OPTS(span),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Command lines of verbs, from tables. */
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +35,15 @@ static double read_time(const char *name, const char *text)
 
 static long read_number(const char *name, const char *text)
 {
+	long number;
 	char *end;
-	long number = strtol(text, &end, 10);
 
-	if (end == text || *end || number < 0)
-		die("--%s: '%s' is no number", name, text);
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (end == text || *end)
+		die("--%s: '%s' is no whole number", name, text);
+	if (errno || number < 1)
+		die("--%s: '%s' is %s", name, text, number < 1 ? "less than 1" : "too large");
 	return number;
 }
 
@@ -51,7 +57,10 @@ static void set(const struct opt *opt, const char *argument)
 		*(const char **)opt->value = argument;
 		break;
 	case OPT_TIME:
+	case OPT_DURATION:
 		*(double *)opt->value = read_time(opt->name, argument);
+		if (opt->type == OPT_DURATION && *(double *)opt->value <= 0)
+			die("--%s: a time of more than 0", opt->name);
 		break;
 	case OPT_NUMBER:
 		*(long *)opt->value = read_number(opt->name, argument);
@@ -77,12 +86,39 @@ static void help(const struct opt *opts, const char *synopsis)
 		help_option(opts);
 }
 
+/* -j 8 is what make has. */
+static const char *jobs_of(char **argv)
+{
+	while (*argv && strncmp(*argv, "-j", 2))
+		argv++;
+	if (*argv)
+		argv += !(*argv)[2] && argv[1];
+	return *argv ? *argv + strcspn(*argv, "0123456789") : "";
+}
+
+static void refuse(char **argv, const struct opt *opts)
+{
+	const char *jobs = jobs_of(argv);
+
+	/* Of a cluster of letters getopt tells the one it does not know. */
+	if (!isalpha(optopt))
+		die("%s: unknown, or lacks its argument; 'pressure %s --help' lists all",
+		    argv[optind - 1], argv[0]);
+	while (opts->name && (optopt != 'j' || strcmp(opts->name, "jobs")))
+		opts++;
+	if (opts->name)
+		die("-j: unknown; write --jobs %.*s", (int)strspn(jobs, "0123456789"),
+		    *jobs ? jobs : "8");
+	die("-%c: unknown; 'pressure %s --help' lists all", optopt, argv[0]);
+}
+
 /**
  * parse_options() - read the options of a verb
  * @argc: arguments, the verb's name included
  * @argv: the arguments
  * @opts: its options
- * @synopsis: how it is used, for the help
+ * @synopsis: how it is used, for the help; where it has no COMMAND, options may
+ *	also come after arguments
  *
  * Ends the program after --help and after a mistake.
  *
@@ -92,6 +128,7 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 {
 	struct option longs[OPTIONS_MAX + 1] = { 0 };
 	const struct opt *all[OPTIONS_MAX];
+	const char *letters = strstr(synopsis, "COMMAND") ? "+h" : "h";
 	int count = 0, index = 0, result;
 
 	for (const struct opt *opt = opts; opt->name; opt++)
@@ -103,14 +140,13 @@ char **parse_options(int argc, char **argv, const struct opt *opts, const char *
 						NULL, 1 };
 	optind = 0;
 	opterr = 0;
-	while ((result = getopt_long(argc, argv, "+h", longs, &index)) != -1) {
+	while ((result = getopt_long(argc, argv, letters, longs, &index)) != -1) {
 		if (result == 'h') {
 			help(opts, synopsis);
 			exit(STATUS_OK);
 		}
 		if (result == '?')
-			die("%s: unknown, or lacks its argument; 'pressure %s --help' lists all",
-			    argv[optind - 1], argv[0]);
+			refuse(argv, opts);
 		if (!all[index]->value) {
 			help(opts, synopsis);
 			exit(STATUS_OK);

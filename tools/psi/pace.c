@@ -40,9 +40,10 @@
 
 /**
  * struct pace - a jobserver
- * @directory: of the FIFO
+ * @directory: of the FIFO; NULL for a pipe
  * @path: of the FIFO
- * @fifo: the FIFO, with a description of its own
+ * @where: what make is told of the FIFO or pipe
+ * @tokens: the FIFO or pipe, with a description of its own
  * @jobs: how many there are at most
  * @allowed: how many there may be now
  * @held: tokens that were taken away
@@ -58,7 +59,8 @@
 struct pace {
 	char *directory;
 	char *path;
-	int fifo;
+	char *where;
+	int tokens;
 	long jobs;
 	long allowed;
 	long held;
@@ -76,7 +78,7 @@ static long unused_tokens(const struct pace *pace)
 {
 	int count = 0;
 
-	ioctl(pace->fifo, FIONREAD, &count);
+	ioctl(pace->tokens, FIONREAD, &count);
 	return count;
 }
 
@@ -89,7 +91,7 @@ static void give_tokens(struct pace *pace)
 {
 	char token = TOKEN;
 
-	while (pace->held > pace->jobs - pace->allowed && write(pace->fifo, &token, 1) == 1)
+	while (pace->held > pace->jobs - pace->allowed && write(pace->tokens, &token, 1) == 1)
 		pace->held--;
 }
 
@@ -97,16 +99,19 @@ static void take_tokens(struct pace *pace)
 {
 	char token;
 
-	while (pace->held < pace->jobs - pace->allowed && read(pace->fifo, &token, 1) == 1)
+	while (pace->held < pace->jobs - pace->allowed && read(pace->tokens, &token, 1) == 1)
 		pace->held++;
 }
 
-static void remove_fifo(struct pace *pace)
+static void remove_tokens(struct pace *pace)
 {
-	unlink(pace->path);
-	rmdir(pace->directory);
+	if (pace->directory) {
+		unlink(pace->path);
+		rmdir(pace->directory);
+	}
 	free(pace->path);
 	free(pace->directory);
+	free(pace->where);
 }
 
 static void make_fifo(struct pace *pace)
@@ -115,10 +120,28 @@ static void make_fifo(struct pace *pace)
 	if (!mkdtemp(pace->directory))
 		die("%s: %s", pace->directory, strerror(errno));
 	pace->path = text_of("%s/jobs", pace->directory);
-	pace->fifo = mkfifo(pace->path, 0600) ? -1 :
-		     open(pace->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (pace->fifo < 0)
+	pace->tokens = mkfifo(pace->path, 0600) ? -1 :
+		       open(pace->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (pace->tokens < 0)
 		die("%s: %s", pace->path, strerror(errno));
+	pace->where = text_of("fifo:%s", pace->path);
+}
+
+static void make_pipe(struct pace *pace)
+{
+	char *path;
+	int ends[2];
+
+	/* The command inherits both ends. */
+	if (pipe2(ends, 0))
+		die("cannot make a pipe: %s", strerror(errno));
+	/* make changes whether the description of its end blocks: have another one. */
+	path = text_of("/proc/self/fd/%d", ends[0]);
+	pace->tokens = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (pace->tokens < 0)
+		die("%s: %s", path, strerror(errno));
+	free(path);
+	pace->where = text_of("%d,%d", ends[0], ends[1]);
 }
 
 /* make 4.4 is the first one that opens a FIFO; those before get descriptors. */
@@ -137,44 +160,53 @@ static bool make_is_old(void)
 	return major < 4 || (major == 4 && minor < 4);
 }
 
-static char *style_of(const struct pace *pace, const char *style)
+static void make_tokens(struct pace *pace, const char *style)
 {
-	int in, out;
-
-	if (style && strcmp(style, "fifo") && strcmp(style, "pipe"))
-		die("--style: '%s' is neither fifo nor pipe", style);
 	if (style ? !strcmp(style, "fifo") : !make_is_old())
-		return text_of("fifo:%s", pace->path);
-	/* Descriptions of its own, as make changes whether they block. */
-	in = open(pace->path, O_RDONLY);
-	out = open(pace->path, O_WRONLY);
-	return text_of("%d,%d", in, out);
+		make_fifo(pace);
+	else
+		make_pipe(pace);
 }
 
 /* Tell make, and what follows its protocol, where the tokens are. */
-static void set_flags(const struct pace *pace, const char *style)
+static void set_flags(const struct pace *pace)
 {
 	const char *old = getenv("MAKEFLAGS") ?: "", *variables = strstr(old, " -- ");
-	char *where = style_of(pace, style);
 	char *flags = text_of("%.*s -j%ld --jobserver-auth=%s%s",
 			      (int)(variables ? variables - old : (ptrdiff_t)strlen(old)), old,
-			      pace->jobs, where, variables ?: "");
+			      pace->jobs, pace->where, variables ?: "");
 
 	setenv("MAKEFLAGS", flags, 1);
 	setenv("CARGO_MAKEFLAGS", flags, 1);
 	free(flags);
-	free(where);
+}
+
+/*
+ * True for -j and --jobs, also in a cluster of letters such as -kj4. What follows
+ * one of the letters @with_argument is the argument of that.
+ */
+static bool sets_jobs(const char *word, const char *with_argument)
+{
+	if (word[0] != '-')
+		return false;
+	if (word[1] == '-')
+		return !strcmp(word, "--jobs") || !strncmp(word, "--jobs=", 7);
+	for (word++; *word && *word != 'j'; word++)
+		if (strchr(with_argument, *word))
+			return false;
+	return *word;
 }
 
 /* With -j of its own, make or ninja is its own jobserver. */
 static void refuse_jobs(char **command)
 {
 	const char *name = strrchr(*command, '/') ? strrchr(*command, '/') + 1 : *command;
+	bool ninja = !strcmp(name, "ninja");
 
-	if (strcmp(name, "make") && strcmp(name, "gmake") && strcmp(name, "ninja"))
+	if (strcmp(name, "make") && strcmp(name, "gmake") && !ninja)
 		return;
 	while (*++command)
-		if (!strncmp(*command, "-j", 2) || !strncmp(*command, "--jobs", 6))
+		if (sets_jobs(*command, ninja ? "Cdfkltw" : "CEIOWflo"))
 			die("leave out %s, with which %s paces itself; --jobs says how many "
 			    "there are at most", *command, name);
 }
@@ -248,7 +280,7 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 	while (!fds[0].revents) {
 		left = next - now();
 		/* Tokens that jobs put back, as long as there are too many jobs. */
-		fds[2].fd = pace->held < pace->jobs - pace->allowed ? pace->fifo : -1;
+		fds[2].fd = pace->held < pace->jobs - pace->allowed ? pace->tokens : -1;
 		if (poll(fds, 3, left > 0 ? left * 1000 + 1 : 0) < 0)
 			continue;
 		if (fds[1].revents && read(signals, &info, sizeof(info)) == sizeof(info))
@@ -344,13 +376,15 @@ int verb_pace(int argc, char **argv)
 		pace.jobs = default_jobs();
 	if (pace.jobs > JOBS_MAX)
 		die("--jobs: at most %d", JOBS_MAX);
+	if (style && strcmp(style, "fifo") && strcmp(style, "pipe"))
+		die("--style: '%s' is neither fifo nor pipe", style);
 	refuse_jobs(command);
 	choose_places(&pace, cgroup);
 	out = open_or_die(output);
-	make_fifo(&pace);
+	make_tokens(&pace, style);
 	pace.held = pace.jobs - 1;
-	set_flags(&pace, style);
-	signals = take_signals();
+	set_flags(&pace);
+	signals = take_signals(false);
 	begin = now();
 	pid = run_program(command, NULL);
 	signal(SIGINT, SIG_IGN);
@@ -358,7 +392,7 @@ int verb_pace(int argc, char **argv)
 	/* A user may not. */
 	setpriority(PRIO_PROCESS, 0, URGENT);
 	status = serve(&pace, pid, signals);
-	remove_fifo(&pace);
+	remove_tokens(&pace);
 	fill_report(&report, &pace, now() - begin, status);
 	report_write(out ? out : stderr, &report);
 	if (out)

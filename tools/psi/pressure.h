@@ -44,12 +44,13 @@ int verb_doctor(int argc, char **argv);
 int verb_export(int argc, char **argv);
 
 /* Options */
-enum opt_type { OPT_FLAG, OPT_TEXT, OPT_TIME, OPT_NUMBER };
+enum opt_type { OPT_FLAG, OPT_TEXT, OPT_TIME, OPT_DURATION, OPT_NUMBER };
 
 /**
  * struct opt - an option of a verb; a table ends with one without a name
  * @name: long name
- * @type: how its argument is read
+ * @type: how its argument is read; a duration is a time of more than 0, and a
+ *	number is 1 at least
  * @value: bool, const char *, double (s), or long; by @type
  * @argument: what the help calls the argument
  * @help: one line
@@ -84,7 +85,7 @@ int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
-int take_signals(void);
+int take_signals(bool interrupt);
 FILE *open_or_die(const char *path);
 void close_file(FILE *file, const char *path);
 
@@ -311,7 +312,8 @@ double measurable(double seconds, bool stat);
 double look_every(const struct group *group);
 
 /* What pressure record wrote */
-#define RECORD		"/var/lib/pressure/record"
+#define RECORD_DIRECTORY	"/var/lib/pressure"
+#define RECORD			RECORD_DIRECTORY "/record"
 
 /**
  * struct span - a part of a record
@@ -451,7 +453,6 @@ void why_cpu(const char *name, double seconds);
 
 /* Cgroups */
 char *cgroup_of(const char *directory);
-int cgroup_find(char *path, size_t size, const char *name);
 void cgroup_find_or_die(char *path, const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);

@@ -23,6 +23,7 @@
 
 #define FILES_MAX	1048576	/* as many as fs.nr_open allows, unless somebody set it */
 #define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
+#define SIZE_LIMIT	(LONG_MAX >> 20)	/* MB; bytes have to fit */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
 
 /**
@@ -603,7 +604,13 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 	int error;
 
 	recorder->size = ((uint64_t)megabytes << 20) / SEGMENTS;
+	/* The service has it made by systemd. */
+	if (!strcmp(path, RECORD))
+		mkdir(RECORD_DIRECTORY, 0750);
 	recorder->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (recorder->fd < 0 && errno == EACCES)
+		die("%s: %s: run as root, or write another file with --record", path,
+		    strerror(errno));
 	if (recorder->fd < 0 || fstat(recorder->fd, &status))
 		die("%s: %s", path, strerror(errno));
 	if (flock(recorder->fd, LOCK_EX | LOCK_NB))
@@ -665,7 +672,7 @@ int verb_record(int argc, char **argv)
 	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
 		{ "record", OPT_TEXT, &path, "FILE", "write it there (" RECORD ")" },
-		{ "every", OPT_TIME, &every, "TIME", "from one look to the next (1s)" },
+		{ "every", OPT_DURATION, &every, "TIME", "from one look to the next (1s)" },
 		{ "size", OPT_NUMBER, &size, "MB", "the file has at most so many (64)" },
 		{ "sync", OPT_TIME, &sync, "TIME", "write to the disk so often (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
@@ -676,8 +683,10 @@ int verb_record(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "record [OPTIONS]"))
 		die("record takes no arguments; 'pressure record --help' shows how to use it");
-	if (every <= 0 || size < 1)
-		die("--every and --size: more than nothing");
+	if (opt_json)
+		die("--json: record prints nothing; 'pressure replay --json' shows it");
+	if (size > SIZE_LIMIT)
+		die("--size: '%ld' is too large", size);
 	raise_limit();
 	find_sources(&recorder);
 	if (!recorder.count)

@@ -12,6 +12,7 @@
 
 #include "ring.h"
 
+#define SLOW		1	/* percent */
 #define ROWS		20	/* of the table, unless --step says */
 
 /**
@@ -76,7 +77,8 @@ static void open_record(struct record *record, const char *path)
 
 	*record = (struct record){ .path = path };
 	if (fd < 0 || fstat(fd, &status))
-		die("%s: %s; 'pressure record' writes one", path, strerror(errno));
+		die("%s: %s%s", path, strerror(errno), errno == EACCES ? ": run as root" :
+		    errno == ENOENT ? "; 'pressure record' writes one" : "");
 	if (!S_ISREG(status.st_mode) || !status.st_size)
 		die("%s: this is no record", path);
 	record->data = checked(malloc(status.st_size));
@@ -238,8 +240,17 @@ static void keep(const struct record *record, struct snapshot *snapshot)
 	}
 }
 
+static void rewind_record(struct record *record)
+{
+	record->reading = 0;
+	record->at = 0;
+	record->boot = 0;
+}
+
 static double end_of(struct record *record)
 {
+	double last;
+
 	/* A power loss may have left a segment without any. */
 	for (int i = record->nr_segments - 1; i >= 0 && !record->us; i--) {
 		record->reading = i;
@@ -249,15 +260,37 @@ static double end_of(struct record *record)
 	}
 	if (!record->us)
 		die("%s: no look at the cgroups is in it", record->path);
-	record->reading = 0;
-	record->at = 0;
-	record->boot = 0;
-	return record->us / 1e6;
+	last = record->us / 1e6;
+	rewind_record(record);
+	return last;
 }
 
 bool span_given(const struct span *span)
 {
 	return span->path || span->since >= 0 || span->until >= 0;
+}
+
+static char *time_text(double seconds, bool ms)
+{
+	time_t time = seconds;
+	char text[32];
+
+	strftime(text, sizeof(text), "%F %T", localtime(&time));
+	return ms ? text_of("%s.%03d", text, (int)((seconds - time) * 1000)) : text_of("%s", text);
+}
+
+/* When the last look was that is not after @time. */
+static double last_before(struct record *record, double time)
+{
+	double last = 0;
+
+	while (next_look(record) && record->us / 1e6 <= time + 0.001)
+		last = record->us / 1e6;
+	if (!last)
+		die("%s begins at %s, after that time", record->path,
+		    time_text(record->us / 1e6, false));
+	rewind_record(record);
+	return last;
 }
 
 static void open_span(struct record *record, const struct span *span, double *begin, double *end)
@@ -268,8 +301,12 @@ static void open_span(struct record *record, const struct span *span, double *be
 	last = end_of(record);
 	*begin = span->since >= 0 ? last - span->since : 0;
 	*end = span->until >= 0 ? last - span->until : last;
-	if (*end <= *begin)
+	if (span->since >= 0 && *end <= *begin)
 		die("--since must be longer ago than --until");
+	if (span->until >= 0)
+		*end = last_before(record, *end);
+	if (*end < *begin - 0.001)
+		die("%s: no look is in that time", record->path);
 	/* What the files of this machine say now is another matter. */
 	psi_set_root("/dev/null");
 }
@@ -317,18 +354,9 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 	close_record(&record);
 }
 
-static char *time_text(double seconds)
-{
-	time_t time = seconds;
-	char text[32];
-
-	strftime(text, sizeof(text), "%F %T", localtime(&time));
-	return text_of("%s", text);
-}
-
 void note_record(struct report *report, const struct snapshot *to)
 {
-	char *time = time_text(to->groups[0].time);
+	char *time = time_text(to->groups[0].time, false);
 
 	report_note(report, "this is what was recorded until %s", time);
 	free(time);
@@ -344,7 +372,7 @@ static const struct column columns[] = {
 	{ "cgroup", "in", FMT_NAME, 0 },
 };
 
-/* The cgroup with most of it, as far down as that is. */
+/* The cgroup with most of it, as far down as that is; NULL where none has any. */
 static const struct load *most_of(const struct loads *loads, enum psi_resource resource)
 {
 	const struct load *most = NULL;
@@ -356,10 +384,11 @@ static const struct load *most_of(const struct loads *loads, enum psi_resource r
 				    0.95 * main_percent(most, resource)))
 			most = load;
 	}
-	return most;
+	return most && main_percent(most, resource) >= SLOW ? most : NULL;
 }
 
-static void add_row(struct table *table, const struct snapshot *from, const struct snapshot *to)
+static void add_row(struct table *table, const struct snapshot *from, const struct snapshot *to,
+		    bool ms)
 {
 	struct cell *cell = table_row(table);
 	const struct load *most, *system;
@@ -367,16 +396,16 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 
 	loads_make(&loads, from, to);
 	system = loads.load;
-	cell[0].text = time_text(to->groups[0].time);
+	cell[0].text = time_text(to->groups[0].time, ms);
 	if (!loads.count)
 		return;
 	for (int resource = 0; resource < PSI_IRQ; resource++)
 		cell[1 + resource].number = percent_of(system, resource, PSI_SOME);
-	if (worst_percent(system) >= 1) {
+	if (worst_percent(system) >= SLOW) {
 		most = most_of(&loads, worst_resource(system));
 		cell[4].text = text_of("%s", psi_resource_name(worst_resource(system)));
 		cell[5].number = worst_percent(system);
-		cell[6].text = text_of("%s", most ? most->name : "");
+		cell[6].text = text_of("%s", most ? most->name : "system");
 	}
 	free(loads.load);
 }
@@ -388,6 +417,7 @@ static void fill(struct report *report, struct record *record, double begin, dou
 	struct snapshot from = { 0 }, to = { 0 };
 	const struct cell *worst = NULL;
 	char *first, *last;
+	bool ms;
 	int boot;
 
 	if (!read_to(record, begin))
@@ -395,30 +425,36 @@ static void fill(struct report *report, struct record *record, double begin, dou
 	begin = record->us / 1e6;
 	if (!step)
 		step = fmax(1, ceil((end - begin) / ROWS));
+	/* Several rows are in a second. */
+	ms = step < 1;
 	keep(record, &from);
 	boot = record->boot;
 	for (double next = begin + step; read_to(record, fmin(next, end));) {
 		keep(record, &to);
 		/* Totals began anew: so does this. */
 		if (record->boot == boot)
-			add_row(table, &from, &to);
+			add_row(table, &from, &to, ms);
 		boot = record->boot;
 		keep(record, &from);
 		if (record->us / 1e6 >= end - 0.001)
 			break;
 		next = fmax(next + step, record->us / 1e6);
 	}
+	if (!table->nr_rows)
+		die("%s: only one look is in that time", record->path);
 	for (int row = 0; row < table->nr_rows; row++) {
 		const struct cell *cell = &table->cells[row * ARRAY_SIZE(columns)];
 
 		if (cell[5].number > (worst ? worst[5].number : 0))
 			worst = cell;
 	}
-	first = time_text(begin);
-	last = time_text(end);
+	first = time_text(begin, ms);
+	last = time_text(end, ms);
 	if (worst)
-		report_say(report, "%s: worst until %s, %.0f %%, in %s.", worst[4].text,
-			   worst[0].text, worst[5].number, worst[6].text);
+		report_say(report, "%s: worst until %s, %.0f %%, %s%s.", worst[4].text,
+			   worst[0].text, worst[5].number,
+			   *worst[6].text == '/' ? "in " : "on the ",
+			   *worst[6].text == '/' ? worst[6].text : "machine");
 	else
 		report_say(report, "Nothing was slow.");
 	report_say(report, "From %s to %s.", first, last);
@@ -436,7 +472,8 @@ int verb_replay(int argc, char **argv)
 	double step = 0, begin, end;
 	const struct opt opts[] = {
 		SPAN_OPTS(span),
-		{ "step", OPT_TIME, &step, "TIME", "one row for each TIME (a twentieth of all)" },
+		{ "step", OPT_DURATION, &step, "TIME",
+		  "one row for each TIME (a twentieth of all)" },
 		{ 0 }
 	};
 	struct report report = { 0 };

@@ -238,10 +238,11 @@ static void make_cgroup(char *cgroup, char **argv)
 
 	if (error == -EACCES || error == -EPERM || error == -EROFS)
 		run_in_scope(argv);
+	if (error == -EACCES || error == -EPERM)
+		die("cannot make a cgroup (%s): run as root, or log in by systemd",
+		    strerror(-error));
 	if (error)
-		die(error == -EXDEV ? "cannot make a cgroup: %s" :
-		    "cannot make a cgroup (%s): run as root, or log in by systemd",
-		    explain(error));
+		die("cannot make a cgroup: %s", explain(error));
 }
 
 static void finish(struct report *report, struct alone *alone, const struct group *first,
@@ -312,7 +313,7 @@ int verb_run(int argc, char **argv)
 	}
 	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
 		series.step = PERIOD;
-	signals = take_signals();
+	signals = take_signals(false);
 	series.last = first;
 	alone_begin(&alone, cgroup, &first);
 	series.begin = now();
@@ -324,6 +325,8 @@ int verb_run(int argc, char **argv)
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
 	finish(&report, &alone, &first, &series);
+	/* A reader of the report may be slow. */
+	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);
 	if (out)
 		close_file(out, output);
@@ -331,7 +334,6 @@ int verb_run(int argc, char **argv)
 		report_html(page, &report, title, &series);
 		close_file(page, html);
 	}
-	cgroup_remove(cgroup, false);
 	free(title);
 	report_free(&report);
 	free(series.point);

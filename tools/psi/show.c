@@ -102,10 +102,10 @@ static void measure(struct snapshot *from, struct snapshot *to, double seconds)
 
 int verb_show(int argc, char **argv)
 {
-	double seconds = 2;
+	double seconds = 0;
 	struct span span = SPAN_NONE;
 	const struct opt opts[] = {
-		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (2s)" },
+		{ "time", OPT_DURATION, &seconds, "TIME", "how long to measure (2s)" },
 		SPAN_OPTS(span),
 		{ 0 }
 	};
@@ -115,13 +115,14 @@ int verb_show(int argc, char **argv)
 	struct loads loads;
 
 	if (*rest)
-		die("there is no verb '%s'; 'pressure help' lists them", *rest);
-	if (seconds <= 0)
-		die("--time: in no time nothing can be measured");
+		die("'%s' is too much: a verb goes before all options, and show takes no arguments",
+		    *rest);
+	if (seconds && span_given(&span))
+		die("--time: of a record, --since and --until choose the time");
 	if (span_given(&span))
 		span_read(&span, &from, &to);
 	else
-		measure(&from, &to, seconds);
+		measure(&from, &to, seconds ?: 2);
 	loads_make(&loads, &from, &to);
 	if (!loads.count)
 		die("the pressure files vanished while they were measured: was PSI switched off?");

@@ -12,9 +12,11 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,6 +33,7 @@
 #define MEMORY_HIGH	"8M"
 #define MEMORY_USED	33554432UL
 #define BLOCK		1048576UL
+#define TASKS_MAX	2
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
 
 /**
@@ -39,51 +42,69 @@
  * @path: of the FIFO or socket
  * @fd: the FIFO, or the connection; -1 while there is none
  * @listening: the socket, or -1
+ * @signals: those that end this program, for the service
+ * @pid: the service
  * @pidfd: the service; readable when it has ended
  */
 struct server {
-	char directory[32];
-	char path[48];
+	char *directory;
+	char *path;
 	int fd;
 	int listening;
+	int signals;
+	pid_t pid;
 	int pidfd;
 };
+
+/* A signal that came, or 0. */
+static int read_signal(int signals, struct signalfd_siginfo *info)
+{
+	return read(signals, info, sizeof(*info)) == sizeof(*info) ? info->ssi_signo : 0;
+}
 
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	errno = ENAMETOOLONG;
+	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+	    (int)sizeof(address.sun_path))
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 8))
-		die("%s: %s", path, strerror(errno));
+		return -1;
 	return fd;
+}
+
+static void close_server(struct server *server)
+{
+	unlink(server->path);
+	rmdir(server->directory);
+	free(server->path);
+	free(server->directory);
 }
 
 static void open_server(struct server *server, bool use_socket)
 {
-	*server = (struct server){ .directory = "/tmp/pressure-simulate.XXXXXX",
-				   .fd = -1,
-				   .listening = -1 };
-	if (!mkdtemp(server->directory))
-		die("cannot make a directory in /tmp: %s", strerror(errno));
-	snprintf(server->path, sizeof(server->path), "%s/%s", server->directory,
-		 use_socket ? "socket" : "fifo");
-	if (use_socket) {
-		server->listening = listen_at(server->path);
-		return;
-	}
-	/* Open for reading, too: then it can be written before the service is there. */
-	if (!mkfifo(server->path, 0600))
-		server->fd = open(server->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (server->fd < 0)
-		die("%s: %s", server->path, strerror(errno));
-}
+	int error;
 
-static void close_server(const struct server *server)
-{
-	unlink(server->path);
-	rmdir(server->directory);
+	*server = (struct server){ .fd = -1, .listening = -1, .signals = take_signals(true) };
+	server->directory = text_of("%s/pressure-simulate.XXXXXX", getenv("TMPDIR") ?: "/tmp");
+	if (!mkdtemp(server->directory))
+		die("%s: %s", server->directory, strerror(errno));
+	server->path = text_of("%s/%s", server->directory, use_socket ? "socket" : "fifo");
+	/* Open for reading, too: then it can be written before the service is there. */
+	if (use_socket)
+		server->listening = listen_at(server->path);
+	else if (!mkfifo(server->path, 0600))
+		server->fd = open(server->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	error = errno;
+	if (server->fd >= 0 || server->listening >= 0)
+		return;
+	complain("%s: %s", server->path, strerror(error));
+	close_server(server);
+	exit(STATUS_ERROR);
 }
 
 /* Without a @trigger the service writes nothing. */
@@ -126,36 +147,49 @@ static void hear(struct server *server)
 	}
 }
 
+/* The terminal sends ^C to the service, too; what else comes is handed on. */
+static void pass_signal(const struct server *server)
+{
+	struct signalfd_siginfo info;
+
+	if (read_signal(server->signals, &info) &&
+	    (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL))
+		kill(server->pid, info.ssi_signo);
+}
+
 /* Until the time has come; false when the service has ended. */
 static bool serve_until(struct server *server, double end)
 {
 	double left;
 
 	while ((left = end - now()) > 0) {
-		struct pollfd fds[2] = {
+		struct pollfd fds[3] = {
 			{ .fd = server->pidfd, .events = POLLIN },
+			{ .fd = server->signals, .events = POLLIN },
 			{ .fd = server->fd < 0 ? server->listening : server->fd, .events = POLLIN },
 		};
 
 		/* What is in a FIFO is for the service. */
-		if (poll(fds, server->listening < 0 ? 1 : 2, left * 1000 + 1) < 0 && errno != EINTR)
-			die("poll: %s", strerror(errno));
+		if (poll(fds, server->listening < 0 ? 2 : 3, left * 1000 + 1) < 0)
+			continue;
 		/* What the service wrote before its end, too. */
-		if (server->listening >= 0 && fds[1].revents)
+		if (server->listening >= 0 && fds[2].revents)
 			hear(server);
 		else if (fds[0].revents)
 			return false;
+		if (fds[1].revents)
+			pass_signal(server);
 	}
 	return true;
 }
 
 static int serve(struct server *server, char **command, double every, long count)
 {
-	pid_t pid = run_program(command, NULL);
 	long sent = 0;
 	int status;
 
-	server->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	server->pid = run_program(command, NULL);
+	server->pidfd = syscall(SYS_pidfd_open, server->pid, 0);
 	if (server->pidfd < 0)
 		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
 	while (serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
@@ -165,7 +199,7 @@ static int serve(struct server *server, char **command, double every, long count
 		    (errno == ENOTSOCK && write(server->fd, "\n", 1) == 1))
 			complain("sent event %ld", ++sent);
 	}
-	waitpid(pid, &status, 0);
+	waitpid(server->pid, &status, 0);
 	return status_of(status);
 }
 
@@ -239,12 +273,12 @@ static const struct stall {
 	{ "io", 1, sync_writes },
 };
 
-static const struct stall *find_stall(const char *name)
+static const struct stall *find_stall(const char *option, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(stalls); i++)
 		if (!strcmp(name, stalls[i].name))
 			return &stalls[i];
-	die("--stall: '%s' is none of cpu, memory and io", name);
+	die("--%s: '%s' is none of cpu, memory and io", option, name);
 }
 
 static void limit_memory(const char *cgroup)
@@ -260,12 +294,40 @@ static void limit_memory(const char *cgroup)
 	}
 }
 
+/* Sleep, and show how far it is; the signal that ended it, or 0. */
+static int wait_signal(int signals, double seconds, const char *what)
+{
+	struct pollfd fd = { .fd = signals, .events = POLLIN };
+	double begin = now(), left;
+	struct signalfd_siginfo info;
+
+	while ((left = begin + seconds - now()) > 0) {
+		progress("%s: %.1f of %.1f s", what, now() - begin, seconds);
+		if (poll(&fd, 1, fmin(left, 0.2) * 1000 + 1) > 0 && read_signal(signals, &info)) {
+			progress_end();
+			return info.ssi_signo;
+		}
+	}
+	progress_end();
+	return 0;
+}
+
+static void end_stalls(const pid_t *pids, int count, bool kill_them)
+{
+	for (int i = 0; i < count; i++) {
+		if (kill_them)
+			kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
 static int make_stalls(const struct stall *stall, double seconds)
 {
 	struct group first = { 0 }, last = { 0 };
+	int error, signals = take_signals(true), signal;
 	struct report report = { 0 };
 	char cgroup[PATH_MAX];
-	int error;
+	pid_t pids[TASKS_MAX] = { 0 };
 
 	/* Before the cgroup is made. */
 	if (stall->work == sync_writes)
@@ -279,23 +341,31 @@ static int make_stalls(const struct stall *stall, double seconds)
 	complain("%s stalls in %s", stall->name, cgroup);
 	read_group(&first, cgroup);
 	for (int i = 0; i < stall->tasks; i++) {
-		if (fork())
+		pids[i] = fork();
+		if (pids[i] < 0) {
+			end_stalls(pids, i, true);
+			cgroup_remove(cgroup, true);
+			die("cannot start a task: %s", strerror(errno));
+		}
+		if (pids[i])
 			continue;
 		if (cgroup_enter(cgroup))
 			die("cannot enter %s", cgroup);
 		stall->work(first.time + seconds);
 		_exit(0);
 	}
-	sleep_with_progress(seconds, "stalling");
-	for (int i = 0; i < stall->tasks; i++)
-		wait(NULL);
+	signal = wait_signal(signals, seconds, "stalling");
+	end_stalls(pids, stall->tasks, signal);
 	seconds = now() - first.time;
-	sleep_with_progress(PERIOD, "waiting for the kernel's totals");
+	if (!signal)
+		signal = wait_signal(signals, PERIOD, "waiting for the kernel's totals");
 	read_group(&last, cgroup);
+	cgroup_remove(cgroup, true);
+	if (signal)
+		return 128 + signal;
 	lost_report(&report, &first, &last, seconds);
 	report_print(stdout, &report);
 	report_free(&report);
-	cgroup_remove(cgroup, true);
 	return STATUS_OK;
 }
 
@@ -307,12 +377,12 @@ int verb_simulate(int argc, char **argv)
 	long count = 0;
 	const struct opt opts[] = {
 		{ "resource", OPT_TEXT, &resource, "NAME", "events of cpu, memory or io (memory)" },
-		{ "every", OPT_TIME, &every, "TIME", "from one event to the next (1s)" },
+		{ "every", OPT_DURATION, &every, "TIME", "from one event to the next (1s)" },
 		{ "count", OPT_NUMBER, &count, "N", "send so many events, then only wait" },
 		{ "socket", OPT_FLAG, &use_socket, NULL, "through a socket, not a FIFO" },
 		{ "stall", OPT_TEXT, &stall, "NAME",
 		  "make real stalls: of cpu, memory or io" },
-		{ "time", OPT_TIME, &seconds, "TIME", "how long to stall, with --stall (10s)" },
+		{ "time", OPT_DURATION, &seconds, "TIME", "how long to stall, with --stall (10s)" },
 		{ 0 }
 	};
 	char **command = parse_options(argc, argv, opts,
@@ -323,10 +393,12 @@ int verb_simulate(int argc, char **argv)
 	if (stall && *command)
 		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
-		return make_stalls(find_stall(stall), seconds);
+		return make_stalls(find_stall("stall", stall), seconds);
+	if (opt_json)
+		die("--json: only simulate --stall has a result");
 	if (!*command)
 		die("simulate for what? For instance: pressure simulate -- ./my-service");
-	find_stall(resource);
+	find_stall("resource", resource);
 	open_server(&server, use_socket);
 	/* A service would read back from a FIFO what it wrote, and take it for an event. */
 	set_variables(resource, server.path, use_socket ? TRIGGER_BASE64 : NULL);

@@ -219,11 +219,11 @@ static bool pause_for(double seconds, bool screen)
 
 int verb_top(int argc, char **argv)
 {
-	double interval = 2;
+	double interval = 0;
 	struct span span = SPAN_NONE;
 	long count = 0;
 	const struct opt opts[] = {
-		{ "interval", OPT_TIME, &interval, "TIME", "from one look to the next (2s)" },
+		{ "interval", OPT_DURATION, &interval, "TIME", "from one look to the next (2s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks (1 without a terminal)" },
 		SPAN_OPTS(span),
 		{ 0 }
@@ -234,8 +234,9 @@ int verb_top(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "top [OPTIONS]"))
 		die("top takes no arguments; 'pressure top --help' shows how to use it");
-	if (interval <= 0)
-		die("--interval: in no time nothing can be measured");
+	if (span_given(&span) && (interval || count))
+		die("--%s: of a record, --since and --until choose the time",
+		    interval ? "interval" : "count");
 	if (span_given(&span)) {
 		struct loads loads;
 
@@ -254,7 +255,7 @@ int verb_top(int argc, char **argv)
 	for (long i = 0; (!count && (screen || opt_json || !i)) || i < count; i++) {
 		struct loads loads;
 
-		if (pause_for(measurable(interval, from.stat), screen))
+		if (pause_for(measurable(interval ?: 2, from.stat), screen))
 			break;
 		snapshot_take(&to, NULL, true, false);
 		loads_make(&loads, &from, &to);

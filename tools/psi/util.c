@@ -15,13 +15,18 @@
 #include "pressure.h"
 
 static bool progress_shown;
+static bool pipes_ignored;
 
 static void say(const char *format, va_list arguments)
 {
+	char *text;
+
 	progress_end();
-	fputs("pressure: ", stderr);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
+	/* One write: what a command says at the same time comes before or after it. */
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	dprintf(STDERR_FILENO, "pressure: %s\n", text ?: "out of memory");
+	free(text);
 }
 
 void complain(const char *format, ...)
@@ -239,7 +244,9 @@ pid_t run_program(char **argv, const char *cgroup)
 		die("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
-	/* What this program handles, the other one need not. */
+	/* What this program handles or ignores, the other one need not. */
+	if (pipes_ignored)
+		signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	error = cgroup ? cgroup_enter(cgroup) : 0;
@@ -259,19 +266,25 @@ int status_of(int wait_status)
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-/* Signals that end the command and not this program, as a descriptor. */
-int take_signals(void)
+/*
+ * Signals that end the command and not this program, as a descriptor; with
+ * @interrupt, SIGINT is one of them.  A reader of the report that is gone ends
+ * neither: a write to it fails with EPIPE.
+ */
+int take_signals(bool interrupt)
 {
-	static const int ending[] = { SIGTERM, SIGHUP };
+	static const int ending[] = { SIGTERM, SIGHUP, SIGINT };
 	struct sigaction action;
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ending) - !interrupt; i++)
 		/* nohup(1) had it ignored. */
 		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ending[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* Whoever started this may ignore it for the command, too. */
+	pipes_ignored = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

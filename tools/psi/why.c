@@ -95,7 +95,7 @@ struct psi_pressure *read_causes(const char *cgroup)
 
 /**
  * causes_report() - causes of memory stalls in a cgroup
- * @report: where they are added, if the kernel tells them
+ * @report: where they are added; null if the kernel does not tell them
  * @cgroup: its directory, or NULL for the system
  * @from: what is to be taken off, or NULL
  */
@@ -105,8 +105,10 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 	const struct psi_cause *cause;
 	struct table *table;
 
-	if (!pressure)
+	if (!pressure) {
+		report_fact(report, "causes", FMT_COUNT, NAN);
 		return;
+	}
 	table = report_table(report, "causes", "Causes of memory stalls:", cause_columns,
 			     ARRAY_SIZE(cause_columns));
 	for (unsigned int i = 0; (cause = psi_cause(pressure, i)); i++) {
@@ -326,7 +328,8 @@ static void add_up(const struct tasks *old, struct tasks *tasks)
 
 static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
 {
-	struct table *table = report_table(report, "programs", "Programs that waited, worst first:",
+	struct table *table = report_table(report, "programs",
+					   "Programs that waited, threads added up, worst first:",
 					   program_columns, ARRAY_SIZE(program_columns));
 
 	if (tasks->count)
@@ -358,7 +361,7 @@ static const char *blind(enum wait wait, bool traced)
 		       "(CONFIG_SCHED_INFO)";
 	if (wait == WAIT_IO &&
 	    (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) <= 0 || *text == '0'))
-		return "which programs wait for storage is not known before, as root, "
+		return "which programs wait for storage is not known: run as root: "
 		       "sysctl kernel.task_delayacct=1";
 	if (wait == WAIT_MEMORY && !traced)
 		return "which programs wait for memory is not known: that takes root, tracefs, and "
@@ -392,8 +395,8 @@ static void say_programs(struct report *report, const struct tasks *tasks, const
 	if (missing)
 		report_say(report, "But %s.", missing);
 	else if (tasks->count && task->wait[sort_by] >= 0.005)
-		report_say(report, "%s (pid %d) waited most for it: %.2f s.", task->name, task->pid,
-			   task->wait[sort_by]);
+		report_say(report, "%s (pid %d) waited most for it: %.2f s, its threads added up.",
+			   task->name, task->pid, task->wait[sort_by]);
 }
 
 static void note_sources(struct report *report, const char *cgroup, bool traced)
@@ -423,7 +426,7 @@ int verb_why(int argc, char **argv)
 	double seconds = 3, begin;
 	bool cpu = false;
 	const struct opt opts[] = {
-		{ "time", OPT_TIME, &seconds, "TIME", "how long to measure (3s)" },
+		{ "time", OPT_DURATION, &seconds, "TIME", "how long to measure (3s)" },
 		{ "cpu", OPT_FLAG, &cpu, NULL, "what had the CPUs meanwhile (root, tracefs)" },
 		{ 0 }
 	};
@@ -437,8 +440,6 @@ int verb_why(int argc, char **argv)
 	struct load load;
 	bool traced;
 
-	if (seconds <= 0)
-		die("--time: in no time nothing can be measured");
 	if (*rest && rest[1])
 		die("why takes one cgroup, not '%s' too", rest[1]);
 	if (*rest)
