@@ -125,7 +125,7 @@ static void print_prometheus(const struct snapshot *snapshot, const char *beside
 }
 
 /* Leave out the cgroups whose name does not match. */
-static void match(struct snapshot *snapshot, const char *pattern)
+static void keep_matching(struct snapshot *snapshot, const char *pattern)
 {
 	int kept = 0;
 
@@ -177,7 +177,7 @@ int verb_export(int argc, char **argv)
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error));
 	if (pattern)
-		match(&snapshot, pattern);
+		keep_matching(&snapshot, pattern);
 	table = report_table(&report, "totals", NULL, columns, ARRAY_SIZE(columns));
 	for (int i = 0; i < snapshot.count && opt_json; i++)
 		for (int resource = 0; resource < PSI_RESOURCES; resource++)

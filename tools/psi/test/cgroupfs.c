@@ -82,11 +82,12 @@ int rmdir(const char *path)
 ssize_t write(int fd, const void *data, size_t size)
 {
 	char link[64], path[PATH_MAX], pid[16];
-	ssize_t length;
+	ssize_t length = 0;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (size == 1 && *(const char *)data == '0' &&
-	    (length = readlink(link, path, sizeof(path) - 1)) > 0) {
+	if (size == 1 && *(const char *)data == '0')
+		length = readlink(link, path, sizeof(path) - 1);
+	if (length > 0) {
 		path[length] = 0;
 		if (strstr(path, "/cgroup.procs")) {
 			length = snprintf(pid, sizeof(pid), "%d\n", getpid());
