@@ -12,8 +12,7 @@
  * Bugs it would find: windows and averages that go by a clock that stands still
  * while the machine is asleep; a stall that goes on meanwhile; the same time
  * counted twice, where the clock goes on; stall after the sleep that is spread
- * over it; a trigger that is armed after it and takes later times for earlier
- * ones.
+ * over it; a trigger that is armed after it, and counts the time asleep twice.
  *
  * Needs a real-time clock that wakes the machine up. Suspend to RAM only.
  */
