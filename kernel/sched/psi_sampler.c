@@ -157,6 +157,8 @@ struct psi_sampled {
  * @triggers: the triggers
  * @users: how many
  * @todo: those of them that have not looked at @sample yet
+ * @looking: the monitor has triggers look at @sample. When they are disarmed
+ *	     meanwhile, @todo is empty before that is done
  * @step: a step ended with @sample
  * @next: when the first trigger that looked is owed an event, %PSI_NEVER if
  *	  none is
@@ -184,6 +186,7 @@ struct psi_sampler {
 	struct list_head	triggers;
 	unsigned int		users;
 	struct list_head	todo;
+	bool			looking;
 	bool			step;
 	u64			next;
 	struct psi_sample	sample;

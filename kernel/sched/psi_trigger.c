@@ -227,6 +227,7 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 	}
 	if (!owing && !(sampler->step && psi_sampler_may_fire(sampler)))
 		return;
+	sampler->looking = true;
 	/* Found anew, as is ->next. */
 	sampler->least = U64_MAX;
 	list_splice_init(&sampler->triggers, &sampler->todo);
@@ -275,6 +276,7 @@ static void psi_sampler_done(struct psi_sampler *sampler)
 	/* While an event is owed, the time for it comes without any stall. */
 	bool rest = sampler->asking && sampler->next == PSI_NEVER;
 
+	sampler->looking = false;
 	/*
 	 * By now: a sampler that takes longer than a step must not be due again
 	 * at once.
@@ -295,7 +297,7 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
 
 	if (sampler->since)
 		return psi_sampler_resume(sampler);
-	if (list_empty(&sampler->todo))
+	if (!sampler->looking)
 		psi_sampler_look(sampler);
 	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
 		psi_sampler_report(sampler, list_first_entry(&sampler->todo, struct psi_trigger,

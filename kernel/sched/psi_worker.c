@@ -42,12 +42,12 @@
  *	  psi_read_clock(), or %PSI_NEVER to wait for the inbox
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
- * @again: it does not sleep before it called @work once more
  * @began: when it last woke up, ns of psi_read_clock()
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
  * @idle: a kick has to wake the thread; 0 while it runs, and before it runs
  *	  first
+ * @again: it calls @work once more before it sleeps
  * @kick: wakes the thread
  * @cpus: where the thread may run, as of when it last left a CPU
  */
@@ -56,11 +56,11 @@ struct psi_worker {
 	u64			(*work)(struct psi_worker *worker);
 	bool			realtime;
 	bool			prompt;
-	bool			again;
 	u64			began;
 	struct llist_head	inbox;
 	struct task_struct	*thread;
 	atomic_t		idle;
+	atomic_t		again;
 	struct irq_work		kick;
 	struct cpumask		cpus;
 };
@@ -124,7 +124,7 @@ static void psi_kick(struct psi_worker *worker)
  */
 static void psi_worker_again(struct psi_worker *worker)
 {
-	WRITE_ONCE(worker->again, true);
+	atomic_set(&worker->again, 1);
 	wake_up_process(worker->thread);
 }
 
@@ -157,7 +157,7 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 			next = now;
 	}
 	/* Pairs with psi_worker_again(), which looks at the state. */
-	if (xchg(&worker->again, false))
+	if (atomic_xchg(&worker->again, 0))
 		next = now;
 	if (next == PSI_NEVER) {
 		schedule();
