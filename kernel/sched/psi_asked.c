@@ -641,7 +641,7 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 		return ERR_PTR(-EAGAIN);
 	}
 	refcount_inc(&group->refs);
-	/* For cells that came meanwhile: those that come from here on see it. */
+	/* For cells that came meanwhile: later ones see what is asked. */
 	if (!psi_asked_fill(group, asked)) {
 		psi_asked_end(asked);
 		return NULL;
