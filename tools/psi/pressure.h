@@ -2,12 +2,12 @@
 /*
  * pressure(1): what its files share
  *
- *   pressure.c   verbs                    report.c   what a verb found out
+ *   main.c       verbs                    report.c   what a verb found out
  *   options.c    command lines            text.c     ... for people
  *   sample.c     totals of all cgroups    json.c     ... for programs
- *   cgroup.c     cgroups of our own       html.c     ... as a page
- *   util.c       errors, time, progress   record.c, replay.c, ring.h   a record
- *   alone.c      a program without others
+ *   loads.c      their pressure           html.c     ... as a page
+ *   cgroup.c     cgroups of our own       record.c, replay.c, ring.h   a record
+ *   util.c       errors, time, progress   alone.c    a program without others
  *
  * A verb fills a report and ends with report_print(); text, JSON and HTML come
  * from the same report.
@@ -304,6 +304,8 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 void load_make(struct load *load, const struct group *from, const struct group *to);
 double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
 double main_percent(const struct load *load, enum psi_resource resource);
+int by_group(const void *a, const void *b);
+double lost(const struct group *from, const struct group *to, int resource, int class, int kind);
 enum psi_resource worst_resource(const struct load *load);
 double worst_percent(const struct load *load);
 int loads_rank(const struct loads *loads, const struct load ***rank);
@@ -437,7 +439,6 @@ struct alone {
 	bool guessed;
 };
 
-double lost(const struct group *from, const struct group *to, int resource, int class, int kind);
 void alone_begin(struct alone *alone, const char *cgroup, const struct group *first);
 double alone_step(struct alone *alone);
 void alone_end(struct alone *alone);

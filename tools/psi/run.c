@@ -28,25 +28,6 @@ static const struct column lost_columns[] = {
 	{ "shortage_some_s", "shortage s", FMT_SECONDS, 1 },
 };
 
-/**
- * lost() - how much a total grew
- * @from: totals of a group
- * @to: the same later
- * @resource: enum psi_resource
- * @class: enum psi_class
- * @kind: enum psi_kind
- *
- * Return: in s; NAN where the kernel does not tell
- */
-double lost(const struct group *from, const struct group *to, int resource, int class, int kind)
-{
-	const struct totals *old = &from->totals[resource], *new = &to->totals[resource];
-
-	if (!new->known[class][kind])
-		return NAN;
-	return ((double)new->us[class][kind] - (double)old->us[class][kind]) / 1e6;
-}
-
 static double lost_most(const struct group *from, const struct group *to, int resource)
 {
 	double exact = lost(from, to, resource, PSI_EXACT, PSI_SOME);

@@ -5,14 +5,11 @@
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include "pressure.h"
 
-#define WIDTH_DEFAULT	80
-#define WIDTH_MIN	30
 #define COLUMNS_MAX	16
 #define NAME_MIN	12	/* of a column that takes what is left */
 #define GAP		2	/* between columns */
@@ -26,22 +23,6 @@
 /* From here on a share of lost time is worth a look, and an alarm. */
 #define PERCENT_LOOK	10
 #define PERCENT_ALARM	40
-
-int screen_width(void)
-{
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-	int width = 0;
-
-	/* A serial console has 0 by 0. */
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
-		width = size.ws_col;
-	if (!width && columns)
-		width = atoi(columns);
-	if (width <= 0)
-		return WIDTH_DEFAULT;
-	return width < WIDTH_MIN ? WIDTH_MIN : width;
-}
 
 bool use_utf8(void)
 {

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Errors, time, progress, files and children. */
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "pressure.h"
+
+#define WIDTH_DEFAULT	80
+#define WIDTH_MIN	30
 
 static bool progress_shown;
 static bool pipes_ignored;
@@ -132,6 +138,22 @@ double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+int screen_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	int width = 0;
+
+	/* A serial console has 0 by 0. */
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		width = size.ws_col;
+	if (!width && columns)
+		width = atoi(columns);
+	if (width <= 0)
+		return WIDTH_DEFAULT;
+	return width < WIDTH_MIN ? WIDTH_MIN : width;
 }
 
 /* A line on the terminal that the next one replaces. */
@@ -304,4 +326,39 @@ void close_file(FILE *file, const char *path)
 
 	if (fclose(file) || bad)
 		complain("%s: %s", path, strerror(errno));
+}
+
+/**
+ * stat_field() - what /proc/PID/stat says of a task
+ * @text: of that file
+ * @field: from 3 on, the first after the name
+ * @name: where the name is written, which may hold anything, also ") "
+ * @size: bytes there
+ *
+ * Return: the field and all after it; "" when there is none
+ */
+const char *stat_field(const char *text, int field, char *name, size_t size)
+{
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
+
+	if (!open || !close)
+		return "";
+	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
+	for (int i = 3; close && i <= field; i++)
+		close = strchr(close + 1, ' ');
+	return close ? close + 1 : "";
+}
+
+/* Call for each entry of a directory that is a number. */
+void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data,
+		 int pid)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			call(data, pid, atoi(entry->d_name));
+	if (dir)
+		closedir(dir);
 }

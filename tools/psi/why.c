@@ -129,27 +129,6 @@ void causes_report(struct report *report, const char *cgroup, const struct psi_p
 	psi_free(pressure);
 }
 
-/**
- * stat_field() - what /proc/PID/stat says of a task
- * @text: of that file
- * @field: from 3 on, the first after the name
- * @name: where the name is written, which may hold anything, also ") "
- * @size: bytes there
- *
- * Return: the field and all after it; "" when there is none
- */
-const char *stat_field(const char *text, int field, char *name, size_t size)
-{
-	const char *open = strchr(text, '('), *close = strrchr(text, ')');
-
-	if (!open || !close)
-		return "";
-	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
-	for (int i = 3; close && i <= field; i++)
-		close = strchr(close + 1, ' ');
-	return close ? close + 1 : "";
-}
-
 static void add_task(struct tasks *tasks, int pid, int tid)
 {
 	struct task task = { .pid = pid, .tid = tid };
@@ -183,20 +162,6 @@ static bool in_cgroup(int pid, const char *below)
 	is = own && !strncmp(own, below, length) && strchr("/", own[length]);
 	free(own);
 	return is;
-}
-
-/* Call for each entry of a directory that is a number. */
-void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data,
-		 int pid)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			call(data, pid, atoi(entry->d_name));
-	if (dir)
-		closedir(dir);
 }
 
 struct scan {
