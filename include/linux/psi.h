@@ -116,6 +116,23 @@ static inline void psi_memstall_leave(unsigned long *flags)
 int psi_iowait_begin_folio(struct folio *folio);
 void __psi_io_hold(struct psi_io_limit *limit, bool hold);
 
+/* What psi_io_limit_used() calls lately, in jiffies. */
+#define PSI_IO_LIMIT_USED	(5 * 60 * HZ)
+
+/**
+ * psi_io_limit_used - whether limits hold a bio, or did lately
+ * @limit: of the cgroup whose bio it is
+ *
+ * So nobody pays for a limit that is gone. If a limit holds a bio only after a
+ * task began to wait for it, and held none for so long, the wait counts as
+ * shortage.
+ */
+static inline bool psi_io_limit_used(const struct psi_io_limit *limit)
+{
+	return atomic_read(&limit->held) ||
+	       jiffies - READ_ONCE(limit->released) < PSI_IO_LIMIT_USED;
+}
+
 /**
  * psi_io_limit_init - limits hold nothing and no task waits
  * @limit: of a new cgroup
@@ -124,6 +141,7 @@ static inline void psi_io_limit_init(struct psi_io_limit *limit)
 {
 	raw_spin_lock_init(&limit->lock);
 	INIT_LIST_HEAD(&limit->waiters);
+	limit->released = jiffies - PSI_IO_LIMIT_USED;
 }
 
 /**

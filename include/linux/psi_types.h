@@ -22,8 +22,8 @@ struct task_struct;
  *	  that does not stall on memory and that no limit holds: %PSI_IN_STALL
  *	  and so on
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @io_limit: of the cgroup whose io the task waits for; %NULL: none that limits
- *	      ever held
+ * @io_limit: of the cgroup whose io the task waits for; %NULL: limits held
+ *	      none of it lately
  * @io_link: in psi_io_limit.waiters, while there is @io_limit
  * @paced: it waits as psi_iowait_begin_paced() says
  * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
@@ -34,7 +34,8 @@ struct task_struct;
  * The lock of the task's runqueue protects @group, @attrs and @mode. The task
  * changes @asleep while it is awake. While it waits in a ring or has @io_limit,
  * others change it: see psi_io_recount(). psi_io_limit.lock protects @io_link.
- * The task alone writes the others.
+ * The lock of its runqueue protects @node, too. @worker is written before the
+ * thread runs. The task alone writes the others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -59,16 +60,15 @@ struct psi_task {
 /**
  * struct psi_io_limit - what limits of io hold of a cgroup
  * @held: how many bios
- * @used: limits held one before
  * @released: when they let one go, in jiffies
  * @lock: protects @waiters
  * @waiters: tasks that wait for io of the cgroup, a list of psi_task.io_link:
- *	     the one that waits longest first. Only while @used
+ *	     the one that waits longest first. Those that began to wait while
+ *	     psi_io_limit_used()
  */
 struct psi_io_limit {
 #ifdef CONFIG_PSI
 	atomic_t		held;
-	bool			used;
 	unsigned long		released;
 	raw_spinlock_t		lock;
 	struct list_head	waiters;

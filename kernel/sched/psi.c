@@ -252,6 +252,13 @@
  *   a reader may still follow a pointer to one.
  */
 
+/*
+ * A task that a worker preempts for longer counts as waiting. Shorter, and the
+ * ordinary work of a worker would show as pressure; longer, and a worker could
+ * hide real pressure.
+ */
+#define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
+
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
 EXPORT_SYMBOL_GPL(psi_disabled);
 
@@ -446,7 +453,8 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 }
 
 /* Count a task in another group from now on, with the attributes it has. */
-void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now)
+static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq,
+				       u64 now)
 {
 	int cpu = cpu_of(rq);
 
@@ -456,6 +464,33 @@ void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 no
 		psi_walk(t->group->cpus[cpu], psi_counts_diff(t->attrs, 0),
 			 to->cpus[cpu], psi_counts_of(t->attrs), rq, now);
 	t->group = to;
+}
+
+/**
+ * psi_adopt - count a group in its parent that was counted above, if possible
+ * @gc: its cell on a CPU
+ * @cpu: the CPU
+ * @now: ns of rq_clock()
+ *
+ * Context: The runqueue lock of the CPU is held.
+ */
+static __maybe_unused void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
+{
+	struct psi_group_cpu *from = gc->parent, *d = psi_chain_end(gc), *to;
+	unsigned int attrs = d->attrs;
+
+	/* A CPU that is not on the list learns it when it joins. */
+	if (!psi_listed(gc, cpu))
+		return;
+	to = psi_group_extend(gc->group->parent, cpu, gc->group)->cpus[cpu];
+	if (from == to)
+		return;
+	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+	psi_undelegate_parent(gc);
+	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+	psi_walk(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu), now);
+	gc->parent = to;
+	d->up = to;
 }
 
 /*
@@ -499,25 +534,11 @@ static u64 psi_set_stall(bool stall, bool held)
 	return now;
 }
 
-/* Stop counting the current task for good: it serves PSI itself. */
-void psi_ignore_current(void)
-{
-	struct rq_flags rf;
-	struct rq *rq;
-
-	rq = this_rq_lock_irq(&rf);
-	update_rq_clock(rq);
-	psi_task_set(rq, current, 0);
-	psi_ignore(current);
-	current->psi.worker = true;
-	rq_unlock_irq(rq, &rf);
-}
-
 /*
  * The calling thread of PSI has had the CPU for long: count the task that it
  * preempted as waiting.
  */
-void psi_count_preempted(void)
+static void psi_count_preempted(void)
 {
 	struct task_struct *p;
 	struct rq_flags rf;
@@ -530,6 +551,17 @@ void psi_count_preempted(void)
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
 	}
 	rq_unlock_irq(rq, &rf);
+}
+
+/*
+ * Give way to other tasks. Work that goes on since @began calls this between
+ * two steps. The clock said @now a moment ago.
+ */
+static void psi_worker_relax(u64 began, u64 now)
+{
+	if (now - began > PSI_BURST_NS)
+		psi_count_preempted();
+	cond_resched();
 }
 
 /* Whether a limit is why a task stalls on memory. */
@@ -652,4 +684,39 @@ void __psi_exit(void)
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
 		psi_end_stall();
+}
+
+static int __init psi_setup(char *str)
+{
+	return kstrtobool(str, &psi_enable) == 0;
+}
+__setup("psi=", psi_setup);
+
+/* Before the first task is queued. */
+void __init psi_init(void)
+{
+	unsigned int attrs;
+	int cpu;
+
+	/* A switch stays within the first line of a group on a CPU. */
+	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) > 64);
+
+	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
+		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
+		psi_states[attrs] = psi_states_of(attrs);
+	}
+
+	for_each_possible_cpu(cpu)
+		seqcount_init(&cpu_rq(cpu)->psi_seq);
+
+	if (!psi_enable) {
+		static_branch_enable(&psi_disabled);
+		return;
+	}
+	psi_system.cpus = kcalloc(nr_cpu_ids, sizeof(*psi_system.cpus), GFP_NOWAIT);
+	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) || !psi_system.cpus)
+		panic("psi: no memory for the system");
+	psi_group_init(&psi_system, NULL, 0);
+	for_each_possible_cpu(cpu)
+		psi_group_install(&psi_system, cpu, per_cpu_ptr(&psi_system_cpus, cpu));
 }

@@ -17,7 +17,7 @@
  * @stall: iowait and memstall, packed
  * @limit: the attributes of limits, packed
  *
- * See "Counts" in psi_walk.c for the lanes. Also used for differences: the
+ * See "Counts" in psi_cell.c for the lanes. Also used for differences: the
  * packing is linear, so one addition moves all lanes of a word at once.
  */
 struct psi_counts {
@@ -118,7 +118,7 @@ static inline void psi_fork(struct task_struct *p)
 
 /**
  * psi_ignore - do not count a task, now or ever
- * @p: a task that is counted as nothing: never queued, or psi_ignore_current()
+ * @p: a task that is counted as nothing: never queued, or asleep
  */
 static inline void psi_ignore(struct task_struct *p)
 {

@@ -344,7 +344,7 @@ static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
  * Context: The runqueue lock of the CPU is held, inside a write section of
  *	    psi_seq.
  */
-void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
+static void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
 	struct psi_group_cpu *child, *p = gc;
@@ -364,33 +364,6 @@ void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 	more = psi_asked_of(gc)->cpus[cpu];
 	if (gc->attrs & PSI_LIMIT_ATTRS || more->held)
 		psi_held_enter(gc, more, now);
-}
-
-/* Whether a group that is asked delegates to a cell; find out anew. */
-void psi_asked_above(struct psi_group_cpu *gc)
-{
-	struct psi_group_cpu *p;
-	u8 above = 0;
-
-	for (p = psi_delegator(gc); p; p = psi_delegator(p)) {
-		if (p->asked & PSI_ASKED)
-			above = PSI_ASKED_ABOVE;
-	}
-	gc->asked = (gc->asked & PSI_ASKED) | above;
-}
-
-/*
- * A cell begins to show limits: no group that is asked delegates to it any
- * more.
- */
-void psi_asked_undelegate(struct psi_group_cpu *gc)
-{
-	struct psi_group_cpu *p = gc->asked & PSI_ASKED_ABOVE ? psi_delegator(gc) : NULL;
-
-	for (; p; p = psi_delegator(p)) {
-		if (p->asked & PSI_ASKED)
-			psi_undelegate(p);
-	}
 }
 
 /* Count a CPU in the union of a group from now on, and measure limits. */
@@ -433,7 +406,7 @@ static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 }
 
 /* A group joins the list on a CPU: what limits did there before is over. */
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
+static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_asked_cpu *more;
 
@@ -458,7 +431,7 @@ static void psi_asked_free(struct rcu_head *rcu)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		psi_memory_free(asked->cpus[cpu]);
+		kfree(asked->cpus[cpu]);
 	kvfree(asked->cpus);
 	kvfree(asked);
 }
@@ -538,7 +511,7 @@ static void psi_asked_visit(struct psi_group *group)
  * Context: The runqueue lock of the CPU is held.
  * Return: whether psi_asked_give() is due
  */
-bool psi_asked_wants(struct psi_group *group, int cpu)
+static bool psi_asked_wants(struct psi_group *group, int cpu)
 {
 	/* With interrupts disabled it stays: RCU frees it. */
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
@@ -550,7 +523,7 @@ bool psi_asked_wants(struct psi_group *group, int cpu)
  * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
  * back.
  */
-void psi_asked_give(struct psi_group *group, int cpu, void *memory)
+static void psi_asked_give(struct psi_group *group, int cpu, void *memory)
 {
 	struct psi_asked *asked = rcu_dereference_raw(group->asked);
 
@@ -576,7 +549,7 @@ static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
 		if (!memory)
 			return false;
 		if (cmpxchg(&asked->cpus[cpu], NULL, memory))
-			psi_memory_free(memory);
+			kfree(memory);
 		cond_resched();
 	}
 	return true;
@@ -705,7 +678,7 @@ static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
  *
  * Context: Inside a read section of the CPU's psi_seq, or where it is idle.
  */
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
+static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
 	int i;
 

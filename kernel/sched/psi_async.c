@@ -158,7 +158,7 @@ static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
  * Look again at a task that waits for io, maybe. If it is awake, the scheduler
  * will when it goes to sleep.
  */
-void psi_io_recount(struct task_struct *p, struct psi_async *async)
+static void psi_io_recount(struct task_struct *p, struct psi_async *async)
 {
 	CLASS(task_rq_lock, locked)(p);
 

@@ -147,7 +147,7 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
  * @avgs: the averages, zeroed
  * @now: ns of psi_read_clock()
  */
-void psi_avgs_init(struct psi_avgs *avgs, u64 now)
+static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 {
 	avgs->at = now;
 	avgs->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;

@@ -78,6 +78,8 @@ struct psi_stalls {
 	atomic64_t		hist[PSI_CAUSE_BUCKETS];
 };
 
+static struct psi_stalls psi_system_causes[PSI_NR_CAUSES];
+
 static const char * const psi_cause_names[PSI_NR_CAUSES] = {
 	[PSI_CAUSE_RECLAIM]		= "reclaim",
 	[PSI_CAUSE_RECLAIM_LIMIT]	= "reclaim_limit",
@@ -133,27 +135,23 @@ static struct psi_stalls *psi_causes_get(struct psi_group *group)
 	return causes;
 }
 
-/**
- * psi_causes_free - free what a group has by cause
- * @group: the group, which is not in use any more
- */
-void psi_causes_free(struct psi_group *group)
-{
-	kfree(group->causes);
-}
-
 /* Record a stall in a group and all above. */
 static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 ns)
 {
 	for (; group; group = READ_ONCE(group->parent)) {
-		struct psi_stalls *causes;
+		/* One that is off records nothing. */
+		struct psi_stalls *causes = psi_switches(group) & 1 ? NULL : psi_causes_get(group);
 
-		if (psi_is_off(group))
-			continue;
-		causes = psi_causes_get(group);
 		if (causes)
 			psi_cause_add(&causes[cause], ns);
 	}
+}
+
+/* The current task begins a memory stall: remember why, and when. */
+static void psi_cause_begin(enum psi_cause cause, u64 now)
+{
+	current->psi.cause = cause;
+	current->psi.stall_since = now;
 }
 
 /**
@@ -166,7 +164,7 @@ static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 
  *
  * Context: Process context.
  */
-void psi_cause_end(u64 now, bool held)
+static void psi_cause_end(u64 now, bool held)
 {
 	const struct psi_task *t = &current->psi;
 	u64 ns = psi_since(now, t->stall_since);
@@ -191,7 +189,14 @@ static void psi_show_cause(struct seq_file *m, const char *name,
 		hist[i] = atomic64_read(&stalls->hist[i]);
 		count += hist[i];
 	}
-	seq_printf(m, "memory.cause.%s", name);
+	seq_puts(m, "memory.cause.");
+	seq_puts(m, name);
+	/* Mostly nothing, and some read thousands of files a second. */
+	if (!count) {
+		static_assert(PSI_CAUSE_BUCKETS == 21);
+		seq_puts(m, " count=0 total=0 max=0 hist=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n");
+		return;
+	}
 	seq_put_decimal_ull(m, " count=", count);
 	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&stalls->total), NSEC_PER_USEC));
 	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&stalls->max), NSEC_PER_USEC));
@@ -207,7 +212,7 @@ static void psi_show_cause(struct seq_file *m, const char *name,
  *
  * Context: Any. The group stays meanwhile.
  */
-void psi_show_causes(struct seq_file *m, struct psi_group *group)
+static void psi_show_causes(struct seq_file *m, struct psi_group *group)
 {
 	static const struct psi_stalls none;
 	const struct psi_stalls *causes = READ_ONCE(group->causes);
@@ -216,12 +221,3 @@ void psi_show_causes(struct seq_file *m, struct psi_group *group)
 	for (c = 0; c < PSI_NR_CAUSES; c++)
 		psi_show_cause(m, psi_cause_names[c], causes ? &causes[c] : &none);
 }
-
-static int __init psi_causes_init(void)
-{
-	static struct psi_stalls system[PSI_NR_CAUSES];
-
-	psi_system.causes = system;
-	return 0;
-}
-early_initcall(psi_causes_init);

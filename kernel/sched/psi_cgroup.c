@@ -36,7 +36,7 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 	update_rq_clock(locked.rq);
 	if (p->psi.group && p->psi.group != to) {
 		psi_regroup(&p->psi, to, locked.rq, rq_clock(locked.rq));
-		__psi_throttle_again(locked.rq, p);
+		psi_throttle_again(locked.rq, p);
 	}
 }
 
@@ -78,7 +78,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
  *
  * Context: Process context.
  */
-void psi_cgroup_charge(struct psi_group *group)
+static void psi_cgroup_charge(struct psi_group *group)
 {
 	struct cgroup *cgrp = cgroup_get_from_id(group->id);
 	struct cgroup_subsys_state *css;
@@ -195,7 +195,7 @@ static struct llist_node *psi_strays_take(void)
 	return llist_del_all(&psi_strays);
 }
 
-void psi_strays_work(struct work_struct *work)
+static void psi_strays_work(struct work_struct *work)
 {
 	struct psi_group *group, *next;
 	struct llist_node *list;
@@ -219,6 +219,8 @@ void psi_strays_work(struct work_struct *work)
 	}
 	atomic_dec(&psi_moves);
 }
+
+static DECLARE_WORK(psi_strays_worker, psi_strays_work);
 
 /**
  * cgroup_move_task - make a task a member of a css_set

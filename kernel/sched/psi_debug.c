@@ -62,11 +62,6 @@ struct psi_debug {
 	struct seq_buf		*says;
 };
 
-/*
- * The tasks that are counted on a CPU, protected by the lock of its runqueue.
- */
-static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
-
 static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *format, ...)
 {
 	va_list args;
@@ -81,21 +76,6 @@ static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *form
 /* The same about a cell. */
 #define psi_debug_cell(d, gc, format, ...) \
 	psi_debug_found(d, "cgroup %llu " format, (gc)->group->id, ##__VA_ARGS__)
-
-/**
- * psi_debug_note - what a task is counted as may have changed
- * @p: the task
- * @cpu: the CPU it is counted on
- *
- * Context: The lock of that CPU's runqueue is held.
- */
-void psi_debug_note(struct task_struct *p, int cpu)
-{
-	if (!p->psi.attrs)
-		hlist_del_init(&p->psi.node);
-	else if (hlist_unhashed(&p->psi.node))
-		hlist_add_head(&p->psi.node, per_cpu_ptr(&psi_debug_tasks, cpu));
-}
 
 /*
  * Tasks
@@ -125,7 +105,8 @@ static void psi_debug_held(struct task_struct *p, struct psi_debug *d)
 {
 	bool held = p->psi.mode & PSI_HELD;
 
-	if (!task_on_rq_queued(p))
+	/* Without these hooks nothing says so. */
+	if (!IS_ENABLED(CONFIG_PSI_STAT) || !task_on_rq_queued(p))
 		return;
 	/* It may have woken up on another CPU since the caller looked. */
 	smp_rmb();
@@ -536,7 +517,7 @@ static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
  *
  * Context: The thread of the fold, after a fold.
  */
-void psi_debug_check(void)
+static void psi_debug_check(void)
 {
 	static char text[2048];
 	static bool reported;

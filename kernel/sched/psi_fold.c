@@ -65,11 +65,6 @@
  *   and the system stays on the list.
  */
 
-static u64 psi_fold_work(struct psi_worker *worker);
-
-/* The thread that folds; the inbox has groups that join the list. */
-static struct psi_worker psi_folder = { .name = "psi", .work = psi_fold_work };
-
 /* The list, the system first. Only the thread uses it. */
 static LIST_HEAD(psi_fold_list);
 
@@ -91,6 +86,47 @@ static bool psi_suspending;
 /*
  * Looking at a window
  */
+
+/**
+ * psi_peek_more - read the times of a cell, and what it has more while asked
+ * @gc: the cell
+ * @cpu: its CPU
+ * @states: the states to read, a bit mask
+ * @times: filled in for @states, ns
+ * @more: what the cell has while it is asked, %NULL for nothing
+ * @held: filled in with what limits held then, if @more is not %NULL
+ *
+ * Times grow for as long as the group exists. A clock read here may be ahead of
+ * the one that the CPU uses for its next event, by no more than that event
+ * takes. So a time may be that much less when it is read again; psi_since()
+ * makes this no growth.
+ *
+ * Context: Any but NMI, and not inside a write section of psi_seq.
+ */
+static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, unsigned int states,
+					  u64 *times, const struct psi_asked_cpu *more,
+					  u64 *held)
+{
+	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
+	struct psi_group_cpu *d;
+	unsigned int seq, hold;
+	u64 now = 0, irq = 0;
+
+	guard(rcu)();
+	do {
+		seq = read_seqcount_begin(seqcount);
+		d = psi_chain_end(gc);
+		/* Where no state holds, the times need no clock. */
+		hold = d->states & states;
+		if (hold)
+			now = psi_read_cpu_clock(cpu);
+		if (hold & BIT(PSI_IRQ_FULL))
+			irq = irq_time_read(cpu);
+		psi_times_by(gc, d, states, now, irq, times);
+		if (more)
+			psi_held_read(more, now, held);
+	} while (read_seqcount_retry(seqcount, seq));
+}
 
 /*
  * Add what a cell did in the running window. @fold, a constant: the window ends
@@ -284,21 +320,6 @@ static void psi_read_kinds(struct psi_group *group, struct psi_account *readings
  * The fold
  */
 
-/*
- * Write what readers see of a fold: constant work, then psi_fold_publish_end().
- */
-static void psi_fold_publish(struct psi_group *group)
-{
-	preempt_disable();
-	raw_write_seqcount_begin(&group->seq);
-}
-
-static void psi_fold_publish_end(struct psi_group *group)
-{
-	raw_write_seqcount_end(&group->seq);
-	preempt_enable();
-}
-
 /* Make an idle group on a CPU as new, for the invariant in "The list". */
 static void psi_renew(struct psi_group_cpu *gc)
 {
@@ -324,7 +345,7 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		return;
 	shows = psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs;
 	if (!shows && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
-		psi_fold_publish(group);
+		raw_write_seqcount_begin(&group->seq);
 		raw_write_seqcount_begin(seq);
 		psi_renew(gc);
 		raw_write_seqcount_end(seq);
@@ -333,7 +354,7 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		memcpy(gc->slots[!slot], gc->slots[slot], sizeof(gc->slots[slot]));
 		if (asked)
 			psi_asked_unlisted(asked, gc, cpu);
-		psi_fold_publish_end(group);
+		raw_write_seqcount_end(&group->seq);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
 }
@@ -379,13 +400,16 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	if (trace)
 		before = group->plain.avgs;
 
-	psi_fold_publish(group);
+	/* What readers see of a fold: constant work. */
+	preempt_disable();
+	raw_write_seqcount_begin(&group->seq);
 	idle = psi_idle_until(group, group->plain.avgs.at);
 	psi_account_add(&group->plain, idle, look.now, look.plain.stall);
 	if (asked)
 		psi_asked_fold(idle, &look);
 	WRITE_ONCE(group->folds, group->folds + 1);
-	psi_fold_publish_end(group);
+	raw_write_seqcount_end(&group->seq);
+	preempt_enable();
 
 	/* Unless it is off, or was switched in the meantime. */
 	if (trace && !(off && off->switches & 1) && off == rcu_access_pointer(group->off))
@@ -399,42 +423,6 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 /*
  * The list
  */
-
-/**
- * psi_fold_join - have the fold visit a group on a CPU
- * @gc: the group on the CPU
- * @cpu: the CPU
- * @now: ns of rq_clock()
- *
- * Its states begin afterwards.
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
-void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_group *group = gc->group, *parent;
-
-	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
-	smp_wmb();
-	cpumask_set_cpu(cpu, group->cpumask);
-	/* Pairs with psi_leaves() and psi_asked_visit(). */
-	smp_mb__after_atomic();
-	parent = READ_ONCE(group->parent);
-	if (parent) {
-		gc->parent = psi_group_extend(parent, cpu, group)->cpus[cpu];
-		gc->up = gc->parent;
-	}
-	if (unlikely(gc->asked || rcu_access_pointer(group->asked)))
-		psi_asked_listed(gc, cpu, now);
-	/* Others may write that line: look before. */
-	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
-		return;
-	refcount_inc(&group->refs);
-	atomic64_set(&group->joined, psi_with_sleep(now));
-	llist_add(&group->inbox, &psi_folder.inbox);
-	psi_kick(&psi_folder);
-}
 
 static void psi_fold_collect(void)
 {
@@ -593,7 +581,7 @@ static int __init psi_folder_start(void)
 {
 	if (static_branch_likely(&psi_disabled))
 		return 0;
-	psi_worker_start(&psi_folder);
+	psi_worker_start(&psi_folder, psi_fold_work);
 	if (!IS_ERR(psi_folder.thread))
 		pm_notifier(psi_suspend, 0);
 	return 0;

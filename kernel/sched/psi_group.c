@@ -91,8 +91,11 @@ static bool psi_reserve_asked;
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
-/* It waits for cgroup_mutex. Meanwhile the other one fills reserves. */
-static DECLARE_WORK(psi_strays_worker, psi_strays_work);
+/*
+ * Moves strays, see psi_cgroup.c. It waits for cgroup_mutex. Meanwhile the
+ * other one fills reserves.
+ */
+static struct work_struct psi_strays_worker;
 
 /*
  * Its threads run on housekeeping CPUs, and at high priority: the tasks that
@@ -110,17 +113,19 @@ static void psi_reserve_kick(struct irq_work *work)
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
-/* Memory for a CPU, zeroed, NULL without. May sleep. */
+static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
+struct psi_group psi_system = {
+	.id = 1,
+#ifdef CONFIG_PSI_CAUSES
+	.causes = psi_system_causes,
+#endif
+};
+
+/* Memory for a CPU, zeroed, NULL without, for kfree(). May sleep. */
 static void *psi_memory_alloc(int cpu, gfp_t gfp)
 {
 	return kmem_cache_alloc_node(psi_cpu_cache, gfp | __GFP_ZERO | __GFP_NOWARN,
 				     cpu_to_node(cpu));
-}
-
-static void psi_memory_free(void *memory)
-{
-	if (memory)
-		kmem_cache_free(psi_cpu_cache, memory);
 }
 
 /* A piece of a reserve, which has one. The runqueue is locked. */
@@ -132,70 +137,6 @@ static struct psi_group_cpu *psi_reserve_take(struct psi_reserve *reserve)
 	WRITE_ONCE(reserve->nr, reserve->nr - 1);
 	memory->up = NULL;
 	return memory;
-}
-
-/* Let a group be in use on a CPU, with zeroed memory. */
-static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
-{
-	gc->group = group;
-	gc->slow = PSI_ALL_STATES;
-	gc->streak = PSI_STREAK;
-	/* Readers find it by the bit that psi_fold_join() sets. */
-	WRITE_ONCE(group->cpus[cpu], gc);
-}
-
-/*
- * Let a group be in use on a CPU, with memory from the reserve of the CPU.
- * Return false if that has too little.
- */
-static bool psi_group_begin(struct psi_group *group, int cpu)
-{
-	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	/* One for the cell, and one in case somebody asks by now. */
-	bool enough = reserve->nr > 1;
-
-	if (enough) {
-		psi_group_install(group, cpu, psi_reserve_take(reserve));
-		/*
-		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
-		 * what it wants. And with psi_cgroup_charge(): it sees the
-		 * cell, or the group owes.
-		 */
-		smp_mb();
-		WRITE_ONCE(group->owes, true);
-		if (psi_asked_wants(group, cpu))
-			psi_asked_give(group, cpu, psi_reserve_take(reserve));
-	}
-	if (reserve->nr <= PSI_RESERVE / 2) {
-		WRITE_ONCE(reserve->wanted, true);
-		if (!READ_ONCE(psi_reserve_asked))
-			WRITE_ONCE(psi_reserve_asked, true);
-		psi_kick_by(&psi_reserve_kicker);
-	}
-	return enough;
-}
-
-/**
- * psi_group_extend - have a group be able to count on a CPU
- * @group: the group
- * @cpu: the CPU
- * @child: the contributor that it is to count, %NULL for a task
- *
- * Context: The runqueue lock of the CPU is held.
- * Return: the group from @group up that can count there now: @group, if there
- *	   was memory
- */
-struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_group *child)
-{
-	struct psi_group *to = group, *stray = child ?: group;
-
-	while (!to->cpus[cpu] && !psi_group_begin(to, cpu))
-		to = READ_ONCE(to->parent) ?: &psi_system;
-	if (unlikely(to != group) && !atomic_xchg(&stray->stray, 1)) {
-		refcount_inc(&stray->refs);
-		llist_add(&stray->strays, &psi_strays);
-	}
-	return to;
 }
 
 /* Add a piece to a reserve. The runqueue is locked. */
@@ -266,7 +207,7 @@ static void psi_group_free_cpus(struct psi_group *group)
 	if (!group->cpus)
 		return;
 	for_each_possible_cpu(cpu)
-		psi_memory_free(group->cpus[cpu]);
+		kfree(group->cpus[cpu]);
 	kvfree(group->cpus);
 }
 
@@ -288,21 +229,23 @@ static void psi_group_free(struct rcu_head *rcu)
 	free_cpumask_var(group->cpumask);
 	kfree(rcu_access_pointer(group->off));
 	kfree(group->accounts);
-	psi_causes_free(group);
+#ifdef CONFIG_PSI_CAUSES
+	kfree(group->causes);
+#endif
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);
 	kfree(group);
 }
 
 /* Readers may still be looking through the delegation of a parent. */
-void psi_group_put(struct psi_group *group)
+static void psi_group_put(struct psi_group *group)
 {
 	if (refcount_dec_and_test(&group->refs))
 		call_rcu(&group->rcu, psi_group_free);
 }
 
 /**
- * psi_watch - have psi_take_watched() called when a state begins
+ * psi_watch_cells - have psi_take_watched() called when a state begins
  * @group: the group, with the states in its ->watched
  * @states: the states
  *
@@ -315,7 +258,7 @@ void psi_group_put(struct psi_group *group)
  * Context: Process context.
  * Return: the states that hold somewhere: nothing will be reported of these.
  */
-static unsigned int psi_watch(struct psi_group *group, unsigned int states)
+static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states)
 {
 	unsigned int hold = 0;
 	int cpu;
@@ -340,68 +283,6 @@ static unsigned int psi_watch(struct psi_group *group, unsigned int states)
 		hold |= gc->states & states;
 	}
 	return hold;
-}
-
-/**
- * psi_adopt - count a group in its parent that was counted above, if possible
- * @gc: its cell on a CPU
- * @cpu: the CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held.
- */
-static void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
-{
-	struct psi_group_cpu *from = gc->parent, *d = psi_chain_end(gc), *to;
-	unsigned int attrs = d->attrs;
-
-	/* A CPU that is not on the list learns it when it joins. */
-	if (!psi_listed(gc, cpu))
-		return;
-	to = psi_group_extend(gc->group->parent, cpu, gc->group)->cpus[cpu];
-	if (from == to)
-		return;
-	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
-	psi_undelegate_parent(gc);
-	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
-	psi_walk(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu), now);
-	gc->parent = to;
-	d->up = to;
-}
-
-static int __init psi_setup(char *str)
-{
-	return kstrtobool(str, &psi_enable) == 0;
-}
-__setup("psi=", psi_setup);
-
-/* Before the first task is queued. */
-void __init psi_init(void)
-{
-	unsigned int attrs;
-	int cpu;
-
-	/* A switch stays within the first line of a group on a CPU. */
-	BUILD_BUG_ON(offsetof(struct psi_group_cpu, times[PSI_IO_SOME]) > 64);
-
-	for (attrs = 0; attrs < PSI_NR_ATTR_SETS; attrs++) {
-		psi_sched_counts[attrs] = psi_sched_counts_of(attrs);
-		psi_states[attrs] = psi_states_of(attrs);
-	}
-
-	for_each_possible_cpu(cpu)
-		seqcount_init(&cpu_rq(cpu)->psi_seq);
-
-	if (!psi_enable) {
-		static_branch_enable(&psi_disabled);
-		return;
-	}
-	psi_system.cpus = kcalloc(nr_cpu_ids, sizeof(*psi_system.cpus), GFP_NOWAIT);
-	if (!zalloc_cpumask_var(&psi_system.cpumask, GFP_NOWAIT) || !psi_system.cpus)
-		panic("psi: no memory for the system");
-	psi_group_init(&psi_system, NULL, 0);
-	for_each_possible_cpu(cpu)
-		psi_group_install(&psi_system, cpu, per_cpu_ptr(&psi_system_cpus, cpu));
 }
 
 /*

@@ -2,6 +2,14 @@
 /*
  * Pressure stall information: what the psi_*.c files share
  *
+ * Order
+ *
+ *   Each psi*.c uses functions of those that build_utility.c includes before
+ *   it, and of no other. So they can be read in that order, after the theory at
+ *   the top of psi.c. Two calls go the other way, through hooks in psi.h: where
+ *   a task begins to wait for io, and where that ends, psi.c and psi_async.c
+ *   tell psi_limit.c.
+ *
  * Glossary
  *
  *   These words are ours. What kernel/sched has a word for is called by that.
@@ -46,9 +54,11 @@
 #define _KERNEL_SCHED_PSI_INTERNAL_H
 
 #include <linux/llist.h>
+#include <linux/mutex.h>
 #include <linux/psi.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>
+#include <linux/timerqueue.h>
 
 /*
  * What a contributor (a task in its group, a group in its parent) shows. Those
@@ -147,9 +157,9 @@ enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  *
  * Written under the lock of the CPU's runqueue, apart from @slots: these belong
  * to the fold. @times, @states, @streak and @last change inside a write section
- * of the CPU's psi_seq: readers look at them without the lock. psi_watch()
- * reads @slow, @states and @streak without either; its comment says why that is
- * enough.
+ * of the CPU's psi_seq: readers look at them without the lock.
+ * psi_watch_cells() reads @slow, @states and @streak without either; its
+ * comment says why that is enough.
  */
 struct psi_group_cpu {
 	/* All that a switch touches, up to the times of cpu and irq */
@@ -332,6 +342,56 @@ struct psi_group {
 	struct psi_account	plain;
 };
 
+/**
+ * struct psi_watch - the samplers of a group that one monitor serves
+ * @group: the group
+ * @prio: which monitor
+ * @lock: protects @samplers to @due, @alarm_states, what the samplers hold and
+ *	  their triggers
+ * @samplers: all of them
+ * @waiting: per state, how many samplers there are for it
+ * @asking: per state, how many of these are ->asking
+ * @due: those at work, by the time they are due
+ * @at_work: whether there are any, or may be in a moment
+ * @alarm_states: states that resting samplers wait for, a bit mask: when one of
+ *		  them begins, the walk raises the alarm
+ * @alarm: in the inbox of the monitor, while the alarm is raised
+ * @alarm_begun: states that began, a bit mask: the alarm is raised, and was not
+ *		 answered yet
+ * @alarm_since: when the first of these did, ns of psi_read_clock()
+ * @queued: in the queue of the monitor, which then holds a reference to @group:
+ *	    by when it is to come by, as a sampler is due, or an alarm is to be
+ *	    answered, and the pause is over
+ * @pause: the monitor does not come by before, ns of psi_read_clock(); the
+ *	   monitor's
+ * @alarmed: the monitor took the alarm from its inbox; the monitor's
+ * @wanted: the monitor found @lock taken, and will try again
+ *
+ * The alarm is raised under the lock of a CPU's runqueue, or with interrupts
+ * disabled. The side that finds @alarm_begun zero writes @alarm_since, then
+ * adds @alarm; the monitor reads both before it clears @alarm_begun.
+ *
+ * Allocated with the first trigger, freed with the group.
+ */
+struct psi_watch {
+	struct psi_group	*group;
+	int			prio;
+	struct mutex		lock;	/* of samplers and triggers */
+	struct list_head	samplers;
+	unsigned int		waiting[PSI_NR_STATES];
+	unsigned int		asking[PSI_NR_STATES];
+	struct timerqueue_head	due;
+	bool			at_work;
+	u8			alarm_states;
+	struct llist_node	alarm;
+	atomic_t		alarm_begun;
+	u64			alarm_since;
+	struct timerqueue_node	queued;
+	u64			pause;
+	bool			alarmed;
+	bool			wanted;
+};
+
 /* How often a group was switched off or on. */
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
@@ -381,51 +441,16 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
  */
 #define PSI_WAITERS_MAX	32
 
-/* Between the files */
+/* What is not there in some configurations */
 
-void psi_ignore_current(void);
-void psi_count_preempted(void);
-void psi_io_recount(struct task_struct *p, struct psi_async *async);
-void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq, u64 now);
-
-void psi_group_put(struct psi_group *group);
-struct psi_group *psi_group_extend(struct psi_group *group, int cpu, struct psi_group *child);
-
-#ifdef CONFIG_CGROUPS
-void psi_strays_work(struct work_struct *work);
-#else
-/* There is one group, which has a cell on each CPU. */
-static inline void psi_strays_work(struct work_struct *work) { }
-#endif
-
-#ifdef CONFIG_MEMCG
-void psi_cgroup_charge(struct psi_group *group);
-#else
+#ifndef CONFIG_MEMCG
 static inline void psi_cgroup_charge(struct psi_group *group) { }
 #endif
-
-void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now);
-void psi_avgs_init(struct psi_avgs *avgs, u64 now);
-void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now);
-bool psi_sampling(const struct psi_group *group);
-
-void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
-		      const struct psi_avgs *before);
 
 struct psi_asked_cpu;
 struct psi_line;
 
-#ifdef CONFIG_PSI_STAT
-bool psi_asked_wants(struct psi_group *group, int cpu);
-void psi_asked_give(struct psi_group *group, int cpu, void *memory);
-void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held);
-void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now);
-void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now);
-void psi_asked_above(struct psi_group_cpu *gc);
-void psi_asked_undelegate(struct psi_group_cpu *gc);
-bool psi_parse_key(const char **p, struct psi_line *line);
-int psi_show_stat(struct seq_file *m, struct psi_group *group);
-#else
+#ifndef CONFIG_PSI_STAT
 /*
  * No group is ever asked, and no limit is told. These are in psi_asked.c,
  * psi_stat.c and psi_limit.c.
@@ -435,8 +460,6 @@ static inline void psi_asked_give(struct psi_group *group, int cpu, void *memory
 static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held) { }
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
-static inline void psi_asked_above(struct psi_group_cpu *gc) { }
-static inline void psi_asked_undelegate(struct psi_group_cpu *gc) { }
 static inline bool psi_parse_key(const char **p, struct psi_line *line) { return false; }
 
 static inline int psi_show_stat(struct seq_file *m, struct psi_group *group)
@@ -444,7 +467,6 @@ static inline int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	return -EOPNOTSUPP;
 }
 
-static inline void __psi_throttle_again(struct rq *rq, struct task_struct *p) { }
 static inline struct psi_asked *psi_ask(struct psi_group *group) { return NULL; }
 static inline void psi_unask(struct psi_asked *asked) { }
 static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return NULL; }
@@ -472,27 +494,28 @@ static inline u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind 
 }
 #endif
 
-#ifdef CONFIG_PSI_CAUSES
-void psi_cause_end(u64 now, bool held);
-void psi_show_causes(struct seq_file *m, struct psi_group *group);
-void psi_causes_free(struct psi_group *group);
-
-/* The current task begins a memory stall: remember why, and when. */
-static inline void psi_cause_begin(enum psi_cause cause, u64 now)
-{
-	current->psi.cause = cause;
-	current->psi.stall_since = now;
-}
-#else
+#ifndef CONFIG_PSI_CAUSES
 static inline void psi_cause_begin(enum psi_cause cause, u64 now) { }
 static inline void psi_cause_end(u64 now, bool held) { }
 static inline void psi_show_causes(struct seq_file *m, struct psi_group *group) { }
-static inline void psi_causes_free(struct psi_group *group) { }
 #endif
 
 #ifdef CONFIG_PSI_DEBUG
-void psi_debug_note(struct task_struct *p, int cpu);
-void psi_debug_check(void);
+/*
+ * The tasks that are counted on a CPU, protected by the lock of its runqueue.
+ */
+static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
+
+/*
+ * What a task is counted as on a CPU may have changed. The runqueue is locked.
+ */
+static inline void psi_debug_note(struct task_struct *p, int cpu)
+{
+	if (!p->psi.attrs)
+		hlist_del_init(&p->psi.node);
+	else if (hlist_unhashed(&p->psi.node))
+		hlist_add_head(&p->psi.node, per_cpu_ptr(&psi_debug_tasks, cpu));
+}
 #else
 static inline void psi_debug_note(struct task_struct *p, int cpu) { }
 static inline void psi_debug_check(void) { }

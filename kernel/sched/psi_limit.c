@@ -44,9 +44,10 @@
  *		entry, see folio_evicted_by_limit().
  *
  *	io	A task that waits for io is held while limits hold bios of its
- *		cgroup. If it waits for a folio of a cgroup of which limits ever
- *		held a bio, that cgroup counts in place of its own. io.max holds
- *		bios in a queue, iocost and iolatency hold the submitter of one.
+ *		cgroup. If it waits for a folio of a cgroup of which limits held
+ *		a bio lately, that cgroup counts in place of its own. io.max
+ *		holds bios in a queue, iocost and iolatency hold the submitter
+ *		of one.
  *
  *		A limit may hold the bio long after the wait began: a worker
  *		submits it. So such tasks are in a list of the cgroup. Where a
@@ -105,12 +106,6 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 	batch->nr = 0;
 }
 
-/* See psi_throttle_again(). */
-void __psi_throttle_again(struct rq *rq, struct task_struct *p)
-{
-	__psi_throttle(rq, p, task_held_by_bandwidth(p));
-}
-
 /* The count of bios has left zero, or come back to it. */
 static void psi_io_changed(struct psi_io_limit *limit)
 {
@@ -137,10 +132,8 @@ static bool psi_io_used __read_mostly;
 /* See psi_io_hold(). */
 void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 {
-	if (unlikely(!READ_ONCE(limit->used))) {
-		WRITE_ONCE(limit->used, true);
+	if (unlikely(!READ_ONCE(psi_io_used)))
 		WRITE_ONCE(psi_io_used, true);
-	}
 	if (!hold)
 		WRITE_ONCE(limit->released, jiffies);
 	if (hold ? atomic_inc_return(&limit->held) == 1 : atomic_dec_and_test(&limit->held))

@@ -27,7 +27,6 @@ struct psi_throttle {
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
 void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t);
 void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
-void __psi_throttle_again(struct rq *rq, struct task_struct *p);
 
 /**
  * psi_throttle - a limit holds a task that is queued, or does not any more
@@ -75,8 +74,7 @@ static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
  */
 static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
-	if (!static_branch_likely(&psi_disabled))
-		__psi_throttle_again(rq, p);
+	psi_throttle(rq, p, task_held_by_bandwidth(p));
 }
 
 #else /* CONFIG_PSI_STAT */

@@ -72,56 +72,6 @@ static u64 psi_slack(u64 threshold)
 }
 
 /**
- * struct psi_watch - the samplers of a group that one monitor serves
- * @group: the group
- * @prio: which monitor
- * @lock: protects @samplers to @due, @alarm_states, what the samplers hold and
- *	  their triggers
- * @samplers: all of them
- * @waiting: per state, how many samplers there are for it
- * @asking: per state, how many of these are ->asking
- * @due: those at work, by the time they are due
- * @at_work: whether there are any, or may be in a moment
- * @alarm_states: states that resting samplers wait for, a bit mask: when one of
- *		  them begins, the walk raises the alarm
- * @alarm: in the inbox of the monitor, while the alarm is raised
- * @alarm_begun: states that began, a bit mask: the alarm is raised, and was not
- *		 answered yet
- * @alarm_since: when the first of these did, ns of psi_read_clock()
- * @queued: in the queue of the monitor, which then holds a reference to @group:
- *	    by when it is to come by, as a sampler is due, or an alarm is to be
- *	    answered, and the pause is over
- * @pause: the monitor does not come by before, ns of psi_read_clock(); the
- *	   monitor's
- * @alarmed: the monitor took the alarm from its inbox; the monitor's
- * @wanted: the monitor found @lock taken, and will try again
- *
- * The alarm is raised under the lock of a CPU's runqueue, or with interrupts
- * disabled. The side that finds @alarm_begun zero writes @alarm_since, then
- * adds @alarm; the monitor reads both before it clears @alarm_begun.
- *
- * Allocated with the first trigger, freed with the group.
- */
-struct psi_watch {
-	struct psi_group	*group;
-	int			prio;
-	struct mutex		lock;	/* of samplers and triggers */
-	struct list_head	samplers;
-	unsigned int		waiting[PSI_NR_STATES];
-	unsigned int		asking[PSI_NR_STATES];
-	struct timerqueue_head	due;
-	bool			at_work;
-	u8			alarm_states;
-	struct llist_node	alarm;
-	atomic_t		alarm_begun;
-	u64			alarm_since;
-	struct timerqueue_node	queued;
-	u64			pause;
-	bool			alarmed;
-	bool			wanted;
-};
-
-/**
  * struct psi_sample - what had stalled until when
  * @at: ns of psi_read_clock()
  * @total: ns
@@ -608,12 +558,12 @@ static unsigned int psi_watch_update(struct psi_watch *watch)
 	unsigned int states = psi_watch_states(watch);
 
 	/*
-	 * A CPU that begins a state then looks at ->alarm_states; psi_watch()
-	 * has them the other way round. One of the two sees the other. Pairs
-	 * with psi_raise_alarms().
+	 * A CPU that begins a state then looks at ->alarm_states;
+	 * psi_watch_cells() has them the other way round. One of the two sees
+	 * the other. Pairs with psi_raise_alarms().
 	 */
 	smp_mb();
-	return psi_watch(watch->group, states);
+	return psi_watch_cells(watch->group, states);
 }
 
 /*

@@ -19,7 +19,7 @@
  *
  * Return: whether there is such a line.
  */
-bool psi_parse_key(const char **p, struct psi_line *line)
+static bool psi_parse_key(const char **p, struct psi_line *line)
 {
 	enum psi_file_id id;
 	enum psi_kind kind;
@@ -40,20 +40,28 @@ bool psi_parse_key(const char **p, struct psi_line *line)
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/* The lines of one kind about a resource, in the statistics file. */
-static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
-			 const struct psi_account *reading)
+/* Begin a line. Monitors read many of these files: seq_printf() is slow. */
+static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind)
+{
+	seq_puts(m, file->name);
+	seq_putc(m, '.');
+	seq_puts(m, psi_kinds[kind]);
+}
+
+/* The lines of one kind about a resource. */
+static void psi_show_kind(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
+			  const struct psi_account *reading)
 {
 	if (file->some != PSI_NR_STATES) {
-		seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+		psi_show_key(m, file, kind);
 		psi_show_line(m, "some", reading, file->some);
 	}
-	seq_printf(m, "%s.%s", file->name, psi_kinds[kind]);
+	psi_show_key(m, file, kind);
 	psi_show_line(m, "full", reading, file->full);
 }
 
 /* Print the statistics file of a group. */
-int psi_show_stat(struct seq_file *m, struct psi_group *group)
+static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
 	const struct psi_off *off;
 	struct psi_account *readings;
@@ -81,7 +89,7 @@ int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	for (id = 0; id < PSI_STAT; id++) {
 		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
 			if (kind == PSI_PLAIN || id != PSI_IRQ)
-				psi_show_key(m, &psi_files[id], kind, &readings[kind]);
+				psi_show_kind(m, &psi_files[id], kind, &readings[kind]);
 		}
 	}
 	kfree(readings);

@@ -82,7 +82,7 @@ static void psi_test_causes_sum(struct kunit *test)
 
 static void psi_test_causes_exit(void *data)
 {
-	psi_causes_free(data);
+	kfree(((struct psi_group *)data)->causes);
 }
 
 /* A group below another one, with the cells that its stalls may get. */

@@ -454,7 +454,6 @@ static int psi_test_preempt(void *arg)
 	ktime_t pause = ms_to_ktime(1);
 	int i;
 
-	psi_ignore_current();
 	sched_set_fifo(current);
 	for (i = 0; i < 100 && !held->found; i++) {
 		/*
@@ -488,6 +487,7 @@ static void psi_test_hold(struct kunit *test, bool pinned)
 	own = kthread_create_on_cpu(psi_test_preempt, &held, cpu, "psi_test_own");
 	if (!IS_ERR(own)) {
 		get_task_struct(own);
+		psi_ignore_thread(own);
 		wake_up_process(held.spinner);
 		wake_up_process(own);
 		while (!READ_ONCE(held.over))
@@ -929,6 +929,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_looks),
 	KUNIT_CASE(psi_test_class_second),
 	KUNIT_CASE(psi_test_class_samplers),
+	KUNIT_CASE(psi_test_limit_used),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE(psi_test_disarm_in_look),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

@@ -103,7 +103,7 @@ static void psi_test_model_free(struct psi_group_cpu *list)
 
 	while ((memory = list)) {
 		list = memory->up;
-		psi_memory_free(memory);
+		kfree(memory);
 	}
 }
 

@@ -309,7 +309,7 @@ static void psi_test_asked_memory_late(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, reserve.nr, 1);
 		KUNIT_EXPECT_PTR_EQ(test, reserve.free, memory);
 	}
-	psi_memory_free(memory);
+	kfree(memory);
 	KUNIT_EXPECT_NOT_NULL(test, asked);
 }
 
@@ -919,6 +919,29 @@ static void psi_test_class_samplers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sampler->last.total, want[kind]);
 		psi_sampler_free(sampler);
 	}
+}
+
+/*
+ * Tasks that wait for io of a cgroup are looked at while a limit holds a bio of
+ * it, and for five minutes after.
+ */
+static void psi_test_limit_used(struct kunit *test)
+{
+	struct psi_io_limit limit = { };
+
+	psi_io_limit_init(&limit);
+	KUNIT_EXPECT_FALSE(test, psi_io_limit_used(&limit));
+	__psi_io_hold(&limit, true);
+	KUNIT_EXPECT_TRUE(test, psi_io_limit_used(&limit));
+	__psi_io_hold(&limit, false);
+	KUNIT_EXPECT_TRUE(test, psi_io_limit_used(&limit));
+	limit.released = jiffies - 299 * HZ;
+	KUNIT_EXPECT_TRUE(test, psi_io_limit_used(&limit));
+	limit.released = jiffies - 300 * HZ;
+	KUNIT_EXPECT_FALSE(test, psi_io_limit_used(&limit));
+	__psi_io_hold(&limit, true);
+	KUNIT_EXPECT_TRUE(test, psi_io_limit_used(&limit));
+	__psi_io_hold(&limit, false);
 }
 
 #ifdef CONFIG_CGROUPS

@@ -17,8 +17,8 @@
  *
  * Context: The thread that folds.
  */
-void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
-		      const struct psi_avgs *before)
+static void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
+			     const struct psi_avgs *before)
 {
 	const struct psi_account *plain = &group->plain;
 	int id, s;

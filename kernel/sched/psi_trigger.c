@@ -6,7 +6,7 @@
  *
  *   A program that writes "<some|full> <stall us> <window us>" to a pressure
  *   file arms a trigger. In the statistics file the key of a line stands in
- *   place of "some" or "full", such as "cpu.limit.some" (psi_show.c). poll() on
+ *   place of "some" or "full", such as "cpu.limit.some" (psi_stat.c). poll() on
  *   that descriptor reports POLLPRI when the stall within any window of that
  *   length reaches the threshold. At most one event per window: what reaches
  *   the threshold sooner is reported when a window has passed. Stall from
@@ -97,19 +97,6 @@
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
 
-static u64 psi_monitor_work(struct psi_worker *worker);
-
-/* The threads; their inboxes have alarms. */
-static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
-	[PSI_NORMAL] = {
-		.name = "psi_watch", .work = psi_monitor_work, .prompt = true,
-	},
-	[PSI_REALTIME] = {
-		.name = "psi_watch_rt", .work = psi_monitor_work, .prompt = true,
-		.realtime = true,
-	},
-};
-
 /*
  * Groups with samplers at work, by the time they are due, of each monitor. No
  * other thread uses that queue.
@@ -119,6 +106,22 @@ static struct timerqueue_head psi_monitor_queues[PSI_NR_PRIOS];
 /*
  * Parsing: no clock, no locks, all inputs are arguments
  */
+
+/**
+ * psi_parse_line - understand which line of a file a program means
+ * @p: the text, taken past what is understood
+ * @id: the file
+ * @line: filled in
+ *
+ * Return: whether there is such a line.
+ */
+static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line *line)
+{
+	if (id == PSI_STAT)
+		return psi_parse_key(p, line);
+	line->kind = PSI_PLAIN;
+	return psi_parse_state(p, &psi_files[id], &line->state);
+}
 
 /* Whether one or more blanks are at @p; go past them. */
 static bool psi_skip_blanks(const char **p)
@@ -310,63 +313,6 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
  * Monitors
  */
 
-/**
- * psi_raise_alarms - states began in a group, or were found to hold
- * @group: the group
- * @states: the states
- * @now: when they began, ns of psi_read_clock()
- *
- * Context: Interrupts are disabled; a runqueue lock may be held.
- */
-void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
-{
-	int prio;
-
-	/* Pairs with psi_watch_update() and psi_watch_answer(). */
-	smp_mb();
-	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
-		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
-		struct psi_worker *worker = &psi_monitors[prio];
-
-		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
-			continue;
-		/* Many CPUs may write that line at once: look before. */
-		if (!(states & ~atomic_read(&watch->alarm_begun)) ||
-		    atomic_fetch_or(states, &watch->alarm_begun))
-			continue;
-		refcount_inc(&group->refs);
-		watch->alarm_since = now;
-		llist_add(&watch->alarm, &worker->inbox);
-		psi_kick(worker);
-	}
-}
-
-/**
- * psi_sampling - whether samplers of a group need its CPUs on the list of the
- * fold
- * @group: the group
- *
- * Context: Any.
- * Return: whether one is at work, or will be as soon as its monitor comes by.
- */
-bool psi_sampling(const struct psi_group *group)
-{
-	int prio;
-
-	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
-		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
-
-		/*
-		 * In this order: psi_watch_answer() writes them the other way
-		 * round.
-		 */
-		if (watch && (atomic_read_acquire(&watch->alarm_begun) ||
-			      READ_ONCE(watch->at_work)))
-			return true;
-	}
-	return false;
-}
-
 /* Take an alarm down, and put the samplers to work that wait for its states. */
 static void psi_watch_answer(struct psi_watch *watch)
 {
@@ -494,7 +440,7 @@ static int __init psi_monitors_start(void)
 	init_user_ns.ucount_max[UCOUNT_PSI_TRIGGERS] = PSI_USER_TRIGGERS;
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		timerqueue_init_head(&psi_monitor_queues[prio]);
-		psi_worker_start(&psi_monitors[prio]);
+		psi_worker_start(&psi_monitors[prio], psi_monitor_work);
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure stall information: the threads
+ * Pressure stall information: the threads, and what wakes them
  *
  *   Three threads for the machine, made at boot, do the periodic work of PSI:
  *   one folds times, two serve triggers. A worker has an inbox. The scheduler
@@ -27,13 +27,6 @@
  */
 
 #define PSI_NEVER		U64_MAX
-
-/*
- * A task that a worker preempts for longer counts as waiting. Shorter, and the
- * ordinary work of a worker would show as pressure; longer, and a worker could
- * hide real pressure.
- */
-#define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
 
 /**
  * struct psi_worker - a thread and what it has to do
@@ -63,6 +56,15 @@ struct psi_worker {
 	atomic_t		again;
 	struct irq_work		kick;
 	struct cpumask		cpus;
+};
+
+/* The thread that folds; the inbox has groups that join the list. */
+static struct psi_worker psi_folder = { .name = "psi" };
+
+/* The threads that serve triggers; their inboxes have alarms. */
+static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
+	[PSI_NORMAL] = { .name = "psi_watch", .prompt = true },
+	[PSI_REALTIME] = { .name = "psi_watch_rt", .prompt = true, .realtime = true },
 };
 
 /* Where one of the workers woke up last. */
@@ -128,15 +130,61 @@ static void psi_worker_again(struct psi_worker *worker)
 	wake_up_process(worker->thread);
 }
 
-/*
- * Give way to other tasks. Work that goes on since @began calls this between
- * two steps. The clock said @now a moment ago.
+/**
+ * psi_raise_alarms - states began in a group, or were found to hold
+ * @group: the group
+ * @states: the states
+ * @now: when they began, ns of psi_read_clock()
+ *
+ * Context: Interrupts are disabled; a runqueue lock may be held.
  */
-static void psi_worker_relax(u64 began, u64 now)
+static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 {
-	if (now - began > PSI_BURST_NS)
-		psi_count_preempted();
-	cond_resched();
+	int prio;
+
+	/* Pairs with psi_watch_update() and psi_watch_answer(). */
+	smp_mb();
+	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
+		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
+		struct psi_worker *worker = &psi_monitors[prio];
+
+		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
+			continue;
+		/* Many CPUs may write that line at once: look before. */
+		if (!(states & ~atomic_read(&watch->alarm_begun)) ||
+		    atomic_fetch_or(states, &watch->alarm_begun))
+			continue;
+		refcount_inc(&group->refs);
+		watch->alarm_since = now;
+		llist_add(&watch->alarm, &worker->inbox);
+		psi_kick(worker);
+	}
+}
+
+/**
+ * psi_sampling - whether samplers of a group need its CPUs on the list of the
+ * fold
+ * @group: the group
+ *
+ * Context: Any.
+ * Return: whether one is at work, or will be as soon as its monitor comes by.
+ */
+static bool psi_sampling(const struct psi_group *group)
+{
+	int prio;
+
+	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
+		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
+
+		/*
+		 * In this order: psi_watch_answer() writes them the other way
+		 * round.
+		 */
+		if (watch && (atomic_read_acquire(&watch->alarm_begun) ||
+			      READ_ONCE(watch->at_work)))
+			return true;
+	}
+	return false;
 }
 
 /* Sleep until @next or a kick. An early wake-up does no harm. */
@@ -189,11 +237,20 @@ static void psi_worker_settle(struct psi_worker *worker)
 	WRITE_ONCE(psi_worker_cpu, raw_smp_processor_id());
 }
 
+/* Never count a thread that was made just now: it is to serve PSI itself. */
+static void psi_ignore_thread(struct task_struct *thread)
+{
+	/* Asleep, it is counted as nothing. */
+	wait_task_inactive(thread, TASK_UNINTERRUPTIBLE);
+	CLASS(task_rq_lock, locked)(thread);
+	psi_ignore(thread);
+	thread->psi.worker = true;
+}
+
 static int psi_worker_run(void *arg)
 {
 	struct psi_worker *worker = arg;
 
-	psi_ignore_current();
 	for (;;) {
 		psi_worker_settle(worker);
 		worker->began = psi_read_clock();
@@ -203,14 +260,17 @@ static int psi_worker_run(void *arg)
 	return 0;
 }
 
-static void __init psi_worker_start(struct psi_worker *worker)
+static void __init psi_worker_start(struct psi_worker *worker,
+				    u64 (*work)(struct psi_worker *worker))
 {
+	worker->work = work;
 	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
 	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
 	if (IS_ERR(worker->thread)) {
 		pr_err("psi: no thread %s: %ld\n", worker->name, PTR_ERR(worker->thread));
 		return;
 	}
+	psi_ignore_thread(worker->thread);
 	if (worker->realtime)
 		sched_set_fifo_low(worker->thread);
 	wake_up_process(worker->thread);

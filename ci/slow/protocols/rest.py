@@ -24,7 +24,7 @@ BREAKS = AGAIN, HOLDS, ASKS, WATCHES, MIDDLE = (
     "needed: a sampler that found no stall looks again once it asks for the alarm",
     "needed: a state that holds already keeps the sampler from resting",
     "needed: a sampler that is about to rest asks for the alarm",
-    "needed: psi_watch() has the walk report again",
+    "needed: psi_watch_cells() has the walk report again",
     "needed: a sampler may not rest if there is an alarm in the middle of a look")
 
 
@@ -51,7 +51,7 @@ def monitor_moves(walk, alarm, s, broken):
     elif s.at == "ask":
         yield "psi_watch_states()", walk, alarm._replace(states=int(broken != ASKS)), s._replace(at="watch")
     elif s.at == "watch":
-        yield ("psi_watch()", walk._replace(slow=walk.slow | (broken != WATCHES)), alarm,
+        yield ("psi_watch_cells()", walk._replace(slow=walk.slow | (broken != WATCHES)), alarm,
                s._replace(at="again", asking=int(not walk.state or broken == HOLDS)))
     elif s.at == "again":
         if broken != AGAIN:

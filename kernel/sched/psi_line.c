@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure stall information: the lines of the files
+ *
+ * Contract
+ *
+ *   /proc/pressure/{cpu,memory,io,irq}, a line for "some" and one for "full":
+ *
+ *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
+ *
+ *   Averages are in percent, the total in microseconds. Programs parse this
+ *   byte by byte, so nothing may be added. irq has only "full": an interrupt
+ *   holds up the task on the CPU, so no task of the group can run there
+ *   meanwhile.
+ *
+ *   What is more is in the statistics file (psi_stat.c).
+ *
+ *   For the system, "full" of cpu is undefined and shown as zero. A CPU that
+ *   runs no task of a cgroup may run others, but no task is outside the system.
+ */
+
+/**
+ * struct psi_file - the lines about a resource
+ * @name: of the resource, and of its plain file below /proc/pressure
+ * @some: the state its first line shows, or %PSI_NR_STATES for no such line
+ * @full: the state its second line shows
+ */
+struct psi_file {
+	const char		*name;
+	enum psi_state		some;
+	enum psi_state		full;
+};
+
+static const struct psi_file psi_files[PSI_NR_FILES] = {
+	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
+	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
+	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+#ifdef CONFIG_PSI_STAT
+	[PSI_STAT]	= { "stat",	PSI_NR_STATES,	PSI_NR_STATES },
+#endif
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
+#endif
+};
+
+/* The kinds of pressure in keys of the statistics file. */
+static const char * const psi_kinds[PSI_NR_KINDS] = { "", "exact.", "limit.", "shortage." };
+
+/**
+ * struct psi_line - which pressure a line shows
+ * @kind: the kind
+ * @state: the state, %PSI_NR_STATES for a line that there is not
+ */
+struct psi_line {
+	enum psi_kind		kind;
+	enum psi_state		state;
+};
+
+/* Whether this machine can tell interrupt time from the rest. */
+static bool psi_file_available(enum psi_file_id id)
+{
+	return psi_files[id].name && (id != PSI_IRQ || irqtime_enabled());
+}
+
+/* Go past @word, if it is at @p. */
+static bool psi_skip_word(const char **p, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(*p, word, len))
+		return false;
+	*p += len;
+	return true;
+}
+
+/* Understand "some" or "full" of a resource, and go past it. */
+static bool psi_parse_state(const char **p, const struct psi_file *file, enum psi_state *state)
+{
+	if (psi_skip_word(p, "some"))
+		*state = file->some;
+	else if (psi_skip_word(p, "full"))
+		*state = file->full;
+	else
+		return false;
+	return *state != PSI_NR_STATES;
+}
+
+/*
+ * "some" or "full", three averages of up to 100.00, a total of up to 20 digits,
+ * and the end.
+ */
+#define PSI_LINE_MAX		(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
+
+/* Append a number with two digits after the point. */
+static char *psi_put_hundredths(char *at, unsigned int nr)
+{
+	at += num_to_str(at, 3, nr / 100, 0);
+	*at++ = '.';
+	*at++ = '0' + nr / 10 % 10;
+	*at++ = '0' + nr % 10;
+	return at;
+}
+
+/**
+ * psi_put_line - write a line
+ * @line: room for %PSI_LINE_MAX bytes; no 0 is appended
+ * @name: "some" or "full"
+ * @avg: the averages
+ * @total: in ns
+ *
+ * Monitoring reads thousands of these files a second: seq_printf() would be
+ * slow, and so is a call for each number.
+ *
+ * Return: the length
+ */
+static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 total)
+{
+	static const char horizons[PSI_NR_HORIZONS][9] = { " avg10=", " avg60=", " avg300=" };
+	char *at = line;
+	int h;
+
+	memcpy(at, name, 4);
+	at += 4;
+	for (h = 0; h < PSI_NR_HORIZONS; h++) {
+		memcpy(at, horizons[h], 8);
+		at += h == PSI_300S ? 8 : 7;
+		at = psi_put_hundredths(at, psi_avg_basis_points(avg[h]));
+	}
+	memcpy(at, " total=", 7);
+	at += 7;
+	at += num_to_str(at, 20, div_u64(total, NSEC_PER_USEC), 0);
+	*at++ = '\n';
+	return at - line;
+}
+
+static void psi_show_line(struct seq_file *m, const char *name, const struct psi_account *reading,
+			  enum psi_state state)
+{
+	char line[PSI_LINE_MAX];
+
+	if (state != PSI_NR_STATES)
+		seq_write(m, line, psi_put_line(line, name, reading->avgs.avg[state],
+						reading->total[state]));
+}
+
+/* What is shown of @total: it stands still while the group is off. */
+static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s, u64 total)
+{
+	if (likely(!off))
+		return total;
+	return off->switches & 1 ? off->readings[kind].total[s] :
+				   total - off->readings[kind].total[s];
+}
+
+/*
+ * What is shown of a reading: totals stand still while the group is off. For
+ * the system, "full" of cpu is zero. @off: of the group, all the time in which
+ * it was read.
+ */
+static void psi_mask_reading(const struct psi_group *group, const struct psi_off *off,
+			     enum psi_kind kind, struct psi_account *reading)
+{
+	int s;
+
+	for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
+		reading->total[s] = psi_total_shown(off, kind, s, reading->total[s]);
+		/* In a window that goes on, full may be more ahead. */
+		if (PSI_SOME_STATES & BIT(s))
+			reading->total[s] = max(reading->total[s], reading->total[s + 1]);
+	}
+	if (group != &psi_system)
+		return;
+	reading->total[PSI_CPU_FULL] = 0;
+	memset(reading->avgs.avg[PSI_CPU_FULL], 0, sizeof(reading->avgs.avg[PSI_CPU_FULL]));
+}
