@@ -240,11 +240,15 @@ static void psi_worker_settle(struct psi_worker *worker)
 /* Never count a thread that was made just now: it is to serve PSI itself. */
 static void psi_ignore_thread(struct task_struct *thread)
 {
+	struct rq_flags rf;
+	struct rq *rq;
+
 	/* Asleep, it is counted as nothing. */
 	wait_task_inactive(thread, TASK_UNINTERRUPTIBLE);
-	CLASS(task_rq_lock, locked)(thread);
+	rq = task_rq_lock(thread, &rf);
 	psi_ignore(thread);
 	thread->psi.worker = true;
+	task_rq_unlock(rq, thread, &rf);
 }
 
 static int psi_worker_run(void *arg)
