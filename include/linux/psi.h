@@ -126,6 +126,9 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold);
  * So nobody pays for a limit that is gone. If a limit holds a bio only after a
  * task began to wait for it, and held none for so long, the wait counts as
  * shortage.
+ *
+ * Context: Any.
+ * Return: whether a wait for io of the cgroup has to be looked at
  */
 static inline bool psi_io_limit_used(const struct psi_io_limit *limit)
 {
