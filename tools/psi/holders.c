@@ -460,7 +460,7 @@ static void close_trace(void)
 
 static void open_trace(void)
 {
-	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	int error;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)

@@ -147,13 +147,13 @@ static void hear(struct server *server)
 	}
 }
 
-/* The terminal sends ^C to the service, too; what else comes is handed on. */
+/* The terminal sends ^C and ^\ to the service, too; what else comes is handed on. */
 static void pass_signal(const struct server *server)
 {
 	struct signalfd_siginfo info;
 
 	if (read_signal(server->signals, &info) &&
-	    (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL))
+	    ((info.ssi_signo != SIGINT && info.ssi_signo != SIGQUIT) || info.ssi_code != SI_KERNEL))
 		kill(server->pid, info.ssi_signo);
 }
 

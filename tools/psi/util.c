@@ -290,17 +290,17 @@ int status_of(int wait_status)
 
 /*
  * Signals that end the command and not this program, as a descriptor; with
- * @interrupt, SIGINT is one of them.  A reader of the report that is gone ends
+ * @interrupt, those of the terminal too.  A reader of the report that is gone ends
  * neither: a write to it fails with EPIPE.
  */
 int take_signals(bool interrupt)
 {
-	static const int ending[] = { SIGTERM, SIGHUP, SIGINT };
+	static const int ending[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT };
 	struct sigaction action;
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(ending) - !interrupt; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ending) - (interrupt ? 0 : 2); i++)
 		/* nohup(1) had it ignored. */
 		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ending[i]);
