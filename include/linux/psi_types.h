@@ -63,7 +63,8 @@ struct psi_task {
  * @released: when they let one go, in jiffies
  * @lock: protects @waiters
  * @waiters: tasks that wait for io of the cgroup, a list of psi_task.io_link:
- *	     the one that waits longest first. Those that began to wait while
+ *	     the one that waits longest first, but those behind that were
+ *	     seen to wait for something else. All began to wait while
  *	     psi_io_limit_used()
  */
 struct psi_io_limit {

@@ -42,9 +42,11 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	 * Wait on the queue of kernfs, because epoll registers once, maybe
 	 * before there is a trigger, and the queue lives as long as the open
 	 * file. Ignore the result: kernfs reports changes of the content, not
-	 * events of triggers.
+	 * events of triggers. All who wait there are woken at each event of the
+	 * cgroup. So whoever may only read, and can have no trigger, does not.
 	 */
-	kernfs_generic_poll(of, wait);
+	if (of->file->f_mode & FMODE_WRITE)
+		kernfs_generic_poll(of, wait);
 	return psi_poll(&ctx->trigger);
 }
 

@@ -156,16 +156,19 @@ static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
 
 /*
  * Look again at a task that waits for io, maybe. If it is awake, the scheduler
- * will when it goes to sleep.
+ * will when it goes to sleep. Return whether it waits for io.
  */
-static void psi_io_recount(struct task_struct *p, struct psi_async *async)
+static bool psi_io_recount(struct task_struct *p, struct psi_async *async)
 {
 	CLASS(task_rq_lock, locked)(p);
+	unsigned int attrs;
 
 	update_rq_clock(locked.rq);
 	psi_io_judge(p, async);
+	attrs = psi_task_attrs(p, PSI_ASLEEP);
 	if (psi_counts_asleep(locked.rq, p))
-		psi_task_set(locked.rq, p, psi_task_attrs(p, PSI_ASLEEP));
+		psi_task_set(locked.rq, p, attrs);
+	return attrs & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 }
 
 /* What the waiters wait for may have changed. */
@@ -257,6 +260,7 @@ void psi_async_end(struct psi_async *async)
 void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 {
 	wait->task = current;
+	WRITE_ONCE(current->psi.paced, false);
 	scoped_guard(raw_spinlock_irqsave, &async->lock) {
 		list_add_tail(&wait->link, &async->waiters);
 		/*

@@ -109,8 +109,8 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 /* The count of bios has left zero, or come back to it. */
 static void psi_io_changed(struct psi_io_limit *limit)
 {
+	struct psi_task *t, *next;
 	unsigned int nr = 0;
-	struct psi_task *t;
 
 	/*
 	 * After the count was changed by a full barrier. Pairs with
@@ -119,10 +119,12 @@ static void psi_io_changed(struct psi_io_limit *limit)
 	if (list_empty(&limit->waiters))
 		return;
 	guard(raw_spinlock_irqsave)(&limit->lock);
-	list_for_each_entry(t, &limit->waiters, io_link) {
+	list_for_each_entry_safe(t, next, &limit->waiters, io_link) {
 		if (nr++ == PSI_WAITERS_MAX)
 			break;
-		psi_io_recount(container_of(t, struct task_struct, psi), NULL);
+		/* In a ring it may wait for no io: it makes room for others. */
+		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL))
+			list_move_tail(&t->io_link, &limit->waiters);
 	}
 }
 

@@ -148,8 +148,9 @@ static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s,
 {
 	if (likely(!off))
 		return total;
+	/* They were of a running window, and may be ahead of a total. */
 	return off->switches & 1 ? off->readings[kind].total[s] :
-				   total - off->readings[kind].total[s];
+				   psi_since(total, off->readings[kind].total[s]);
 }
 
 /*

@@ -122,7 +122,8 @@ u64 psi_some_memory_us(void)
 	if (!psi_enabled())
 		return 0;
 
-	psi_read_plain(&psi_system, BIT(PSI_MEM_SOME), &reading);
+	/* What is masked looks at full, too. */
+	psi_read_plain(&psi_system, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 

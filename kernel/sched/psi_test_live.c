@@ -448,6 +448,36 @@ static unsigned int psi_test_counted_as(struct task_struct *p)
 	return attrs;
 }
 
+/*
+ * What DAMON reads stays what it was when the system was switched off and on.
+ */
+static void psi_test_some_memory(struct kunit *test)
+{
+	struct psi_off *off = psi_off_alloc(), *on = psi_off_alloc();
+	unsigned long flags;
+	u64 before, after;
+
+	KUNIT_ASSERT_NOT_NULL(test, off);
+	KUNIT_ASSERT_NOT_NULL(test, on);
+	if (!psi_enabled() || rcu_access_pointer(psi_system.off)) {
+		kfree(off);
+		kfree(on);
+		kunit_skip(test, "PSI is off, or was");
+	}
+	psi_memstall_enter(&flags, PSI_CAUSE_RECLAIM);
+	mdelay(5);
+	psi_memstall_leave(&flags);
+	before = psi_some_memory_us();
+	psi_switch(&psi_system, false, off);
+	psi_switch(&psi_system, true, on);
+	after = psi_some_memory_us();
+	RCU_INIT_POINTER(psi_system.off, NULL);
+	kfree_rcu(on, rcu);
+	KUNIT_EXPECT_GE(test, before, 1);
+	KUNIT_EXPECT_GE(test, after, before);
+	KUNIT_EXPECT_LT(test, after - before, USEC_PER_SEC);
+}
+
 static int psi_test_preempt(void *arg)
 {
 	struct psi_test_held *held = arg;
@@ -930,6 +960,8 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_second),
 	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_limit_used),
+	KUNIT_CASE(psi_test_limit_idle_rings),
+	KUNIT_CASE(psi_test_some_memory),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE(psi_test_disarm_in_look),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

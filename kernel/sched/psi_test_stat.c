@@ -944,6 +944,35 @@ static void psi_test_limit_used(struct kunit *test)
 	__psi_io_hold(&limit, false);
 }
 
+/*
+ * Tasks that wait in a ring, but for no io, do not keep others from being
+ * looked at.
+ */
+static void psi_test_limit_idle_rings(struct kunit *test)
+{
+	struct psi_io_limit limit = { };
+	struct task_struct *p = NULL;
+	int i;
+
+	psi_io_limit_init(&limit);
+	for (i = 0; i <= PSI_WAITERS_MAX; i++) {
+		p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, p);
+		raw_spin_lock_init(&p->pi_lock);
+		p->__state = TASK_UNINTERRUPTIBLE;
+		p->psi.io_limit = &limit;
+		p->psi_iowait = i == PSI_WAITERS_MAX;
+		list_add_tail(&p->psi.io_link, &limit.waiters);
+	}
+	__psi_io_hold(&limit, true);
+	KUNIT_EXPECT_EQ(test, p->psi.asleep, 0);
+	__psi_io_hold(&limit, false);
+	__psi_io_hold(&limit, true);
+	KUNIT_EXPECT_EQ(test, p->psi.asleep, PSI_IOWAIT | PSI_LIMIT_IOWAIT);
+	__psi_io_hold(&limit, false);
+	KUNIT_EXPECT_EQ(test, p->psi.asleep, 0);
+}
+
 #ifdef CONFIG_CGROUPS
 /*
  * Look which groups nobody asks about any more, as if nobody had read this one

@@ -17,8 +17,11 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 	gc->group = group;
 	gc->slow = PSI_ALL_STATES;
 	gc->streak = PSI_STREAK;
-	/* Readers find it by the bit that psi_fold_join() sets. */
-	WRITE_ONCE(group->cpus[cpu], gc);
+	/*
+	 * Most readers find it by the bit that psi_fold_join() sets, some by
+	 * this pointer.
+	 */
+	smp_store_release(&group->cpus[cpu], gc);
 }
 
 /*
