@@ -465,7 +465,7 @@ static void psi_test_some_memory(struct kunit *test)
 		kunit_skip(test, "PSI is off, or was");
 	}
 	psi_memstall_enter(&flags, PSI_CAUSE_RECLAIM);
-	mdelay(5);
+	schedule_timeout_uninterruptible(max(HZ / 100, 2));
 	psi_memstall_leave(&flags);
 	before = psi_some_memory_us();
 	psi_switch(&psi_system, false, off);
