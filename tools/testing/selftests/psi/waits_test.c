@@ -316,7 +316,9 @@ static void measure(struct site *site)
 		site->call(site, n);
 	site->some = pressure_since(GROUP, &before).some[RES_IO];
 	site->elapsed = now_ns() - start;
-	site->asleep = site->elapsed - (task_awake_ns(getpid()) - awake);
+	/* It was read before the start: where no call is blocked, it is more. */
+	awake = task_awake_ns(getpid()) - awake;
+	site->asleep = site->elapsed > awake ? site->elapsed - awake : 0;
 }
 
 static void use_files(void *arg)
