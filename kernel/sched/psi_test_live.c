@@ -453,17 +453,16 @@ static unsigned int psi_test_counted_as(struct task_struct *p)
  */
 static void psi_test_some_memory(struct kunit *test)
 {
-	struct psi_off *off = psi_off_alloc(), *on = psi_off_alloc();
+	struct psi_off *off, *on;
 	unsigned long flags;
 	u64 before, after;
 
+	if (!psi_enabled() || rcu_access_pointer(psi_system.off))
+		kunit_skip(test, "PSI is off, or was");
+	off = psi_off_alloc();
+	on = psi_off_alloc();
 	KUNIT_ASSERT_NOT_NULL(test, off);
 	KUNIT_ASSERT_NOT_NULL(test, on);
-	if (!psi_enabled() || rcu_access_pointer(psi_system.off)) {
-		kfree(off);
-		kfree(on);
-		kunit_skip(test, "PSI is off, or was");
-	}
 	before = psi_some_memory_us();
 	psi_switch(&psi_system, false, off);
 	psi_memstall_enter(&flags, PSI_CAUSE_RECLAIM);
