@@ -49,6 +49,15 @@
  *   psi_moves is above zero, or it is a dying task.
  */
 
+/* The system has a cell on each CPU. */
+static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
+struct psi_group psi_system = {
+	.id = 1,
+#ifdef CONFIG_PSI_CAUSES
+	.causes = psi_system_causes,
+#endif
+};
+
 /*
  * The work is asked for when half is left. Until it has run, the other half
  * serves some containers of some levels each. More would be memory for nothing
@@ -112,14 +121,6 @@ static void psi_reserve_kick(struct irq_work *work)
 }
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
-
-static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
-struct psi_group psi_system = {
-	.id = 1,
-#ifdef CONFIG_PSI_CAUSES
-	.causes = psi_system_causes,
-#endif
-};
 
 /* Memory for a CPU, zeroed, NULL without, for kfree(). May sleep. */
 static void *psi_memory_alloc(int cpu, gfp_t gfp)

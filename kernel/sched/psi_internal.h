@@ -451,10 +451,7 @@ struct psi_asked_cpu;
 struct psi_line;
 
 #ifndef CONFIG_PSI_STAT
-/*
- * No group is ever asked, and no limit is told. These are in psi_asked.c,
- * psi_stat.c and psi_limit.c.
- */
+/* No group is ever asked. These are in psi_asked.c and psi_stat.c. */
 static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }
 static inline void psi_asked_give(struct psi_group *group, int cpu, void *memory) { }
 static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held) { }

@@ -53,9 +53,10 @@
  *		submits it. So such tasks are in a list of the cgroup. Where a
  *		limit begins to hold the first bio, or lets the last one go,
  *		psi_io_changed() looks at PSI_WAITERS_MAX of them, those that
- *		wait longest: each takes the lock of a runqueue. The lock of the
- *		list is outside of p->pi_lock, and never held together with one
- *		of psi_async.c.
+ *		wait longest: each takes the lock of a runqueue. One that waits
+ *		in a ring, for no io, goes to the end. The lock of the list is
+ *		outside of p->pi_lock, and never held together with one of
+ *		psi_async.c.
  *
  *		A writer that pauses waits for a time, not for a bio: it is held
  *		if a limit held one within the last PSI_PACED.

@@ -448,6 +448,20 @@ static unsigned int psi_test_counted_as(struct task_struct *p)
 	return attrs;
 }
 
+/* A task that paused as a writer waits for something else in a ring. */
+static void psi_test_ring_unpaced(struct kunit *test)
+{
+	struct psi_async_wait wait;
+	struct psi_async async;
+
+	psi_async_init(&async);
+	WRITE_ONCE(current->psi.paced, true);
+	__psi_async_wait(&async, &wait);
+	KUNIT_EXPECT_FALSE(test, current->psi.paced);
+	__psi_async_done(&async, &wait);
+	psi_async_exit(&async);
+}
+
 /*
  * What DAMON reads stays what it was when the system was switched off and on.
  */
@@ -959,6 +973,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_limit_used),
 	KUNIT_CASE(psi_test_limit_idle_rings),
+	KUNIT_CASE(psi_test_ring_unpaced),
 	KUNIT_CASE(psi_test_some_memory),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE(psi_test_disarm_in_look),

@@ -945,8 +945,8 @@ static void psi_test_limit_used(struct kunit *test)
 }
 
 /*
- * Tasks that wait in a ring, but for no io, do not keep others from being
- * looked at.
+ * A limit looks at a task that waits for io, although more tasks wait in rings
+ * for no io than it looks at.
  */
 static void psi_test_limit_idle_rings(struct kunit *test)
 {

@@ -388,6 +388,25 @@ TEST_F(event, reaches_an_epoll_of_epolls)
 	EXPECT_EQ(0, close(inner));
 }
 
+/*
+ * Each event of a cgroup wakes all who wait on its file. A descriptor that may
+ * only read has no trigger, is always ready, and must cost nobody a wake-up.
+ */
+TEST_F(event, does_not_wake_who_may_only_read)
+{
+	int reader = open(variant->path, O_RDONLY | O_CLOEXEC), epoll;
+
+	ASSERT_GE(reader, 0);
+	epoll = epoll_on(reader, EPOLLPRI | EPOLLET);
+	EXPECT_EQ(EPOLLPRI | EPOLLERR, epoll_events(epoll, 0));
+	EXPECT_EQ(0, epoll_events(epoll, 0));
+	make_event(&self->stalls);
+	EXPECT_EQ(0, epoll_events(epoll, 0));
+	EXPECT_TRUE(trigger_fired(self->fd, 0));
+	EXPECT_EQ(0, close(epoll));
+	EXPECT_EQ(0, close(reader));
+}
+
 #define MANY 40
 
 TEST_F(event, of_each_of_many_triggers_is_reported_by_one_epoll)
