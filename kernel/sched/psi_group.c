@@ -264,7 +264,11 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 	unsigned int hold = 0;
 	int cpu;
 
-	/* Pairs with psi_take_watched() and psi_delegate(). */
+	/*
+	 * Pairs with psi_take_watched() and psi_delegate(). Also, a CPU that
+	 * begins a state then looks at psi_watch.alarm_states: one of the two
+	 * sees the other. Pairs with psi_raise_alarms().
+	 */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct psi_group_cpu *gc = group->cpus[cpu];

@@ -53,6 +53,7 @@
 #ifndef _KERNEL_SCHED_PSI_INTERNAL_H
 #define _KERNEL_SCHED_PSI_INTERNAL_H
 
+#include <linux/delay.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/psi.h>

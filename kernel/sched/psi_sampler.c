@@ -269,6 +269,8 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 {
 	struct psi_sampler *sampler;
 
+	if (!watch)
+		return NULL;
 	sampler = kvzalloc(struct_size(sampler, cpus, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!sampler)
 		return NULL;
@@ -292,18 +294,6 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	return sampler;
 }
 
-static struct psi_sampler *psi_sampler_find(struct psi_watch *watch, enum psi_kind kind,
-					    enum psi_state state, u64 window)
-{
-	struct psi_sampler *sampler;
-
-	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (sampler->kind == kind && sampler->state == state && sampler->window == window)
-			return sampler;
-	}
-	return NULL;
-}
-
 /* A sampler begins or ceases to ask for the alarm. */
 static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
 {
@@ -311,6 +301,13 @@ static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
 		return;
 	sampler->asking = ask;
 	sampler->watch->asking[sampler->state] += ask ? 1 : -1;
+}
+
+/* One more or one less sampler that waits for its state, and asks. */
+static void psi_sampler_count(struct psi_sampler *sampler, int more)
+{
+	sampler->watch->waiting[sampler->state] += more;
+	sampler->watch->asking[sampler->state] += more;
 }
 
 /* The samplers at work have changed; see psi_sampling(). */
@@ -355,19 +352,43 @@ static unsigned int psi_watch_states(struct psi_watch *watch)
 	return states;
 }
 
-/* A trigger lets go of a sampler, which goes with the last of them. */
-static void psi_sampler_put(struct psi_sampler *sampler)
+/*
+ * Add a sampler that is counted, unless there is one for the same. Return the
+ * one that is there now.
+ */
+static struct psi_sampler *psi_sampler_add(struct psi_sampler *made)
+{
+	struct psi_watch *watch = made->watch;
+	struct psi_sampler *sampler;
+
+	list_for_each_entry(sampler, &watch->samplers, node) {
+		if (sampler->kind == made->kind && sampler->state == made->state &&
+		    sampler->window == made->window) {
+			psi_sampler_count(made, -1);
+			psi_watch_states(watch);
+			return sampler;
+		}
+	}
+	list_add(&made->node, &watch->samplers);
+	return made;
+}
+
+/*
+ * A trigger lets go of a sampler. Return it if that was the last: then the
+ * caller frees it.
+ */
+static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 {
 	struct psi_watch *watch = sampler->watch;
 
 	if (--sampler->users)
-		return;
+		return NULL;
 	psi_sampler_queue(sampler, PSI_NEVER);
 	list_del(&sampler->node);
-	psi_sampler_ask(sampler, false);
-	watch->waiting[sampler->state]--;
+	psi_sampler_ask(sampler, true);
+	psi_sampler_count(sampler, -1);
 	psi_watch_states(watch);
-	psi_sampler_free(sampler);
+	return sampler;
 }
 
 /* What a CPU has by now. */
@@ -415,8 +436,8 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 
 /*
  * Leave out all up to now. The first trigger must not count that.
- * psi_trigger_start() has the state watched before: when it begins anew, an
- * alarm is raised.
+ * psi_trigger_arm() has the state watched before: when it begins anew, an alarm
+ * is raised.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler)
 {
@@ -508,16 +529,22 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
  * A sample in the middle of a step, which changes nothing. It is an upper
  * bound: what the step will add for stall up to now depends on weights to come,
  * but is no more than all CPUs have, and no more than the time that passed.
+ * Where @seen saw the CPUs a moment ago, they are not visited again; a sample
+ * that came since has all of that.
  */
-static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
+static void psi_sampler_bound(struct psi_sampler *sampler, const struct psi_sampler *seen,
+			      struct psi_sample *now)
 {
 	struct psi_sampled times;
 	u64 sum = 0;
 	int cpu;
 
-	now->at = psi_read_clock();
+	now->at = seen ? max(seen->last.at, sampler->last.at) : psi_read_clock();
 	psi_for_each_cpu(cpu, sampler->watch->group) {
-		psi_sampler_peek(sampler, cpu, &times);
+		if (seen)
+			times = seen->cpus[cpu];
+		else
+			psi_sampler_peek(sampler, cpu, &times);
 		sum += psi_since(times.stall, sampler->cpus[cpu].stall);
 	}
 	now->total = sampler->last.total;
@@ -552,20 +579,6 @@ static void psi_sampler_resume(struct psi_sampler *sampler)
 	psi_sampler_queue(sampler, sampler->mark);
 }
 
-/* Watch what the samplers wait for. Return the states that hold somewhere. */
-static unsigned int psi_watch_update(struct psi_watch *watch)
-{
-	unsigned int states = psi_watch_states(watch);
-
-	/*
-	 * A CPU that begins a state then looks at ->alarm_states;
-	 * psi_watch_cells() has them the other way round. One of the two sees
-	 * the other. Pairs with psi_raise_alarms().
-	 */
-	smp_mb();
-	return psi_watch_cells(watch->group, states);
-}
-
 /*
  * Whether a trigger might fire after a new sample. The oldest sample is from
  * before all windows that end with the new one, so none of these has more stall
@@ -597,6 +610,6 @@ static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 	unsigned int hold;
 
 	psi_sampler_ask(sampler, true);
-	hold = psi_watch_update(sampler->watch);
+	hold = psi_watch_cells(sampler->watch->group, psi_watch_states(sampler->watch));
 	return !(hold & BIT(sampler->state)) && !psi_sampler_grown(sampler);
 }

@@ -309,11 +309,50 @@ static void psi_test_sampler_begins(struct kunit *test)
 	cpumask_clear_cpu(two, group->cpumask);
 
 	psi_sampler_begin(sampler);
-	psi_sampler_bound(sampler, &bound);
+	psi_sampler_bound(sampler, NULL, &bound);
 	KUNIT_EXPECT_EQ(test, bound.total, 0);
 	psi_test_use(group, two, 100, 100);
 	psi_sampler_update(sampler, PSI_TEST_START);
 	KUNIT_EXPECT_EQ(test, sampler->last.total, 100);
+	psi_sampler_free(sampler);
+}
+
+/*
+ * A trigger that finds a sampler at work counts nothing of before, and what
+ * comes is left to the sampler, also where it took a sample meanwhile.
+ */
+static void psi_test_sampler_joined(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler = psi_test_io_sampler(test, group, PSI_PLAIN), *made;
+	u64 now = PSI_TEST_START;
+	struct psi_sample bound;
+
+	psi_test_clock_is(test, &now);
+	psi_sampler_begin(sampler);
+	psi_test_use(group, cpu, 200, 200);
+	now += 1000;
+
+	made = psi_sampler_alloc(sampler->watch, PSI_PLAIN, PSI_IO_SOME, PSI_TEST_WINDOW);
+	KUNIT_ASSERT_NOT_NULL(test, made);
+	psi_sampler_count(made, 1);
+	psi_sampler_begin(made);
+	KUNIT_EXPECT_PTR_EQ(test, psi_sampler_add(made), sampler);
+	KUNIT_EXPECT_EQ(test, sampler->watch->asking[PSI_IO_SOME], 1);
+
+	psi_test_use(group, cpu, 100, 100);
+	psi_sampler_bound(sampler, made, &bound);
+	KUNIT_EXPECT_EQ(test, bound.at, now);
+	KUNIT_EXPECT_EQ(test, bound.total, 200);
+
+	now += 500;
+	psi_sampler_update(sampler, now);
+	KUNIT_EXPECT_EQ(test, sampler->last.total, 300);
+	psi_sampler_bound(sampler, made, &bound);
+	KUNIT_EXPECT_EQ(test, bound.at, now);
+	KUNIT_EXPECT_EQ(test, bound.total, 300);
+	psi_sampler_free(made);
 	psi_sampler_free(sampler);
 }
 
@@ -382,7 +421,7 @@ static void psi_test_sampler_bound(struct kunit *test)
 	psi_test_clock_is(test, &now);
 	psi_test_use(group, one, 200, 200);
 	psi_test_use(group, two, 400, 400);
-	psi_sampler_bound(sampler, &bound);
+	psi_sampler_bound(sampler, NULL, &bound);
 	KUNIT_EXPECT_EQ(test, bound.at, now);
 	KUNIT_EXPECT_EQ(test, bound.total, 600);
 	/* Nothing changes by that. */
@@ -395,7 +434,7 @@ static void psi_test_sampler_bound(struct kunit *test)
 	psi_test_use(group, one, 200, 200);
 	psi_test_use(group, two, 400, 400);
 	now += 250;
-	psi_sampler_bound(sampler, &bound);
+	psi_sampler_bound(sampler, NULL, &bound);
 	KUNIT_EXPECT_EQ(test, bound.total, sampler->last.total + 250);
 	psi_sampler_free(sampler);
 }

@@ -941,6 +941,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_fold_comes_back),
 	KUNIT_CASE(psi_test_fold_late),
 	KUNIT_CASE(psi_test_sampler_begins),
+	KUNIT_CASE(psi_test_sampler_joined),
 	KUNIT_CASE(psi_test_sampler_new_cpu),
 	KUNIT_CASE(psi_test_sampler_fold),
 	KUNIT_CASE(psi_test_sampler_bound),

@@ -64,10 +64,12 @@
  * Locking
  *
  *   psi_watch.lock protects the samplers of a group and priority, and their
- *   triggers. It is a mutex, as a sample visits every CPU in use. The scheduler
- *   may stop an opener that holds it (cpu.max): so monitors only try, and come
- *   back after PSI_RETRY_NS. An opener that finds a monitor waiting lets it go
- *   first.
+ *   triggers. It is a mutex, as a monitor holds it while a sample visits every
+ *   CPU in use. An opener holds it for moments, with preemption disabled:
+ *   otherwise the scheduler could stop the holder for up to a second (cpu.max),
+ *   and with it all that others armed. So nobody sleeps for the lock. A monitor
+ *   that finds it taken comes back after PSI_RETRY_NS, an opener tries again
+ *   after PSI_LOCK_US, and one that finds a monitor waiting lets it go first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -96,6 +98,9 @@
 
 /* A monitor that finds the lock of a group taken comes back after that. */
 #define PSI_RETRY_NS		NSEC_PER_MSEC
+
+/* An opener that finds it taken tries again after that, or up to twice that. */
+#define PSI_LOCK_US		100
 
 /*
  * Groups with samplers at work, by the time they are due, of each monitor. No
@@ -226,7 +231,7 @@ static void psi_sampler_look(struct psi_sampler *sampler)
 		psi_sampler_ask(sampler, rest);
 		sampler->sample = sampler->last;
 	} else {
-		psi_sampler_bound(sampler, &sampler->sample);
+		psi_sampler_bound(sampler, NULL, &sampler->sample);
 	}
 	if (!owing && !(sampler->step && psi_sampler_may_fire(sampler)))
 		return;
@@ -474,87 +479,61 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 	return old;
 }
 
-/* Lock the samplers, behind a monitor that waits for that. */
+/*
+ * Lock the samplers, behind a monitor that waits for that. Nothing stops the
+ * holder: see "Locking".
+ */
 static void psi_watch_lock(struct psi_watch *watch)
 {
 	if (READ_ONCE(watch->wanted))
-		schedule_timeout_uninterruptible(1);
-	mutex_lock(&watch->lock);
-}
-
-/*
- * Lock the samplers and return the one for a trigger, NULL and unlocked without
- * memory.
- */
-static struct psi_sampler *psi_sampler_get(struct psi_watch *watch, const struct psi_line *line,
-					   u64 window)
-{
-	struct psi_sampler *sampler, *made;
-
-	made = psi_sampler_alloc(watch, line->kind, line->state, window);
-	if (!made)
-		return NULL;
-	psi_watch_lock(watch);
-	sampler = psi_sampler_find(watch, line->kind, line->state, window);
-	if (!sampler) {
-		sampler = made;
-		made = NULL;
-		list_add(&sampler->node, &watch->samplers);
-		watch->waiting[line->state]++;
-		watch->asking[line->state]++;
-	}
-	psi_sampler_free(made);
-	sampler->users++;
-	return sampler;
-}
-
-/* Let a trigger see what its sampler sees from now on. */
-static void psi_trigger_start(struct psi_trigger *t, struct psi_sampler *sampler)
-{
-	struct psi_watch *watch = sampler->watch;
-	struct psi_sample now;
-	unsigned int hold;
-
-	list_add_tail(&t->node, &sampler->triggers);
-	/* Also when it is at work: it may be about to rest. */
-	hold = psi_watch_update(watch) & BIT(sampler->state);
-	if (sampler->users == 1)
-		psi_sampler_begin(sampler);
-	psi_sampler_bound(sampler, &now);
-	psi_trigger_restart(t, &now);
-	sampler->least = min(sampler->least, t->threshold);
-	if (hold) {
-		local_irq_disable();
-		psi_raise_alarms(watch->group, hold, now.at);
-		local_irq_enable();
+		fsleep(PSI_RETRY_NS / NSEC_PER_USEC);
+	preempt_disable();
+	while (!mutex_trylock(&watch->lock)) {
+		preempt_enable();
+		fsleep(PSI_LOCK_US);
+		preempt_disable();
 	}
 }
 
-/*
- * Have a trigger look at a window of a group from now on, in ns, and fill the
- * slot of its file.
- */
-static int psi_trigger_arm(struct psi_trigger **slot, struct psi_trigger *t,
-			   struct psi_watch *watch, const struct psi_line *line, u64 window)
+static void psi_watch_unlock(struct psi_watch *watch)
 {
-	struct psi_sampler *sampler;
-	int ret = 0;
-
-	if (!watch)
-		return -ENOMEM;
-	sampler = psi_sampler_get(watch, line, window);
-	if (!sampler)
-		return -ENOMEM;
-	t->sampler = sampler;
-	if (cmpxchg_release(slot, NULL, t)) {
-		ret = -EBUSY;
-		psi_sampler_put(sampler);
-	} else {
-		/* poll() may look at it by now; it has no event yet. */
-		psi_trigger_start(t, sampler);
-	}
 	mutex_unlock(&watch->lock);
-	return ret;
+	preempt_enable();
+}
+
+/*
+ * Have a trigger look at what stalls from now on, with the sampler made for it
+ * or one that is there already. CPUs are visited without the lock.
+ */
+static void psi_trigger_arm(struct psi_trigger *t)
+{
+	struct psi_sampler *made = t->sampler;
+	struct psi_watch *watch = made->watch;
+	struct psi_sample now;
+
+	/* Watch the state first, then leave out its past. */
+	psi_watch_lock(watch);
+	psi_sampler_count(made, 1);
+	psi_watch_states(watch);
+	psi_watch_unlock(watch);
+	psi_watch_cells(watch->group, BIT(made->state));
+	psi_sampler_begin(made);
+
+	psi_watch_lock(watch);
+	t->sampler = psi_sampler_add(made);
+	t->sampler->users++;
+	t->sampler->least = min(t->sampler->least, t->threshold);
+	list_add_tail(&t->node, &t->sampler->triggers);
+	psi_sampler_bound(t->sampler, made, &now);
+	psi_trigger_restart(t, &now);
+	psi_watch_unlock(watch);
+
+	/* The state may hold, or may have begun and ended since. */
+	local_irq_disable();
+	psi_raise_alarm(watch, BIT(made->state), now.at);
+	local_irq_enable();
+	if (t->sampler != made)
+		psi_sampler_free(made);
 }
 
 static void psi_trigger_free(struct psi_trigger *t)
@@ -604,15 +583,13 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 {
 	struct psi_line line;
 	struct psi_trigger *t;
-	int prio;
 	u32 stall, window;
-	int ret;
+	int prio, ret = 0;
 
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
 	/*
-	 * Whatever is written; of two writes at once psi_trigger_arm() takes
-	 * one.
+	 * Whatever is written; of two writes at once, one fills it.
 	 */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
@@ -631,13 +608,21 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t->kn = kn;
 	t->wait = wait;
 	/* For the system, "full" of cpu never holds. */
-	if (group == &psi_system && line.state == PSI_CPU_FULL)
-		ret = cmpxchg_release(slot, NULL, t) ? -EBUSY : 0;
-	else
-		ret = psi_trigger_arm(slot, t, psi_watch_get(group, prio), &line,
-				      (u64)window * NSEC_PER_USEC);
-	if (ret)
+	if (group != &psi_system || line.state != PSI_CPU_FULL) {
+		t->sampler = psi_sampler_alloc(psi_watch_get(group, prio), line.kind, line.state,
+					       (u64)window * NSEC_PER_USEC);
+		if (!t->sampler)
+			ret = -ENOMEM;
+	}
+	if (!ret && cmpxchg_release(slot, NULL, t))
+		ret = -EBUSY;
+	if (ret) {
+		psi_sampler_free(t->sampler);
 		psi_trigger_free(t);
+	} else if (t->sampler) {
+		/* poll() may look at it by now; it has no event yet. */
+		psi_trigger_arm(t);
+	}
 	return ret;
 }
 
@@ -650,18 +635,18 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  */
 void psi_disarm(struct psi_trigger *t)
 {
-	struct psi_sampler *sampler;
+	struct psi_sampler *unused;
+	struct psi_watch *watch;
 
 	if (!t)
 		return;
-	sampler = t->sampler;
-	if (sampler) {
-		struct psi_watch *watch = sampler->watch;
-
+	if (t->sampler) {
+		watch = t->sampler->watch;
 		psi_watch_lock(watch);
 		list_del(&t->node);
-		psi_sampler_put(sampler);
-		mutex_unlock(&watch->lock);
+		unused = psi_sampler_put(t->sampler);
+		psi_watch_unlock(watch);
+		psi_sampler_free(unused);
 	}
 	psi_trigger_free(t);
 }
@@ -676,7 +661,7 @@ void psi_disarm(struct psi_trigger *t)
  */
 __poll_t psi_poll(struct psi_trigger **slot)
 {
-	/* Pairs with the release in psi_trigger_arm(). */
+	/* Pairs with the release in psi_arm(). */
 	struct psi_trigger *t = smp_load_acquire(slot);
 
 	if (!t)

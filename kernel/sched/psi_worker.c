@@ -131,33 +131,41 @@ static void psi_worker_again(struct psi_worker *worker)
 }
 
 /**
- * psi_raise_alarms - states began in a group, or were found to hold
- * @group: the group
- * @states: the states
- * @now: when they began, ns of psi_read_clock()
+ * psi_raise_alarm - have a monitor look at the samplers of a group that rest
+ * @watch: the samplers
+ * @states: it may be that stall in these states began
+ * @now: when, ns of psi_read_clock()
  *
  * Context: Interrupts are disabled; a runqueue lock may be held.
  */
+static void psi_raise_alarm(struct psi_watch *watch, unsigned int states, u64 now)
+{
+	struct psi_worker *worker = &psi_monitors[watch->prio];
+
+	if (!(states & READ_ONCE(watch->alarm_states)))
+		return;
+	/* Many CPUs may write that line at once: look before. */
+	if (!(states & ~atomic_read(&watch->alarm_begun)) ||
+	    atomic_fetch_or(states, &watch->alarm_begun))
+		return;
+	refcount_inc(&watch->group->refs);
+	watch->alarm_since = now;
+	llist_add(&watch->alarm, &worker->inbox);
+	psi_kick(worker);
+}
+
+/* States began in a group: as psi_raise_alarm(), for each monitor. */
 static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 {
 	int prio;
 
-	/* Pairs with psi_watch_update() and psi_watch_answer(). */
+	/* Pairs with psi_watch_cells() and psi_watch_answer(). */
 	smp_mb();
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
-		struct psi_worker *worker = &psi_monitors[prio];
 
-		if (!watch || !(states & READ_ONCE(watch->alarm_states)))
-			continue;
-		/* Many CPUs may write that line at once: look before. */
-		if (!(states & ~atomic_read(&watch->alarm_begun)) ||
-		    atomic_fetch_or(states, &watch->alarm_begun))
-			continue;
-		refcount_inc(&group->refs);
-		watch->alarm_since = now;
-		llist_add(&watch->alarm, &worker->inbox);
-		psi_kick(worker);
+		if (watch)
+			psi_raise_alarm(watch, states, now);
 	}
 }
 

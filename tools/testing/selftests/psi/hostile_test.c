@@ -528,6 +528,59 @@ TEST_F_TIMEOUT(user, who_stops_in_mkdir_delays_no_event, 150)
 	cgroup_remove(MAKER);
 }
 
+static void arm_and_stop(void *arg)
+{
+	(void)arg;
+	if (setresuid(USER, USER, USER))
+		psi_die("setresuid: %s", strerror(errno));
+	for (;;)
+		close(trigger_arm(PSI_IO, "some 90000 2000000"));
+}
+
+/*
+ * The bandwidth of a user runs out while it arms a trigger or closes one, where
+ * the kernel can be preempted. For most of a second it would keep what it has
+ * locked. Others arm at once, and their events come.
+ */
+TEST_F_TIMEOUT(user, who_stops_while_arming_delays_nobody, 150)
+{
+	const struct load load = { .cpu = 0, .cgroup = MAKER, .fn = arm_and_stop };
+	int fd = trigger_open_other(PSI_IO);
+	__u64 begin, took, most = 0;
+	int events = 0;
+	pid_t pid;
+
+	cgroup_create(MAKER, "+cpu");
+	write_file(MAKER "/cpu.max", "1000 1000000");
+	pid = load_start(&load);
+	EXPECT_EQ(0, trigger_set(fd, "some 90000 2000000"));
+	for (int i = 0; i < VICTIM_SECONDS; i++) {
+		sleep_for(137 * NSEC_PER_MSEC);
+		begin = now_ns();
+		EXPECT_EQ(0, trigger_set_other(PSI_IO));
+		took = now_ns() - begin;
+		most = took > most ? took : most;
+		if (i % 4)
+			continue;
+		/* After the quiet time of the last event. */
+		sleep_for(2 * NSEC_PER_SEC);
+		stall(&self->stalls);
+		begin = now_ns();
+		events += trigger_fired(fd, 2000);
+		took = now_ns() - begin;
+		most = took > most ? took : most;
+	}
+	ksft_print_msg("%d events; armed, or woken up, after %.6f s at most\n", events,
+		       most / 1e9);
+	EXPECT_EQ(VICTIM_SECONDS / 4, events);
+	/* Checks are 200 ms apart. */
+	EXPECT_GE(210 * NSEC_PER_MSEC, most);
+	write_file(MAKER "/cpu.max", "max");
+	load_stop(pid);
+	cgroup_remove(MAKER);
+	close(fd);
+}
+
 /* ---- How late is an event beside all triggers that another user may have? ---- */
 
 FIXTURE(delay) {
