@@ -351,7 +351,6 @@ struct psi_group {
  *	  their triggers
  * @samplers: all of them
  * @waiting: per state, how many samplers there are for it
- * @asking: per state, how many of these are ->asking
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be in a moment
  * @alarm_states: states that resting samplers wait for, a bit mask: when one of
@@ -380,7 +379,6 @@ struct psi_watch {
 	struct mutex		lock;	/* of samplers and triggers */
 	struct list_head	samplers;
 	unsigned int		waiting[PSI_NR_STATES];
-	unsigned int		asking[PSI_NR_STATES];
 	struct timerqueue_head	due;
 	bool			at_work;
 	u8			alarm_states;

@@ -44,7 +44,7 @@
  *   psi_watch.alarm_states too. When one begins, the walk raises the alarm,
  *   with the time. The monitor then has the sampler resume. Its samples are
  *   still true of these states, as there was no stall meanwhile. At work it
- *   raises no alarm. It rests after one step without stall: sooner would thrash
+ *   needs no alarm. It rests after one step without stall: sooner would thrash
  *   on bursts, later would wake an idle CPU.
  */
 
@@ -101,18 +101,11 @@ struct psi_sampled {
  * @asked: what the group has while it is asked, %NULL for plain pressure
  * @window: length in ns
  * @mark: when the running step ends
- * @asking: it wants an alarm when the state begins: it rests or, as its last
- *	    step had no stall, is about to
  * @since: when the alarm was raised that ended its rest, 0 once it resumed
  * @triggers: the triggers
  * @users: how many
- * @todo: those of them that have not looked at @sample yet
- * @looking: the monitor has triggers look at @sample. When they are disarmed
- *	     meanwhile, @todo is empty before that is done
- * @step: a step ended with @sample
  * @next: when the first trigger that looked is owed an event, %PSI_NEVER if
  *	  none is
- * @sample: what they look at
  * @least: no threshold in @triggers is lower
  * @last: the last sample
  * @late: how long it took to add it up if that was long, else 0, in ns
@@ -131,15 +124,10 @@ struct psi_sampler {
 	struct psi_asked	*asked;
 	u64			window;
 	u64			mark;
-	bool			asking;
 	u64			since;
 	struct list_head	triggers;
 	unsigned int		users;
-	struct list_head	todo;
-	bool			looking;
-	bool			step;
 	u64			next;
-	struct psi_sample	sample;
 	u64			least;
 	struct psi_sample	last;
 	u64			late;
@@ -286,28 +274,31 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	sampler->state = state;
 	sampler->window = window;
 	sampler->next = PSI_NEVER;
-	sampler->asking = true;
 	sampler->least = U64_MAX;
 	INIT_LIST_HEAD(&sampler->triggers);
-	INIT_LIST_HEAD(&sampler->todo);
 	timerqueue_init(&sampler->due);
 	return sampler;
 }
 
-/* A sampler begins or ceases to ask for the alarm. */
-static void psi_sampler_ask(struct psi_sampler *sampler, bool ask)
-{
-	if (sampler->asking == ask)
-		return;
-	sampler->asking = ask;
-	sampler->watch->asking[sampler->state] += ask ? 1 : -1;
-}
-
-/* One more or one less sampler that waits for its state, and asks. */
+/* One more or one less sampler waits for its state. */
 static void psi_sampler_count(struct psi_sampler *sampler, int more)
 {
-	sampler->watch->waiting[sampler->state] += more;
-	sampler->watch->asking[sampler->state] += more;
+	struct psi_watch *watch = sampler->watch;
+	u8 *watched = &watch->group->watched[watch->prio], bit = BIT(sampler->state);
+
+	watch->waiting[sampler->state] += more;
+	WRITE_ONCE(*watched, watch->waiting[sampler->state] ? *watched | bit : *watched & ~bit);
+}
+
+/*
+ * Have the state of a sampler raise an alarm when it begins, the next time. One
+ * that is not needed by then does no harm.
+ */
+static void psi_sampler_ask(struct psi_sampler *sampler)
+{
+	struct psi_watch *watch = sampler->watch;
+
+	WRITE_ONCE(watch->alarm_states, watch->alarm_states | BIT(sampler->state));
 }
 
 /* The samplers at work have changed; see psi_sampling(). */
@@ -333,26 +324,6 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 }
 
 /*
- * After a change of the samplers of a group, or of @asking: publish the states
- * that they wait for, and the states that raise the alarm.
- */
-static unsigned int psi_watch_states(struct psi_watch *watch)
-{
-	unsigned int states = 0, asked = 0;
-	int s;
-
-	for (s = 0; s < PSI_NR_STATES; s++) {
-		if (watch->waiting[s])
-			states |= BIT(s);
-		if (watch->asking[s])
-			asked |= BIT(s);
-	}
-	WRITE_ONCE(watch->alarm_states, asked);
-	WRITE_ONCE(watch->group->watched[watch->prio], states);
-	return states;
-}
-
-/*
  * Add a sampler that is counted, unless there is one for the same. Return the
  * one that is there now.
  */
@@ -365,7 +336,6 @@ static struct psi_sampler *psi_sampler_add(struct psi_sampler *made)
 		if (sampler->kind == made->kind && sampler->state == made->state &&
 		    sampler->window == made->window) {
 			psi_sampler_count(made, -1);
-			psi_watch_states(watch);
 			return sampler;
 		}
 	}
@@ -379,15 +349,11 @@ static struct psi_sampler *psi_sampler_add(struct psi_sampler *made)
  */
 static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 {
-	struct psi_watch *watch = sampler->watch;
-
 	if (--sampler->users)
 		return NULL;
 	psi_sampler_queue(sampler, PSI_NEVER);
 	list_del(&sampler->node);
-	psi_sampler_ask(sampler, true);
 	psi_sampler_count(sampler, -1);
-	psi_watch_states(watch);
 	return sampler;
 }
 
@@ -607,9 +573,7 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
  */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
-	unsigned int hold;
-
-	psi_sampler_ask(sampler, true);
-	hold = psi_watch_cells(sampler->watch->group, psi_watch_states(sampler->watch));
-	return !(hold & BIT(sampler->state)) && !psi_sampler_grown(sampler);
+	psi_sampler_ask(sampler);
+	return !psi_watch_cells(sampler->watch->group, BIT(sampler->state)) &&
+	       !psi_sampler_grown(sampler);
 }

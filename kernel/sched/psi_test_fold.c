@@ -267,7 +267,7 @@ static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	list_add(&sampler->node, &watch->samplers);
-	watch->asking[state]++;
+	psi_sampler_count(sampler, 1);
 	return sampler;
 }
 
@@ -339,7 +339,7 @@ static void psi_test_sampler_joined(struct kunit *test)
 	psi_sampler_count(made, 1);
 	psi_sampler_begin(made);
 	KUNIT_EXPECT_PTR_EQ(test, psi_sampler_add(made), sampler);
-	KUNIT_EXPECT_EQ(test, sampler->watch->asking[PSI_IO_SOME], 1);
+	KUNIT_EXPECT_EQ(test, sampler->watch->waiting[PSI_IO_SOME], 1);
 
 	psi_test_use(group, cpu, 100, 100);
 	psi_sampler_bound(sampler, made, &bound);

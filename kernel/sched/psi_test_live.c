@@ -63,9 +63,7 @@ static void psi_test_check_long(struct kunit *test)
 
 		sampler->mark = begin;
 		sampler->next = 0;
-		do {
-			psi_sampler_check(sampler, files);
-		} while (sampler->looking);
+		psi_sampler_check(sampler, files);
 		end = local_clock();
 		/* A clock that counts ticks may stand still meanwhile. */
 		if (end <= begin + 2 * step)
@@ -74,47 +72,8 @@ static void psi_test_check_long(struct kunit *test)
 		late += !ahead;
 	}
 	mutex_unlock(&watch->lock);
-	/* All triggers have looked. */
-	KUNIT_EXPECT_TRUE(test, list_empty(&sampler->todo));
 	psi_sampler_free(sampler);
 	KUNIT_EXPECT_TRUE(test, ahead);
-}
-
-/*
- * All triggers that still have to look are disarmed: that step has one sample
- * all the same. With more, the ring of samples would not span a window.
- */
-static void psi_test_disarm_in_look(struct kunit *test)
-{
-	struct psi_watch *watch = psi_test_watch(test, &psi_system);
-	struct kernfs_node *files[PSI_NR_FILES] = { };
-	struct psi_sampler *sampler;
-	struct psi_trigger *triggers;
-	unsigned int head;
-	int i;
-
-	if (!psi_enabled())
-		kunit_skip(test, "PSI is off");
-	triggers = kunit_kcalloc(test, PSI_BATCH + 1, sizeof(*triggers), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, triggers);
-	sampler = psi_test_sampler(test, watch, PSI_PLAIN, PSI_NONIDLE, PSI_TEST_WINDOW);
-	psi_sampler_queue(sampler, 0);
-	for (i = 0; i <= PSI_BATCH; i++) {
-		triggers[i].threshold = PSI_NEVER;
-		list_add(&triggers[i].node, &sampler->triggers);
-	}
-
-	mutex_lock(&watch->lock);
-	/* They look, as one may be owed an event. */
-	sampler->next = 0;
-	psi_sampler_check(sampler, files);
-	KUNIT_EXPECT_TRUE(test, list_is_singular(&sampler->todo));
-	list_del_init(sampler->todo.next);
-	head = sampler->head;
-	psi_sampler_check(sampler, files);
-	KUNIT_EXPECT_EQ(test, head, sampler->head);
-	mutex_unlock(&watch->lock);
-	psi_sampler_free(sampler);
 }
 
 /*
@@ -977,7 +936,6 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_ring_unpaced),
 	KUNIT_CASE(psi_test_some_memory),
 	KUNIT_CASE(psi_test_check_long),
-	KUNIT_CASE(psi_test_disarm_in_look),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
 	KUNIT_CASE(psi_test_memstall_class),

@@ -28,12 +28,12 @@
  *   Turns
  *
  *   A group with many triggers must not delay the triggers of another group. So
- *   a monitor serves groups in turns. A turn ends after PSI_TURN_NS (500 us),
- *   and consists of goes. In a go the monitor does one of these: it takes an
- *   alarm down and queues the samplers that rest, has one of them resume, or
- *   has up to PSI_BATCH (64) triggers look at a sample, which it takes before
- *   the first of them. After a turn that took d of CPU time the group pauses
- *   for (PSI_SHARE - 1) * d. Group A has thousands of windows, B has one:
+ *   a monitor serves groups in turns. In a turn it does one of these after the
+ *   other, until PSI_TURN_NS (500 us) are over: it takes an alarm down and
+ *   queues the samplers that rest, has one of them resume, or takes a sample
+ *   and has the triggers of the sampler look at it. After a turn that took d of
+ *   CPU time the group pauses for (PSI_SHARE - 1) * d. Group A has thousands of
+ *   windows, B has one:
  *
  *	A is due: turn	pause of A: 7 * 0.5 ms
  *	|- A -|.........................................|- A -|.......
@@ -41,11 +41,11 @@
  *	   |<------->| the delay of B: the rest of a turn of A
  *
  *   So one group gets an eighth of a monitor, and delays another by one turn
- *   and one go, however many triggers it has. Where n groups are due at once,
- *   the last of them waits for n - 1 turns. A go looks at each CPU in use by
- *   the group a few times, and at PSI_BATCH triggers. To wake the pollers of
- *   triggers that fire comes on top. A group that needs more than its share
- *   gets late samples, and its own events come late.
+ *   and one sample, however many windows it has. Where n groups are due at
+ *   once, the last of them waits for n - 1 turns. A sample looks at each CPU in
+ *   use by the group a few times, and at all triggers with the same window. To
+ *   wake the pollers of triggers that fire comes on top. A group that needs
+ *   more than its share gets late samples, and its own events come late.
  *
  *   Users
  *
@@ -76,9 +76,6 @@
 #define PSI_WINDOW_MAX_US	10000000
 /* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
-
-/* One go looks at so many triggers of a sampler, at most. */
-#define PSI_BATCH		64
 
 /*
  * A turn of a group ends after that. Shorter, and a turn would be spent on
@@ -212,35 +209,6 @@ static void psi_notify(struct kernfs_node **files)
 	}
 }
 
-/*
- * Take the sample that triggers are to look at, if there may be something to
- * see. Then they are all in ->todo; a trigger that is armed meanwhile joins
- * ->triggers.
- */
-static void psi_sampler_look(struct psi_sampler *sampler)
-{
-	bool owing = sampler->next != PSI_NEVER;
-
-	sampler->step = psi_read_clock() >= sampler->mark;
-	sampler->next = PSI_NEVER;
-	if (sampler->step) {
-		bool rest;
-
-		psi_sampler_push(sampler);
-		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
-		psi_sampler_ask(sampler, rest);
-		sampler->sample = sampler->last;
-	} else {
-		psi_sampler_bound(sampler, NULL, &sampler->sample);
-	}
-	if (!owing && !(sampler->step && psi_sampler_may_fire(sampler)))
-		return;
-	sampler->looking = true;
-	/* Found anew, as is ->next. */
-	sampler->least = U64_MAX;
-	list_splice_init(&sampler->triggers, &sampler->todo);
-}
-
 /* poll() is about to report the event of a trigger. */
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
@@ -260,58 +228,62 @@ static void psi_trace_trigger(const struct psi_trigger *t)
 			  div_u64(t->stall, NSEC_PER_USEC));
 }
 
-/* Have a trigger look at a sample, and report what it owes. */
-static void psi_sampler_report(struct psi_sampler *sampler, struct psi_trigger *t,
-			       struct kernfs_node **files)
+/*
+ * Have the triggers of a sampler look at a sample, and report what they owe.
+ * @step: a step ended with it.
+ */
+static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
+			       bool step, struct kernfs_node **files)
 {
-	list_move_tail(&t->node, &sampler->triggers);
-	sampler->least = min(sampler->least, t->threshold);
-	if (sampler->step)
-		psi_trigger_look(t, sampler, &sampler->sample);
-	if (psi_trigger_report(t, sampler->window, &sampler->sample)) {
-		psi_trace_trigger(t);
-		psi_notice(files, t);
+	struct psi_trigger *t;
+
+	/* Found anew, as is ->next. */
+	sampler->least = U64_MAX;
+	list_for_each_entry(t, &sampler->triggers, node) {
+		sampler->least = min(sampler->least, t->threshold);
+		if (step)
+			psi_trigger_look(t, sampler, sample);
+		if (psi_trigger_report(t, sampler->window, sample)) {
+			psi_trace_trigger(t);
+			psi_notice(files, t);
+		}
+		if (t->owed)
+			sampler->next = min(sampler->next, t->quiet);
+		cond_resched();
 	}
-	if (t->owed)
-		sampler->next = min(sampler->next, t->quiet);
 }
 
 /*
- * All triggers have looked: have the sampler be due again, unless it may rest.
+ * A sampler is due: take a sample, and have the triggers look at it if there
+ * may be something to see.
  */
-static void psi_sampler_done(struct psi_sampler *sampler)
+static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **files)
 {
-	/* While an event is owed, the time for it comes without any stall. */
-	bool rest = sampler->asking && sampler->next == PSI_NEVER;
+	bool step = psi_read_clock() >= sampler->mark, owing = sampler->next != PSI_NEVER;
+	struct psi_sample sample;
+	bool rest = false;
 
-	sampler->looking = false;
+	if (sampler->since)
+		return psi_sampler_resume(sampler);
+	sampler->next = PSI_NEVER;
+	if (step) {
+		psi_sampler_push(sampler);
+		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		sample = sampler->last;
+	} else {
+		psi_sampler_bound(sampler, NULL, &sample);
+	}
+	if (owing || (step && psi_sampler_may_fire(sampler)))
+		psi_sampler_report(sampler, &sample, step, files);
 	/*
 	 * By now: a sampler that takes longer than a step must not be due again
 	 * at once.
 	 */
-	if (sampler->step)
+	if (step)
 		sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
-
-	psi_sampler_ask(sampler, rest);
+	/* While an event is owed, the time for it comes without any stall. */
+	rest = rest && sampler->next == PSI_NEVER;
 	psi_sampler_queue(sampler, rest ? PSI_NEVER : min(sampler->next, sampler->mark));
-}
-
-/*
- * A sampler is due. With many triggers it stays so, and goes on in another go.
- */
-static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **files)
-{
-	unsigned int nr;
-
-	if (sampler->since)
-		return psi_sampler_resume(sampler);
-	if (!sampler->looking)
-		psi_sampler_look(sampler);
-	for (nr = 0; nr < PSI_BATCH && !list_empty(&sampler->todo); nr++)
-		psi_sampler_report(sampler, list_first_entry(&sampler->todo, struct psi_trigger,
-							     node), files);
-	if (list_empty(&sampler->todo))
-		psi_sampler_done(sampler);
 }
 
 /*
@@ -331,17 +303,13 @@ static void psi_watch_answer(struct psi_watch *watch)
 	/* A full barrier, see psi_raise_alarms(). */
 	begun = atomic_xchg(&watch->alarm_begun, 0);
 	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (!(BIT(sampler->state) & begun))
-			continue;
-		if (psi_sampler_rests(sampler)) {
+		if (BIT(sampler->state) & begun && psi_sampler_rests(sampler)) {
 			sampler->since = since;
 			psi_sampler_queue(sampler, 0);
 		}
-		/* In the middle of a look: it may not rest after all. */
-		psi_sampler_ask(sampler, false);
 	}
 	psi_watch_set_at_work(watch);
-	psi_watch_states(watch);
+	WRITE_ONCE(watch->alarm_states, watch->alarm_states & ~begun);
 }
 
 /*
@@ -514,13 +482,13 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	/* Watch the state first, then leave out its past. */
 	psi_watch_lock(watch);
 	psi_sampler_count(made, 1);
-	psi_watch_states(watch);
 	psi_watch_unlock(watch);
 	psi_watch_cells(watch->group, BIT(made->state));
 	psi_sampler_begin(made);
 
 	psi_watch_lock(watch);
 	t->sampler = psi_sampler_add(made);
+	psi_sampler_ask(made);
 	t->sampler->users++;
 	t->sampler->least = min(t->sampler->least, t->threshold);
 	list_add_tail(&t->node, &t->sampler->triggers);

@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A sampler looks at its triggers in several goes, rests, and is woken by alarms; one CPU, one state.
+"""A sampler looks at its triggers, rests, and is woken by alarms; one CPU, one state.
 
-psi_watch_answer(), psi_sampler_check(), psi_sampler_look(),
-psi_sampler_done()
+psi_watch_answer(), psi_sampler_check(), psi_sampler_may_rest()
     against psi_take_watched(), psi_raise_alarms()
 
 Proved: while a sampler rests, the state does not hold, and all stall is in its
-samples; or an alarm is raised. This is looked at when the walk is at rest and the monitor between two goes. States
+samples; or an alarm is raised. This is looked at when the walk is at rest and the monitor between two of them. States
 may begin any number of times. Steps are in order here: watch.model and
 alarm.model have those that a machine reorders.
 """
 import collections
 
-GOES = 2            # until all triggers have looked at a sample
-
 # @at: what the walk does next. @stall: there is some that no sample has
 Walk = collections.namedtuple("Walk", "at state stall slow")
 Alarm = collections.namedtuple("Alarm", "states begun inbox alarmed")
-# @at: what the monitor does next in a go. @todo: goes to come
-Sampler = collections.namedtuple("Sampler", "at resting asking todo")
+# @at: what the monitor does next. @may: the sampler may rest
+Sampler = collections.namedtuple("Sampler", "at resting may")
 
-BREAKS = AGAIN, HOLDS, ASKS, WATCHES, MIDDLE = (
+BREAKS = AGAIN, HOLDS, ASKS, WATCHES = (
     "needed: a sampler that found no stall looks again once it asks for the alarm",
     "needed: a state that holds already keeps the sampler from resting",
     "needed: a sampler that is about to rest asks for the alarm",
-    "needed: psi_watch_cells() has the walk report again",
-    "needed: a sampler may not rest if there is an alarm in the middle of a look")
+    "needed: psi_watch_cells() has the walk report again")
 
 
 def walk_moves(walk, alarm):
@@ -45,31 +41,26 @@ def walk_moves(walk, alarm):
 
 def monitor_moves(walk, alarm, s, broken):
     if s.at == "answer":
-        asking = s.asking & (broken == MIDDLE and not s.resting)
-        yield ("psi_watch_answer(): samplers", walk, alarm._replace(states=asking),
-               s._replace(at="", resting=0, asking=asking))
+        yield "psi_watch_answer(): samplers", walk, alarm._replace(states=0), s._replace(at="", resting=0)
     elif s.at == "ask":
-        yield "psi_watch_states()", walk, alarm._replace(states=int(broken != ASKS)), s._replace(at="watch")
+        yield "psi_sampler_ask()", walk, alarm._replace(states=int(broken != ASKS)), s._replace(at="watch")
     elif s.at == "watch":
         yield ("psi_watch_cells()", walk._replace(slow=walk.slow | (broken != WATCHES)), alarm,
-               s._replace(at="again", asking=int(not walk.state or broken == HOLDS)))
+               s._replace(at="again", may=int(not walk.state or broken == HOLDS)))
     elif s.at == "again":
         if broken != AGAIN:
-            s, walk = s._replace(asking=s.asking & (not walk.stall)), walk._replace(stall=0)
-        yield "psi_sampler_grown() again", walk, alarm, s._replace(at="")
+            s, walk = s._replace(may=s.may & (not walk.stall)), walk._replace(stall=0)
+        yield "psi_sampler_grown() again", walk, alarm, s._replace(at="done")
+    elif s.at == "done":
+        yield "psi_sampler_check(), an event is owed", walk, alarm, s._replace(at="")
+        yield "psi_sampler_check()", walk, alarm, s._replace(at="", resting=s.may)
     elif alarm.inbox:
         yield "psi_monitor_collect()", walk, alarm._replace(inbox=0, alarmed=1), s
     elif alarm.alarmed:
         yield "psi_watch_answer(): begun", walk, alarm._replace(alarmed=0, begun=0), s._replace(at="answer")
-    elif s.todo > 1:
-        yield "a batch of triggers", walk, alarm, s._replace(todo=s.todo - 1)
-    elif s.todo:
-        yield "psi_sampler_done(), an event is owed", walk, alarm, s._replace(todo=0, resting=0, asking=0)
-        yield "psi_sampler_done()", walk, alarm, s._replace(todo=0, resting=s.asking)
     elif not s.resting:
-        new = s._replace(asking=0, todo=GOES)
         yield ("psi_sampler_grown()", walk._replace(stall=0), alarm,
-               new if walk.stall else new._replace(at="ask", asking=1))
+               s._replace(may=0, at="done" if walk.stall else "ask"))
 
 
 class Model:
@@ -88,4 +79,4 @@ class Model:
             lost = s.resting and (walk.state or walk.stall) and not alarm.begun
             return lost and walk.at == s.at == "" and "the sampler rests, and nothing wakes it"
 
-        return self.search([(Walk("", 0, 0, 0), Alarm(0, 0, 0, 0), Sampler("", 0, 0, 0))], moves, wrong)
+        return self.search([(Walk("", 0, 0, 0), Alarm(0, 0, 0, 0), Sampler("", 0, 0))], moves, wrong)
