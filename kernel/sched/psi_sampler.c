@@ -461,7 +461,7 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 {
 	unsigned int switches = psi_switches(sampler->watch->group);
 
-	return switches & 1 || switches != sampler->switches;
+	return switches & 1 || switches != READ_ONCE(sampler->switches);
 }
 
 /*
@@ -496,7 +496,8 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
  * bound: what the step will add for stall up to now depends on weights to come,
  * but is no more than all CPUs have, and no more than the time that passed.
  * Where @seen saw the CPUs a moment ago, they are not visited again; a sample
- * that came since has all of that.
+ * that came since has all of that. Without the lock it is right if no sample
+ * came meanwhile.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, const struct psi_sampler *seen,
 			      struct psi_sample *now)
@@ -505,17 +506,17 @@ static void psi_sampler_bound(struct psi_sampler *sampler, const struct psi_samp
 	u64 sum = 0;
 	int cpu;
 
-	now->at = seen ? max(seen->last.at, sampler->last.at) : psi_read_clock();
+	now->at = seen ? max(seen->last.at, READ_ONCE(sampler->last.at)) : psi_read_clock();
 	psi_for_each_cpu(cpu, sampler->watch->group) {
 		if (seen)
 			times = seen->cpus[cpu];
 		else
 			psi_sampler_peek(sampler, cpu, &times);
-		sum += psi_since(times.stall, sampler->cpus[cpu].stall);
+		sum += psi_since(times.stall, READ_ONCE(sampler->cpus[cpu].stall));
 	}
-	now->total = sampler->last.total;
+	now->total = READ_ONCE(sampler->last.total);
 	if (likely(!psi_sampler_was_off(sampler)))
-		now->total += min(sum, psi_since(psi_read_clock(), sampler->last.at));
+		now->total += min(sum, psi_since(psi_read_clock(), READ_ONCE(sampler->last.at)));
 }
 
 static void psi_sampler_push(struct psi_sampler *sampler)

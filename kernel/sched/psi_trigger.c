@@ -475,9 +475,10 @@ static void psi_watch_unlock(struct psi_watch *watch)
  */
 static void psi_trigger_arm(struct psi_trigger *t)
 {
-	struct psi_sampler *made = t->sampler;
+	struct psi_sampler *made = t->sampler, *sampler;
 	struct psi_watch *watch = made->watch;
 	struct psi_sample now;
+	u64 sampled;
 
 	/* Watch the state first, then leave out its past. */
 	psi_watch_lock(watch);
@@ -487,20 +488,27 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	psi_sampler_begin(made);
 
 	psi_watch_lock(watch);
-	t->sampler = psi_sampler_add(made);
-	psi_sampler_ask(made);
-	t->sampler->users++;
-	t->sampler->least = min(t->sampler->least, t->threshold);
-	list_add_tail(&t->node, &t->sampler->triggers);
-	psi_sampler_bound(t->sampler, made, &now);
+	sampler = psi_sampler_add(made);
+	sampler->users++;
+	/* Until it took no sample meanwhile. */
+	do {
+		sampled = sampler->last.at;
+		psi_watch_unlock(watch);
+		psi_sampler_bound(sampler, made, &now);
+		psi_watch_lock(watch);
+	} while (sampler->last.at != sampled);
 	psi_trigger_restart(t, &now);
+	t->sampler = sampler;
+	sampler->least = min(sampler->least, t->threshold);
+	list_add_tail(&t->node, &sampler->triggers);
+	psi_sampler_ask(sampler);
 	psi_watch_unlock(watch);
 
 	/* The state may hold, or may have begun and ended since. */
 	local_irq_disable();
 	psi_raise_alarm(watch, BIT(made->state), now.at);
 	local_irq_enable();
-	if (t->sampler != made)
+	if (sampler != made)
 		psi_sampler_free(made);
 }
 
