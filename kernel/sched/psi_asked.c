@@ -44,12 +44,13 @@
  *   All of this is computed for a group only while somebody asks: a trigger on
  *   such a line is armed, or a program read the file in the last five minutes.
  *   Otherwise totals stand still. psi_group.asked has the union meanwhile, and
- *   the times of limits on each CPU that has a cell. Asking begins with the
- *   next window of the fold; at once in a group that is off the list.
- *   psi_asked_sync() has a cell follow psi_group.asked: where the group is in
- *   use it is called under the lock of the runqueue; elsewhere the CPU calls it
- *   when it joins the list. psi_asked_expire() looks now and then which groups
- *   nobody asks about any more.
+ *   the times of limits on each possible CPU: where the group comes to be in
+ *   use later, nothing can be allocated. Asking begins with the next window of
+ *   the fold; at once in a group that is off the list. psi_asked_sync() has a
+ *   cell follow psi_group.asked: where the group is in use it is called under
+ *   the lock of the runqueue; elsewhere the CPU calls it when it joins the
+ *   list. psi_asked_expire() looks now and then which groups nobody asks about
+ *   any more.
  *
  *   While a cell shows attributes of limits, it neither delegates nor misses a
  *   change of what it shows: the states of limits depend on all of that.
@@ -129,18 +130,15 @@ struct psi_asked_cpu {
 #endif
 };
 
-/* Both are made of the same pieces of memory. */
-static_assert(sizeof(struct psi_asked_cpu) <= sizeof(struct psi_group_cpu));
-
 /**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
  * @begun: false until the first fold: what was measured of that window is a
  *	   part of it, and does not count
- * @cpus: per CPU with a cell, what it has more
- * @users: triggers, readers, and psi_asked_expire(). Without users it is not
- *	   complete yet, or nobody asks any more
+ * @cpus: what the cell on each CPU has more
+ * @users: triggers, readers, and psi_asked_expire(). Without users nobody asks
+ *	   any more
  * @read: jiffies when a program last read the file
  * @group: the group, whose accounts have the pressure
  * @node: in psi_asked_groups
@@ -155,7 +153,7 @@ struct psi_asked {
 	u64			used;
 	u64			held[PSI_NR_HELD];
 	bool			begun;
-	struct psi_asked_cpu	**cpus;
+	struct psi_asked_cpu __percpu *cpus;
 	refcount_t		users;
 	unsigned long		read;
 	struct psi_group	*group;
@@ -244,7 +242,7 @@ static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks
 static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins, int cpu, u64 now)
 {
 #ifdef CONFIG_PSI_DEBUG
-	asked->cpus[cpu]->counted += begins ? 1 : -1;
+	per_cpu_ptr(asked->cpus, cpu)->counted += begins ? 1 : -1;
 #endif
 	if (psi_nr_blocks)
 		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
@@ -324,7 +322,7 @@ static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more,
 static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 							   struct psi_group_cpu *gc, int cpu)
 {
-	return asked && READ_ONCE(gc->asked) & PSI_ASKED ? READ_ONCE(asked->cpus[cpu]) : NULL;
+	return asked && READ_ONCE(gc->asked) & PSI_ASKED ? per_cpu_ptr(asked->cpus, cpu) : NULL;
 }
 
 /* The group that a cell belongs to, while the lock of its runqueue is held. */
@@ -361,14 +359,13 @@ static void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 no
 	}
 	if (!(gc->asked & PSI_ASKED))
 		return;
-	more = psi_asked_of(gc)->cpus[cpu];
+	more = per_cpu_ptr(psi_asked_of(gc)->cpus, cpu);
 	if (gc->attrs & PSI_LIMIT_ATTRS || more->held)
 		psi_held_enter(gc, more, now);
 }
 
 /* Count a CPU in the union of a group from now on, and measure limits. */
-static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
-			   struct psi_asked_cpu *more, int cpu, u64 now)
+static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked, int cpu, u64 now)
 {
 	struct psi_group_cpu *d = psi_chain_end(gc);
 
@@ -377,7 +374,7 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
 		psi_union_flip(asked, true, cpu, now);
 	if (d->attrs & PSI_LIMIT_ATTRS) {
 		psi_undelegate(gc);
-		psi_held_enter(gc, more, now);
+		psi_held_enter(gc, per_cpu_ptr(asked->cpus, cpu), now);
 	}
 }
 
@@ -396,12 +393,11 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked,
 static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_asked *asked = psi_asked_of(gc);
-	struct psi_asked_cpu *more = asked ? READ_ONCE(asked->cpus[cpu]) : NULL;
 
-	if (!more || !refcount_read(&asked->users))
+	if (!asked || !refcount_read(&asked->users))
 		gc->asked &= ~PSI_ASKED;
 	else if (!(gc->asked & PSI_ASKED))
-		psi_asked_join(gc, asked, more, cpu, now);
+		psi_asked_join(gc, asked, cpu, now);
 	psi_asked_above(psi_chain_end(gc));
 }
 
@@ -412,7 +408,7 @@ static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 
 	psi_asked_sync(gc, cpu, now);
 	if (gc->asked & PSI_ASKED) {
-		more = psi_asked_of(gc)->cpus[cpu];
+		more = per_cpu_ptr(psi_asked_of(gc)->cpus, cpu);
 		memcpy(more->base, more->times, sizeof(more->base));
 	}
 }
@@ -428,11 +424,8 @@ static LLIST_HEAD(psi_asked_groups);
 static void psi_asked_free(struct rcu_head *rcu)
 {
 	struct psi_asked *asked = container_of(rcu, struct psi_asked, rcu);
-	int cpu;
 
-	for_each_possible_cpu(cpu)
-		kfree(asked->cpus[cpu]);
-	kvfree(asked->cpus);
+	free_percpu(asked->cpus);
 	kvfree(asked);
 }
 
@@ -462,7 +455,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	asked = kvzalloc(struct_size(asked, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
-	asked->cpus = kvcalloc(nr_cpu_ids, sizeof(*asked->cpus), GFP_KERNEL_ACCOUNT);
+	asked->cpus = alloc_percpu_gfp(struct psi_asked_cpu, GFP_KERNEL_ACCOUNT);
 	if (!READ_ONCE(group->accounts))
 		accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
 	for (kind = PSI_EXACT; accounts && kind < PSI_NR_KINDS; kind++)
@@ -470,8 +463,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	if (accounts && cmpxchg(&group->accounts, NULL, accounts))
 		kfree(accounts);
 	if (!asked->cpus || !READ_ONCE(group->accounts)) {
-		kvfree(asked->cpus);
-		kvfree(asked);
+		psi_asked_free(&asked->rcu);
 		return NULL;
 	}
 	asked->group = group;
@@ -501,58 +493,6 @@ static void psi_asked_visit(struct psi_group *group)
 			psi_asked_sync(group->cpus[cpu], cpu, rq_clock(rq));
 		raw_write_seqcount_end(&rq->psi_seq);
 	}
-}
-
-/**
- * psi_asked_wants - whether a new cell needs memory for what it has more
- * @group: the group
- * @cpu: the CPU
- *
- * Context: The runqueue lock of the CPU is held.
- * Return: whether psi_asked_give() is due
- */
-static bool psi_asked_wants(struct psi_group *group, int cpu)
-{
-	/* With interrupts disabled it stays: RCU frees it. */
-	struct psi_asked *asked = rcu_dereference_raw(group->asked);
-
-	return unlikely(asked) && !READ_ONCE(asked->cpus[cpu]);
-}
-
-/*
- * See psi_asked_wants(). psi_asked_fill() may be faster: then the memory goes
- * back.
- */
-static void psi_asked_give(struct psi_group *group, int cpu, void *memory)
-{
-	struct psi_asked *asked = rcu_dereference_raw(group->asked);
-
-	if (!asked || cmpxchg(&asked->cpus[cpu], NULL, memory))
-		psi_reserve_put(per_cpu_ptr(&psi_reserves, cpu), memory);
-}
-
-/*
- * Give each cell what it has more. A cell that comes later takes it from the
- * reserve, see psi_group_begin().
- */
-static bool psi_asked_fill(struct psi_group *group, struct psi_asked *asked)
-{
-	void *memory;
-	int cpu;
-
-	/* Pairs with psi_group_begin(). */
-	smp_mb();
-	for_each_possible_cpu(cpu) {
-		if (!READ_ONCE(group->cpus[cpu]) || READ_ONCE(asked->cpus[cpu]))
-			continue;
-		memory = psi_memory_alloc(cpu, GFP_KERNEL_ACCOUNT);
-		if (!memory)
-			return false;
-		if (cmpxchg(&asked->cpus[cpu], NULL, memory))
-			kfree(memory);
-		cond_resched();
-	}
-	return true;
 }
 
 /* A group without users is not asked any more. */
@@ -599,28 +539,18 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 
 	if (!asked)
 		return NULL;
-	/* Before others wait for it: it may have to wait for memory. */
-	if (!psi_asked_fill(group, asked)) {
-		psi_asked_free(&asked->rcu);
-		return NULL;
-	}
 	/*
 	 * In a group that is not in use, all that comes counts. One that joins
 	 * just now has used no more than some microseconds of the window.
 	 */
 	asked->begun = !atomic_read(&group->listed);
+	/* Before others see it: psi_asked_expire(), and the caller. */
+	refcount_set(&asked->users, 2);
 	if (cmpxchg((struct psi_asked **)&group->asked, NULL, asked)) {
 		psi_asked_free(&asked->rcu);
 		return ERR_PTR(-EAGAIN);
 	}
 	refcount_inc(&group->refs);
-	/* For cells that came meanwhile: later ones see what is asked. */
-	if (!psi_asked_fill(group, asked)) {
-		psi_asked_end(asked);
-		return NULL;
-	}
-	/* psi_asked_expire(), and the caller. */
-	refcount_set(&asked->users, 2);
 	psi_asked_visit(group);
 	llist_add(&asked->node, &psi_asked_groups);
 	queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);

@@ -26,8 +26,7 @@
  *   if that goes offline. So the work fills the reserves that ran low, also
  *   those of CPUs that are offline. The change that a task makes goes up, and
  *   each group that it reaches joins the list on that CPU. Then the next group
- *   above needs a cell there, too. A group that is asked takes two pieces, see
- *   psi_asked.c.
+ *   above needs a cell there, too.
  *
  *   If the reserve is empty, the task, or the group that joins, is counted in
  *   the next group above that has a cell on the CPU. The system has one on

@@ -190,7 +190,7 @@ struct psi_group_cpu {
 /* psi_group_cpu.streak of a cell that delegates. */
 #define PSI_DELEGATES		0
 
-/* The group is asked, and the cell has its place in psi_asked.cpus. */
+/* The group is asked, and the cell uses its place in psi_asked.cpus. */
 #define PSI_ASKED		BIT(0)
 /* So is a group that delegates to the cell, maybe through others. */
 #define PSI_ASKED_ABOVE		BIT(1)
@@ -451,8 +451,6 @@ struct psi_line;
 
 #ifndef CONFIG_PSI_STAT
 /* No group is ever asked. These are in psi_asked.c and psi_stat.c. */
-static inline bool psi_asked_wants(struct psi_group *group, int cpu) { return false; }
-static inline void psi_asked_give(struct psi_group *group, int cpu, void *memory) { }
 static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held) { }
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }

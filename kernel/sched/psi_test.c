@@ -71,10 +71,8 @@ static struct psi_asked *psi_test_ask(struct psi_group *group, u64 now)
 
 	if (!asked)
 		return NULL;
-	rcu_assign_pointer(group->asked, asked);
-	if (!psi_asked_fill(group, asked))
-		return NULL;
 	refcount_set(&asked->users, 1);
+	rcu_assign_pointer(group->asked, asked);
 	psi_test_ask_sync(group, now);
 	return asked;
 }

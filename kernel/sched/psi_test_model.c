@@ -8,8 +8,6 @@
 #define PSI_TEST_TASKS		24
 #define PSI_TEST_CPUS		64
 #define PSI_TEST_EVENTS		20000
-/* Pieces of memory that a group takes on a CPU, if it is asked. */
-#define PSI_TEST_MEMORY		2
 
 /*
  *	    0
@@ -146,7 +144,7 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 		 */
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 	}
-	for (i = 0; i < PSI_TEST_MEMORY * (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
+	for (i = 0; i < (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
 		struct psi_group_cpu *memory = psi_memory_alloc(m->cpus[0], GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, memory);

@@ -255,7 +255,7 @@ static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *gr
 	return home;
 }
 
-/* A group that is asked takes two pieces of memory on a CPU, else one. */
+/* A group takes one piece of memory on a CPU, also while it is asked. */
 static void psi_test_asked_memory(struct kunit *test)
 {
 	struct psi_group *above = psi_test_group(test);
@@ -266,51 +266,16 @@ static void psi_test_asked_memory(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, group);
 	KUNIT_ASSERT_TRUE(test, psi_test_group_init(group, above, 1));
 	KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, cpu, 0, &left), above);
-	KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, cpu, 3, &left), group);
-	KUNIT_EXPECT_EQ(test, left, 2);
+	KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, cpu, 1, &left), group);
+	KUNIT_EXPECT_EQ(test, left, 0);
 	asked = psi_test_ask(group, PSI_TEST_START);
 	KUNIT_EXPECT_NOT_NULL(test, asked);
-	if (asked)
-		KUNIT_EXPECT_NOT_NULL(test, asked->cpus[cpu]);
 	if (asked && other != cpu) {
-		KUNIT_EXPECT_NULL(test, asked->cpus[other]);
-		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 1, &left), above);
+		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 0, &left), above);
+		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 2, &left), group);
 		KUNIT_EXPECT_EQ(test, left, 1);
-		KUNIT_EXPECT_NULL(test, asked->cpus[other]);
-		KUNIT_EXPECT_PTR_EQ(test, psi_test_begin(test, group, other, 3, &left), group);
-		KUNIT_EXPECT_EQ(test, left, 1);
-		KUNIT_EXPECT_NOT_NULL(test, asked->cpus[other]);
 	}
 	psi_test_group_free(group);
-}
-
-/* If psi_asked_fill() was faster, the piece goes back to the reserve. */
-static void psi_test_asked_memory_late(struct kunit *test)
-{
-	struct psi_group *group = psi_test_group(test);
-	int cpu = cpumask_first(cpu_possible_mask);
-	struct psi_group_cpu *memory = psi_memory_alloc(cpu, GFP_KERNEL);
-	struct psi_reserve reserve = { };
-	struct psi_asked_cpu *more;
-	struct psi_asked *asked;
-	struct rq_flags rf;
-
-	KUNIT_ASSERT_NOT_NULL(test, memory);
-	asked = psi_test_ask(group, PSI_TEST_START);
-	if (asked) {
-		more = asked->cpus[cpu];
-		rq_lock_irqsave(cpu_rq(cpu), &rf);
-		swap(*per_cpu_ptr(&psi_reserves, cpu), reserve);
-		KUNIT_EXPECT_FALSE(test, psi_asked_wants(group, cpu));
-		psi_asked_give(group, cpu, memory);
-		swap(*per_cpu_ptr(&psi_reserves, cpu), reserve);
-		rq_unlock_irqrestore(cpu_rq(cpu), &rf);
-		KUNIT_EXPECT_PTR_EQ(test, asked->cpus[cpu], more);
-		KUNIT_EXPECT_EQ(test, reserve.nr, 1);
-		KUNIT_EXPECT_PTR_EQ(test, reserve.free, memory);
-	}
-	kfree(memory);
-	KUNIT_EXPECT_NOT_NULL(test, asked);
 }
 
 /* How long a group was in use on any CPU, since somebody asks. */
@@ -402,12 +367,13 @@ static void psi_test_asked_between(struct kunit *test)
 
 	psi_test_change(&held, psi_attrs_for(PSI_QUEUED, 0, PSI_HELD), cpu, ++now);
 	KUNIT_EXPECT_FALSE(test, psi_test_delegates(top->cpus[cpu]));
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, psi_test_held(BIT(PSI_CPU_SOME), 0));
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->held,
+			psi_test_held(BIT(PSI_CPU_SOME), 0));
 	KUNIT_EXPECT_EQ(test, gc->asked, 0);
 	KUNIT_EXPECT_EQ(test, low->cpus[cpu]->asked, 0);
 	psi_test_change(&held, 0, cpu, now + 70);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_CPU_SOME)], 70);
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->held, 0);
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->times[PSI_LIMIT_AT(PSI_CPU_SOME)], 70);
 	psi_test_change(&task, 0, cpu, now + 70);
 }
 
@@ -461,7 +427,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	asked = psi_test_ask(from, PSI_TEST_START);
 	KUNIT_ASSERT_NOT_NULL(test, asked);
 	KUNIT_EXPECT_EQ(test, gc->limit, one);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held,
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->held,
 			psi_test_held(BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL), 0));
 
 	rq_lock_irqsave(cpu_rq(cpu), &rf);
@@ -469,7 +435,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, task.attrs, held);
 	KUNIT_EXPECT_EQ(test, gc->limit, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held, 0);
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->held, 0);
 	KUNIT_EXPECT_EQ(test, gc->states, 0);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->attrs, held);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->limit, one);
@@ -478,7 +444,7 @@ static void psi_test_class_regroup(struct kunit *test)
 	psi_regroup(&task, from, cpu_rq(cpu), PSI_TEST_START);
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 	KUNIT_EXPECT_EQ(test, to->cpus[cpu]->limit, 0);
-	KUNIT_EXPECT_EQ(test, asked->cpus[cpu]->held,
+	KUNIT_EXPECT_EQ(test, per_cpu_ptr(asked->cpus, cpu)->held,
 			psi_test_held(BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL), 0));
 	psi_test_change(&task, 0, cpu, PSI_TEST_START);
 	KUNIT_EXPECT_EQ(test, gc->limit, 0);
@@ -492,8 +458,8 @@ static void psi_test_limit(struct psi_group *group, int cpu, u64 limit, u64 only
 {
 	struct psi_asked *asked = rcu_access_pointer(group->asked);
 
-	asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_IO_SOME)] += limit;
-	asked->cpus[cpu]->times[PSI_ONLY_AT(PSI_IO_SOME)] += only;
+	per_cpu_ptr(asked->cpus, cpu)->times[PSI_LIMIT_AT(PSI_IO_SOME)] += limit;
+	per_cpu_ptr(asked->cpus, cpu)->times[PSI_ONLY_AT(PSI_IO_SOME)] += only;
 }
 
 /* What a group has of a kind of io pressure, "some", for a reader. */
@@ -881,7 +847,7 @@ static void psi_test_class_second(struct kunit *test)
 		psi_test_use(group, cpu, 1000, 100);
 		psi_test_limit(group, cpu, 100, 100);
 		group->cpus[cpu]->times[PSI_MEM_SOME] += 500;
-		asked->cpus[cpu]->times[PSI_LIMIT_AT(PSI_MEM_SOME)] += 400;
+		per_cpu_ptr(asked->cpus, cpu)->times[PSI_LIMIT_AT(PSI_MEM_SOME)] += 400;
 		psi_test_end_window(group);
 		KUNIT_EXPECT_EQ(test, limit->total[PSI_IO_SOME], 200 + i * 100);
 		KUNIT_EXPECT_EQ(test, shortage->total[PSI_IO_SOME], 200);

@@ -26,25 +26,21 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 
 /*
  * Let a group be in use on a CPU, with memory from the reserve of the CPU.
- * Return false if that has too little.
+ * Return false if that has none.
  */
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	/* One for the cell, and one in case somebody asks by now. */
-	bool enough = reserve->nr > 1;
+	bool enough = reserve->nr;
 
 	if (enough) {
 		psi_group_install(group, cpu, psi_reserve_take(reserve));
 		/*
-		 * Pairs with psi_asked_fill(): it sees the cell, or this sees
-		 * what it wants. And with psi_cgroup_charge(): it sees the
-		 * cell, or the group owes.
+		 * Pairs with psi_cgroup_charge(): it sees the cell, or the
+		 * group owes.
 		 */
 		smp_mb();
 		WRITE_ONCE(group->owes, true);
-		if (psi_asked_wants(group, cpu))
-			psi_asked_give(group, cpu, psi_reserve_take(reserve));
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
