@@ -50,6 +50,7 @@
  * @now: rq_clock() of the CPU
  * @irq: irq_time_read() of the CPU
  * @folds: a fold may run at the same time
+ * @homes: check homes, too
  * @found: number of faults
  * @says: a line for each fault
  */
@@ -58,24 +59,89 @@ struct psi_debug {
 	u64			now;
 	u64			irq;
 	bool			folds;
+	bool			homes;
 	unsigned int		found;
 	struct seq_buf		*says;
 };
 
-static __printf(2, 3) void psi_debug_found(struct psi_debug *d, const char *format, ...)
-{
-	va_list args;
-
-	d->found++;
-	va_start(args, format);
-	seq_buf_vprintf(d->says, format, args);
-	va_end(args);
-	seq_buf_putc(d->says, '\n');
-}
+#define psi_debug_found(d, format, ...) \
+	((d)->found++, seq_buf_printf((d)->says, format "\n", ##__VA_ARGS__))
 
 /* The same about a cell. */
 #define psi_debug_cell(d, gc, format, ...) \
 	psi_debug_found(d, "cgroup %llu " format, (gc)->group->id, ##__VA_ARGS__)
+
+/*
+ * Homes
+ */
+#ifdef CONFIG_CGROUPS
+
+/*
+ * Cgroups, their switches and their members do not change until
+ * psi_debug_unlock_homes(). Return false if cgroup_mutex is taken: leave homes
+ * to the next period.
+ */
+static bool psi_debug_lock_homes(void)
+{
+	if (!mutex_trylock(&cgroup_mutex))
+		return false;
+	spin_lock_irq(&css_set_lock);
+	return true;
+}
+
+static void psi_debug_unlock_homes(void)
+{
+	spin_unlock_irq(&css_set_lock);
+	mutex_unlock(&cgroup_mutex);
+}
+
+/* Strays are not in their homes until they were moved. */
+static bool psi_debug_all_home(void)
+{
+	lockdep_assert_held(&cgroup_mutex);
+	lockdep_assert_held(&css_set_lock);
+	if (!llist_empty(&psi_strays))
+		return false;
+	smp_rmb(); /* Pairs with psi_strays_work(). */
+	return !atomic_read(&psi_moves);
+}
+
+static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
+{
+	struct psi_group *group = cgrp->psi, *home = cgroup_psi(cgroup_parent(cgrp));
+	struct psi_group_cpu *gc = group->cpus[d->cpu];
+
+	if (group->parent == home &&
+	    (!gc || !psi_listed(gc, d->cpu) || (gc->parent && gc->parent->group == home)))
+		return;
+	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
+			group->id, home->level, gc && gc->parent ? gc->parent->group->level : -1);
+}
+
+/* A task with attributes takes this runqueue's lock before it leaves. */
+static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
+{
+	struct psi_group *home;
+
+	/*
+	 * A dying task stays in its last group. Its other flags change without
+	 * a lock, but it needs css_set_lock to leave its cgroup once PF_EXITING
+	 * is set.
+	 */
+	if (data_race(p->flags & PF_EXITING))
+		return;
+	home = cgroup_psi(task_dfl_cgroup(p));
+	if (p->psi.group != home)
+		psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
+				p->comm, task_pid_nr(p), home->level, p->psi.group->level);
+}
+
+#else
+static bool psi_debug_lock_homes(void) { return false; }
+static void psi_debug_unlock_homes(void) { }
+static bool psi_debug_all_home(void) { return false; }
+static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d) { }
+#endif
 
 /*
  * Tasks
@@ -165,8 +231,11 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 			continue;
 		}
 		psi_debug_task(p, rq, d);
-		if (p->psi.attrs)
-			psi_debug_add(p->psi.group->cpus[d->cpu], p->psi.attrs);
+		if (!p->psi.attrs)
+			continue;
+		psi_debug_add(p->psi.group->cpus[d->cpu], p->psi.attrs);
+		if (d->homes)
+			psi_debug_task_home(p, d);
 	}
 }
 
@@ -377,6 +446,8 @@ static void psi_debug_groups(struct psi_debug *d)
 	struct cgroup_subsys_state *pos;
 
 	css_for_each_descendant_post(pos, &cgrp_dfl_root.cgrp.self) {
+		if (d->homes && pos->cgroup->psi)
+			psi_debug_group_home(pos->cgroup, d);
 		if (pos->cgroup->psi && pos->cgroup->psi->cpus[d->cpu])
 			psi_debug_group(pos->cgroup->psi->cpus[d->cpu], d);
 	}
@@ -388,12 +459,13 @@ static void psi_debug_groups(struct psi_debug *d)
  * psi_debug_cpu - check tasks and cells on a CPU
  * @rq: the runqueue of the CPU, locked, its clock up to date
  * @folds: a fold may run at the same time
+ * @homes: cgroups, their switches and their members do not change
  * @says: a line for each fault is added here
  *
  * Context: RCU read section.
  * Return: number of faults
  */
-static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *says)
+static unsigned int psi_debug_cpu(struct rq *rq, bool folds, bool homes, struct seq_buf *says)
 {
 	struct psi_debug d = {
 		.cpu = cpu_of(rq),
@@ -401,6 +473,7 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 		/* The CPU adds to it without its runqueue lock. */
 		.irq = data_race(irq_time_read(cpu_of(rq))),
 		.folds = folds,
+		.homes = homes && psi_debug_all_home(),
 		.says = says,
 	};
 
@@ -408,109 +481,6 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, struct seq_buf *say
 	psi_debug_groups(&d);
 	return d.found;
 }
-
-/*
- * Homes
- */
-
-#ifdef CONFIG_CGROUPS
-static void psi_debug_group_home(struct cgroup *cgrp, struct psi_debug *d)
-{
-	struct psi_group *group = cgrp->psi, *home;
-	struct psi_group_cpu *gc;
-
-	if (!group)
-		return;
-	gc = group->cpus[d->cpu];
-	home = cgroup_psi(cgroup_parent(cgrp));
-	if (group->parent == home &&
-	    (!gc || !psi_listed(gc, d->cpu) || (gc->parent && gc->parent->group == home)))
-		return;
-	psi_debug_found(d, "cgroup %llu belongs to level %u, but is counted in level %d",
-			group->id, home->level, gc && gc->parent ? gc->parent->group->level : -1);
-}
-
-static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
-{
-	struct psi_group *home;
-
-	if (!p->psi.group || task_cpu(p) != d->cpu)
-		return;
-	/* Pairs with __set_task_cpu(), as in psi_debug_task(). */
-	smp_rmb();
-	/*
-	 * A task that sleeps without attributes may be on its way to another
-	 * CPU. A task with attributes takes this runqueue's lock before it
-	 * leaves.
-	 */
-	if (!p->psi.attrs)
-		return;
-	/*
-	 * A dying task stays in its last group. Its other flags change without
-	 * a lock, but it needs css_set_lock to leave its cgroup once PF_EXITING
-	 * is set.
-	 */
-	if (data_race(p->flags & PF_EXITING))
-		return;
-	home = cgroup_psi(task_dfl_cgroup(p));
-	if (p->psi.group != home)
-		psi_debug_found(d, "%s[%d] belongs to level %u, but is counted in level %u",
-				p->comm, task_pid_nr(p), home->level, p->psi.group->level);
-}
-
-/**
- * psi_debug_homes - check where contributors on a CPU are counted
- * @rq: the runqueue of the CPU, locked
- * @says: a line for each fault is added here
- *
- * Context: RCU read section. cgroup_mutex and css_set_lock held: cgroups, their
- *	    switches and their members do not change.
- * Return: number of faults
- */
-static unsigned int psi_debug_homes(struct rq *rq, struct seq_buf *says)
-{
-	struct psi_debug d = { .cpu = cpu_of(rq), .says = says };
-	struct cgroup_subsys_state *pos;
-	struct task_struct *g, *p;
-
-	lockdep_assert_held(&cgroup_mutex);
-	lockdep_assert_held(&css_set_lock);
-	lockdep_assert_rq_held(rq);
-	/* Strays are not in their homes until they were moved. */
-	if (!llist_empty(&psi_strays))
-		return 0;
-	smp_rmb(); /* Pairs with psi_strays_work(). */
-	if (atomic_read(&psi_moves))
-		return 0;
-	css_for_each_descendant_pre(pos, &cgrp_dfl_root.cgrp.self)
-		psi_debug_group_home(pos->cgroup, &d);
-	for_each_process_thread(g, p)
-		psi_debug_task_home(p, &d);
-	return d.found;
-}
-
-/*
- * Take the locks and check. If cgroup_mutex is taken, leave it to the next
- * period.
- */
-static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
-{
-	unsigned int found = 0;
-
-	scoped_cond_guard(mutex_try, return 0, &cgroup_mutex) {
-		guard(rcu)();
-		guard(spinlock_irq)(&css_set_lock);
-		guard(rq_lock_irqsave)(rq);
-		found = psi_debug_homes(rq, says);
-	}
-	return found;
-}
-#else
-static unsigned int psi_debug_check_homes(struct rq *rq, struct seq_buf *says)
-{
-	return 0;
-}
-#endif
 
 /**
  * psi_debug_check - check everything
@@ -523,18 +493,21 @@ static void psi_debug_check(void)
 	static bool reported;
 	unsigned int found;
 	struct seq_buf says;
+	bool homes;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		struct rq *rq = cpu_rq(cpu);
 
 		seq_buf_init(&says, text, sizeof(text));
+		homes = psi_debug_lock_homes();
 		scoped_guard(rcu) {
 			guard(rq_lock_irqsave)(rq);
 			update_rq_clock(rq);
-			found = psi_debug_cpu(rq, false, &says);
+			found = psi_debug_cpu(rq, false, homes, &says);
 		}
-		found += psi_debug_check_homes(rq, &says);
+		if (homes)
+			psi_debug_unlock_homes();
 		if (!found || reported)
 			continue;
 		reported = true;
