@@ -252,15 +252,33 @@ static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind
 	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
 }
 
-/* psi_read() of the first @nr kinds, all of one moment. */
-static __always_inline void __psi_read(struct psi_group *group, struct psi_asked *asked, int nr,
-				       unsigned int states, struct psi_account *readings)
+/**
+ * psi_read - read what a group has of pressure, all of one moment
+ * @group: the group
+ * @nr: the number of kinds to read, a constant: 1 for plain pressure, or
+ *	%PSI_NR_KINDS
+ * @states: the states to read, a bit mask
+ * @readings: filled in for @states, by enum psi_kind. Of kinds that nobody ever
+ *	      asked about they stay as they are
+ *
+ * Takes no lock, and ends no window. The only write that others see is the one
+ * that keeps totals from going backwards.
+ *
+ * Context: Process context.
+ */
+static __always_inline void psi_read(struct psi_group *group, int nr, unsigned int states,
+				     struct psi_account *readings)
 {
 	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] __uninitialized;
 	struct psi_look look __uninitialized;
+	struct psi_asked *asked;
 	unsigned int seq;
 	int kind, s;
 
+	guard(rcu)();
+	if (nr > 1 && !READ_ONCE(group->accounts))
+		nr = 1;
+	asked = nr > 1 ? psi_asked_get(group) : NULL;
 	do {
 		seq = read_seqcount_begin(&group->seq);
 		/* The total and the averages of the windows that ended. */
@@ -285,35 +303,27 @@ static __always_inline void __psi_read(struct psi_group *group, struct psi_asked
 }
 
 /**
- * psi_read - read what the plain files of a group show
+ * psi_read_masked - read what the files of a group show
  * @group: the group
- * @states: the states to read, a bit mask
- * @reading: filled in for @states
+ * @nr: as for psi_read()
+ * @states: as for psi_read(). Of a pair of some and full, both
+ * @readings: as for psi_read(). Somebody asks, if @nr is not 1
  *
- * Takes no lock, and ends no window. The only write that others see is the one
- * that keeps totals from going backwards.
+ * A group that is switched off or on meanwhile is read once more.
  *
  * Context: Process context.
  */
-static void psi_read(struct psi_group *group, unsigned int states, struct psi_account *reading)
+static __always_inline void psi_read_masked(struct psi_group *group, int nr, unsigned int states,
+					    struct psi_account *readings)
 {
-	__psi_read(group, NULL, 1, states, reading);
-}
-
-/**
- * psi_read_kinds - read what the statistics file of a group shows
- * @group: the group
- * @readings: filled in for all states, by enum psi_kind. Of kinds that nobody
- *	      ever asked about they stay as they are
- *
- * Context: Process context.
- */
-static void psi_read_kinds(struct psi_group *group, struct psi_account *readings)
-{
-	int nr = READ_ONCE(group->accounts) ? PSI_NR_KINDS : 1;
+	const struct psi_off *off;
 
 	guard(rcu)();
-	__psi_read(group, psi_asked_get(group), nr, PSI_ALL_STATES, readings);
+	do {
+		off = rcu_dereference(group->off);
+		psi_read(group, nr, states, readings);
+	} while (unlikely(off != rcu_access_pointer(group->off)));
+	psi_mask(group, off, nr, readings);
 }
 
 /*

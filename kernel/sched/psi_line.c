@@ -154,23 +154,49 @@ static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s,
 }
 
 /*
- * What is shown of a reading: totals stand still while the group is off. For
- * the system, "full" of cpu is zero. @off: of the group, all the time in which
- * it was read.
+ * Make totals agree as "Limit or shortage" in psi.rst says. Those that readers
+ * saw may be ahead of a window that goes on, each by another amount. If a group
+ * is switched then, some kinds grow less than others afterwards. Another reader
+ * at the same moment may show more of some kinds, too.
  */
-static void psi_mask_reading(const struct psi_group *group, const struct psi_off *off,
-			     enum psi_kind kind, struct psi_account *reading)
+static void psi_mask_classes(struct psi_account *readings)
 {
+	u64 *exact = readings[PSI_EXACT].total, *limit = readings[PSI_LIMIT].total;
+	u64 *shortage = readings[PSI_SHORTAGE].total;
 	int s;
 
-	for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
-		reading->total[s] = psi_total_shown(off, kind, s, reading->total[s]);
-		/* In a window that goes on, full may be more ahead. */
-		if (PSI_SOME_STATES & BIT(s))
-			reading->total[s] = max(reading->total[s], reading->total[s + 1]);
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		exact[s] = min(exact[s], limit[s] + shortage[s]);
+		limit[s] = min(limit[s], exact[s]);
+		shortage[s] = min(shortage[s], exact[s]);
 	}
-	if (group != &psi_system)
-		return;
-	reading->total[PSI_CPU_FULL] = 0;
-	memset(reading->avgs.avg[PSI_CPU_FULL], 0, sizeof(reading->avgs.avg[PSI_CPU_FULL]));
+}
+
+/*
+ * What is shown of readings of the first @nr kinds: totals stand still while
+ * the group is off. For the system, "full" of cpu is zero. @off: of the group,
+ * all the time in which it was read.
+ */
+static __always_inline void psi_mask(const struct psi_group *group, const struct psi_off *off,
+				     int nr, struct psi_account *readings)
+{
+	int kind, s;
+
+	for (kind = PSI_PLAIN; kind < nr; kind++) {
+		u64 *total = readings[kind].total;
+
+		for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
+			total[s] = psi_total_shown(off, kind, s, total[s]);
+			/* In a window that goes on, full may be more ahead. */
+			if (PSI_SOME_STATES & BIT(s))
+				total[s] = max(total[s], total[s + 1]);
+		}
+		if (group == &psi_system) {
+			total[PSI_CPU_FULL] = 0;
+			memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
+			       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
+		}
+	}
+	if (nr > 1)
+		psi_mask_classes(readings);
 }

@@ -41,11 +41,11 @@ void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
 	struct psi_account *readings = memory->readings;
 	int kind, s;
 
-	psi_read_kinds(group, readings);
-	for (kind = 0; kind < PSI_NR_KINDS; kind++) {
-		if (!on)
-			psi_mask_reading(group, old, kind, &readings[kind]);
-		for (s = 0; on && s < PSI_NR_STATES; s++)
+	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	if (!on)
+		psi_mask(group, old, PSI_NR_KINDS, readings);
+	for (kind = PSI_PLAIN; on && kind < PSI_NR_KINDS; kind++) {
+		for (s = 0; s < PSI_NR_STATES; s++)
 			readings[kind].total[s] -= old->readings[kind].total[s];
 	}
 	memory->switches = psi_switches(group) + 1;
@@ -63,22 +63,6 @@ void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
 bool psi_is_off(const struct psi_group *group)
 {
 	return psi_switches(group) & 1;
-}
-
-/*
- * What plain files show. A group that is switched meanwhile is read once more.
- */
-static void psi_read_plain(struct psi_group *group, unsigned int states,
-			   struct psi_account *reading)
-{
-	const struct psi_off *off;
-
-	guard(rcu)();
-	do {
-		off = rcu_dereference(group->off);
-		psi_read(group, states, reading);
-	} while (unlikely(off != rcu_access_pointer(group->off)));
-	psi_mask_reading(group, off, PSI_PLAIN, reading);
 }
 
 /**
@@ -101,7 +85,7 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 		return -EOPNOTSUPP;
 	if (id == PSI_STAT)
 		return psi_show_stat(m, group);
-	psi_read_plain(group, states, &reading);
+	psi_read_masked(group, 1, states, &reading);
 	psi_show_line(m, "some", &reading, file->some);
 	psi_show_line(m, "full", &reading, file->full);
 	return 0;
@@ -123,7 +107,7 @@ u64 psi_some_memory_us(void)
 		return 0;
 
 	/* What is masked looks at full, too. */
-	psi_read_plain(&psi_system, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL), &reading);
+	psi_read_masked(&psi_system, 1, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 

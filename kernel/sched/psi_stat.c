@@ -63,7 +63,6 @@ static void psi_show_kind(struct seq_file *m, const struct psi_file *file, enum 
 /* Print the statistics file of a group. */
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
-	const struct psi_off *off;
 	struct psi_account *readings;
 	struct psi_asked *asked;
 	enum psi_file_id id;
@@ -73,16 +72,8 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	if (!asked)
 		return -ENOMEM;
 	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
-	if (readings) {
-		rcu_read_lock();
-		do {
-			off = rcu_dereference(group->off);
-			psi_read_kinds(group, readings);
-		} while (off != rcu_access_pointer(group->off));
-		for (kind = 0; kind < PSI_NR_KINDS; kind++)
-			psi_mask_reading(group, off, kind, &readings[kind]);
-		rcu_read_unlock();
-	}
+	if (readings)
+		psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	psi_unask(asked);
 	if (!readings)
 		return -ENOMEM;

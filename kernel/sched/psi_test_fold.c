@@ -43,7 +43,7 @@ static u64 psi_test_io_total(struct psi_group *group)
 {
 	struct psi_account reading;
 
-	psi_read(group, BIT(PSI_IO_SOME), &reading);
+	psi_read(group, 1, BIT(PSI_IO_SOME), &reading);
 	return reading.total[PSI_IO_SOME];
 }
 
@@ -75,7 +75,7 @@ static void psi_test_fold_some_and_full(struct kunit *test)
 
 	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 500);
 	atomic64_set(&group->plain.shown[PSI_IO_FULL], 700);
-	psi_read(group, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
+	psi_read(group, 1, BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL), &reading);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_FULL], 700);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 700);
 }

@@ -925,6 +925,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_regroup),
 #ifdef CONFIG_CGROUPS
 	KUNIT_CASE(psi_test_switched),
+	KUNIT_CASE(psi_test_switched_ahead),
 	KUNIT_CASE(psi_test_switched_in_read),
 #endif
 	KUNIT_CASE(psi_test_class_identity),

@@ -250,7 +250,7 @@ static bool psi_test_look_shown(struct psi_test_model *m, int event, int g, enum
 /* A program reads a plain file. */
 static bool psi_test_look_read(struct psi_test_model *m, int event, int g)
 {
-	psi_read(&m->groups[g], PSI_TEST_LOOKED, &psi_test_look_of(m, g)->readings[PSI_PLAIN]);
+	psi_read(&m->groups[g], 1, PSI_TEST_LOOKED, psi_test_look_of(m, g)->readings);
 	return psi_test_look_shown(m, event, g, PSI_PLAIN);
 }
 
@@ -261,7 +261,7 @@ static bool psi_test_look_read_stat(struct psi_test_model *m, int event, int g)
 	enum psi_kind kind;
 	int s;
 
-	psi_read_kinds(&m->groups[g], readings);
+	psi_read(&m->groups[g], PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	for (kind = PSI_PLAIN; kind < PSI_NR_KINDS; kind++)
 		if (!psi_test_look_shown(m, event, g, kind))
 			return false;

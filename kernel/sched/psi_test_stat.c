@@ -469,7 +469,7 @@ static u64 psi_test_total(struct kunit *test, struct psi_group *group, enum psi_
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_kinds(group, readings);
+	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	return readings[kind].total[PSI_IO_SOME];
 }
 
@@ -485,15 +485,11 @@ static void psi_test_expect(struct kunit *test, struct psi_group *group, u64 exa
 /* What the files of a group say about "some" of io. */
 static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plain, u64 limit)
 {
-	const struct psi_off *off;
 	struct psi_account *readings;
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_kinds(group, readings);
-	off = rcu_dereference_protected(group->off, true);
-	psi_mask_reading(group, off, PSI_PLAIN, &readings[PSI_PLAIN]);
-	psi_mask_reading(group, off, PSI_LIMIT, &readings[PSI_LIMIT]);
+	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	KUNIT_EXPECT_EQ(test, readings[PSI_PLAIN].total[PSI_IO_SOME], plain);
 	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
 }
@@ -540,6 +536,61 @@ static void psi_test_switched(struct kunit *test)
 	}
 }
 
+/* No class has more than exact pressure has, which is no more than their sum. */
+static void psi_test_agrees(struct kunit *test, struct psi_group *group)
+{
+	u64 total[PSI_NR_KINDS];
+	struct psi_account *readings;
+	enum psi_kind kind;
+
+	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, readings);
+	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	for (kind = PSI_PLAIN; kind < PSI_NR_KINDS; kind++)
+		total[kind] = readings[kind].total[PSI_IO_SOME];
+	KUNIT_EXPECT_LE(test, total[PSI_LIMIT], total[PSI_EXACT]);
+	KUNIT_EXPECT_LE(test, total[PSI_SHORTAGE], total[PSI_EXACT]);
+	KUNIT_EXPECT_LE(test, total[PSI_EXACT], total[PSI_LIMIT] + total[PSI_SHORTAGE]);
+	KUNIT_EXPECT_GT(test, total[PSI_EXACT], 0);
+}
+
+/*
+ * What was shown of some kinds is ahead of the window: just so, by another
+ * reader, or while the group is off. Then they grow less than others once it is
+ * on again.
+ */
+static void psi_test_switched_ahead(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask), ahead, kind;
+
+	for (ahead = 0; ahead < BIT(PSI_NR_KINDS); ahead++) {
+		struct psi_group *group = psi_test_group(test);
+		struct psi_asked *asked = psi_test_ask(group, PSI_TEST_START);
+
+		KUNIT_ASSERT_NOT_NULL(test, asked);
+		asked->begun = true;
+		psi_test_use(group, cpu, 3000, 1500);
+		psi_test_limit(group, cpu, 900, 600);
+		psi_test_agrees(test, group);
+		if (ahead & BIT(PSI_PLAIN))
+			psi_test_switch_to(test, group, false);
+		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
+			if (ahead & BIT(kind))
+				atomic64_add(1000, &group->accounts[kind].shown[PSI_IO_SOME]);
+		psi_test_agrees(test, group);
+		if (ahead & BIT(PSI_PLAIN))
+			psi_test_switch_to(test, group, true);
+		psi_test_agrees(test, group);
+		psi_test_use(group, cpu, 2000, 900);
+		psi_test_limit(group, cpu, 700, 100);
+		psi_test_agrees(test, group);
+		psi_test_end_window(group);
+		psi_test_agrees(test, group);
+		psi_test_switch_to(test, group, false);
+		psi_test_agrees(test, group);
+	}
+}
+
 /* The first look at this clock switches a group off and on. */
 static struct psi_group *psi_test_switching;
 
@@ -569,7 +620,7 @@ static void psi_test_switched_in_read(struct kunit *test)
 	psi_test_use(group, cpu, 1000, 400);
 	psi_test_switching = group;
 	kunit_activate_static_stub(test, psi_read_clock, psi_test_switching_clock);
-	psi_read_plain(group, PSI_ALL_STATES, &reading);
+	psi_read_masked(group, 1, PSI_ALL_STATES, &reading);
 	kunit_deactivate_static_stub(test, psi_read_clock);
 	KUNIT_EXPECT_NULL(test, psi_test_switching);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 400);
