@@ -211,8 +211,7 @@ static void psi_strays_work(struct work_struct *work)
 		 */
 		atomic_xchg(&group->stray, 0);
 		/* What it is about to take. */
-		if (READ_ONCE(psi_reserve_asked))
-			psi_reserve_refill();
+		psi_reserve_refill();
 		psi_stray_home(group);
 		psi_group_put(group);
 		cond_resched();

@@ -90,12 +90,6 @@ static struct kmem_cache *psi_cpu_cache;
  */
 static LLIST_HEAD(psi_strays);
 
-/*
- * Some CPU has too little. A hint, so that not every stray has all CPUs looked
- * at: the work does not depend on it.
- */
-static bool psi_reserve_asked;
-
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
@@ -174,7 +168,6 @@ static bool psi_reserve_refill(void)
 	bool filled = true;
 	int cpu;
 
-	WRITE_ONCE(psi_reserve_asked, false);
 	for_each_possible_cpu(cpu) {
 		if (!READ_ONCE(per_cpu(psi_reserves.wanted, cpu)))
 			continue;

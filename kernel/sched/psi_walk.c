@@ -44,8 +44,6 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	}
 	if (reserve->nr <= PSI_RESERVE / 2) {
 		WRITE_ONCE(reserve->wanted, true);
-		if (!READ_ONCE(psi_reserve_asked))
-			WRITE_ONCE(psi_reserve_asked, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
 	return enough;
