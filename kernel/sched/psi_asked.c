@@ -455,7 +455,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	asked = kvzalloc(struct_size(asked, blocks, psi_nr_blocks), GFP_KERNEL_ACCOUNT);
 	if (!asked)
 		return NULL;
-	asked->cpus = alloc_percpu_gfp(struct psi_asked_cpu, GFP_KERNEL_ACCOUNT);
+	asked->cpus = alloc_percpu_gfp(struct psi_asked_cpu, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!READ_ONCE(group->accounts))
 		accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
 	for (kind = PSI_EXACT; accounts && kind < PSI_NR_KINDS; kind++)

@@ -64,8 +64,11 @@ struct psi_debug {
 	struct seq_buf		*says;
 };
 
-#define psi_debug_found(d, format, ...) \
-	((d)->found++, seq_buf_printf((d)->says, format "\n", ##__VA_ARGS__))
+#define psi_debug_found(d, format, ...) do { \
+	struct psi_debug *_d = (d); \
+	_d->found++; \
+	seq_buf_printf(_d->says, format "\n", ##__VA_ARGS__); \
+} while (0)
 
 /* The same about a cell. */
 #define psi_debug_cell(d, gc, format, ...) \

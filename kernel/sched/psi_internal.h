@@ -353,8 +353,8 @@ struct psi_group {
  * @waiting: per state, how many samplers there are for it
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be in a moment
- * @alarm_states: states that resting samplers wait for, a bit mask: when one of
- *		  them begins, the walk raises the alarm
+ * @alarm_states: states that resting samplers wait for, or waited for, a bit
+ *		  mask: when one of them begins, the walk raises the alarm
  * @alarm: in the inbox of the monitor, while the alarm is raised
  * @alarm_begun: states that began, a bit mask: the alarm is raised, and was not
  *		 answered yet

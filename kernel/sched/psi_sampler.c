@@ -33,8 +33,9 @@
  *
  * Rest
  *
- *	 armed	     state begins: alarm       first mark
- *	------> RESTING -------------> RESUMED -------> AT WORK <--+
+ *				     armed |
+ *		     state begins: alarm   v	first mark
+ *		RESTING -------------> RESUMED -------> AT WORK <--+
  *		   ^					   |	   | each mark:
  *		   |	no stall in a step, none owed	   +-------+ a sample
  *		   +---------------------------------------+
@@ -94,7 +95,7 @@ struct psi_sampled {
 /**
  * struct psi_sampler - slides windows of one length over a state of a group
  * @watch: the samplers of its group and priority, whose lock protects all that
- *	   follows
+ *	   follows; see psi_sampler_bound()
  * @node: in psi_watch.samplers
  * @kind: of which pressure
  * @state: which state
@@ -324,6 +325,20 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 }
 
 /*
+ * A new sampler is due at once, as of its first sample. It begins a step, and
+ * rests if nothing stalls in that.
+ */
+static void psi_sampler_start(struct psi_sampler *sampler)
+{
+	sampler->since = sampler->last.at;
+	psi_sampler_queue(sampler, 0);
+	psi_sampler_ask(sampler);
+	/* So that the monitor comes by. */
+	guard(irqsave)();
+	psi_raise_alarm(sampler->watch, BIT(sampler->state), sampler->since);
+}
+
+/*
  * Add a sampler that is counted, unless there is one for the same. Return the
  * one that is there now.
  */
@@ -395,7 +410,11 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 		if (!READ_ONCE(sampler->watch->group->cpus[cpu]))
 			continue;
 		psi_sampler_peek(sampler, cpu, &times);
-		seen->nonidle += psi_since(psi_since(times.nonidle, seen->nonidle), ago);
+		/* It left the list since psi_sampler_begin(). */
+		if (!cpumask_test_cpu(cpu, sampler->watch->group->cpumask))
+			*seen = times;
+		else
+			seen->nonidle += psi_since(psi_since(times.nonidle, seen->nonidle), ago);
 	}
 	sampler->used = psi_union_before(used, sampler->used, ago);
 }

@@ -267,7 +267,8 @@ static struct psi_sampler *psi_test_sampler(struct kunit *test, struct psi_watch
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
 	list_add(&sampler->node, &watch->samplers);
-	psi_sampler_count(sampler, 1);
+	/* Not psi_group.watched: groups are to delegate. */
+	watch->waiting[state]++;
 	return sampler;
 }
 
@@ -354,6 +355,37 @@ static void psi_test_sampler_joined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bound.total, 300);
 	psi_sampler_free(made);
 	psi_sampler_free(sampler);
+}
+
+/*
+ * A trigger is armed while an alarm about another state waits for the monitor:
+ * its sampler begins when it was armed, not when that state began. When it is
+ * disarmed, nobody waits for the state any more.
+ */
+static void psi_test_armed_beside_alarm(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct psi_watch *watch = psi_test_watch(test, group);
+	u64 now = PSI_TEST_START;
+	struct psi_trigger t = {
+		.sampler = psi_sampler_alloc(watch, PSI_PLAIN, PSI_IO_SOME, PSI_TEST_WINDOW),
+		.threshold = NSEC_PER_USEC,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, t.sampler);
+	psi_test_clock_is(test, &now);
+	watch->alarm_since = now + NSEC_PER_SEC;
+	atomic_set(&watch->alarm_begun, BIT(PSI_MEM_FULL));
+	psi_trigger_arm(&t);
+	KUNIT_EXPECT_EQ(test, t.sampler->since, now);
+	KUNIT_EXPECT_EQ(test, t.sampler->due.expires, 0);
+	KUNIT_EXPECT_TRUE(test, watch->at_work);
+	KUNIT_EXPECT_EQ(test, group->watched[PSI_NORMAL], BIT(PSI_IO_SOME));
+
+	list_del(&t.node);
+	psi_sampler_free(psi_sampler_put(t.sampler));
+	KUNIT_EXPECT_EQ(test, group->watched[PSI_NORMAL], 0);
+	KUNIT_EXPECT_FALSE(test, watch->at_work);
 }
 
 /* A group gets a cell on a CPU while a sampler is at work. */

@@ -905,6 +905,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_fold_late),
 	KUNIT_CASE(psi_test_sampler_begins),
 	KUNIT_CASE(psi_test_sampler_joined),
+	KUNIT_CASE(psi_test_armed_beside_alarm),
 	KUNIT_CASE(psi_test_sampler_new_cpu),
 	KUNIT_CASE(psi_test_sampler_fold),
 	KUNIT_CASE(psi_test_sampler_bound),

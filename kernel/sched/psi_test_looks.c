@@ -386,12 +386,14 @@ static void psi_test_looks(struct kunit *test)
 	kunit_activate_static_stub(test, psi_read_cpu_clock, psi_test_cpu_clock);
 	if (!psi_test_model_events(m, row->tasks, row->events / 4))
 		return;
+	m->delegated = 0;
 	for (g = 0; g < PSI_TEST_GROUPS; g++) {
 		psi_test_model_ask(m, g);
 		psi_test_look_asked(m, g);
 	}
 	if (!psi_test_model_events(m, row->tasks, row->events))
 		return;
+	KUNIT_EXPECT_GT(test, m->delegated, 100);
 	for (g = 0; g < PSI_TEST_GROUPS; g++)
 		KUNIT_EXPECT_GT(test, looks[g].ended, 50);
 	/* Its state is cpu some. */

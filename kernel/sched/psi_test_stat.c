@@ -536,7 +536,9 @@ static void psi_test_switched(struct kunit *test)
 	}
 }
 
-/* No class has more than exact pressure has, which is no more than their sum. */
+/*
+ * No class has more than exact pressure has, which is no more than their sum.
+ */
 static void psi_test_agrees(struct kunit *test, struct psi_group *group)
 {
 	u64 total[PSI_NR_KINDS];

@@ -43,8 +43,8 @@
  *   So one group gets an eighth of a monitor, and delays another by one turn
  *   and one sample, however many windows it has. Where n groups are due at
  *   once, the last of them waits for n - 1 turns. A sample looks at each CPU in
- *   use by the group a few times, and at all triggers with the same window. To
- *   wake the pollers of triggers that fire comes on top. A group that needs
+ *   use by the group a few times, and at all triggers of the sampler. To wake
+ *   the pollers of triggers that fire comes on top. A group that needs
  *   more than its share gets late samples, and its own events come late.
  *
  *   Users
@@ -89,7 +89,8 @@
 
 /*
  * The initial value of user.max_psi_triggers: some for each service of a
- * session, and no more than a monitor looks at within a turn.
+ * session, and no more than a monitor looks at within a turn. Those of several
+ * users may share a sampler.
  */
 #define PSI_USER_TRIGGERS	1024
 
@@ -249,7 +250,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
 		}
 		if (t->owed)
 			sampler->next = min(sampler->next, t->quiet);
-		cond_resched();
+		psi_worker_relax(psi_monitors[sampler->watch->prio].began, psi_read_clock());
 	}
 }
 
@@ -490,24 +491,24 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	psi_watch_lock(watch);
 	sampler = psi_sampler_add(made);
 	sampler->users++;
-	/* Until it took no sample meanwhile. */
-	do {
+	now = made->last;
+	while (sampler != made) {
 		sampled = sampler->last.at;
 		psi_watch_unlock(watch);
 		psi_sampler_bound(sampler, made, &now);
 		psi_watch_lock(watch);
-	} while (sampler->last.at != sampled);
+		/* It took no sample meanwhile. */
+		if (sampler->last.at == sampled)
+			break;
+	}
 	psi_trigger_restart(t, &now);
 	t->sampler = sampler;
 	sampler->least = min(sampler->least, t->threshold);
 	list_add_tail(&t->node, &sampler->triggers);
-	psi_sampler_ask(sampler);
+	/* Its state may hold, or may have begun and ended since. */
+	if (sampler == made)
+		psi_sampler_start(made);
 	psi_watch_unlock(watch);
-
-	/* The state may hold, or may have begun and ended since. */
-	local_irq_disable();
-	psi_raise_alarm(watch, BIT(made->state), now.at);
-	local_irq_enable();
 	if (sampler != made)
 		psi_sampler_free(made);
 }

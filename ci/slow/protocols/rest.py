@@ -5,7 +5,7 @@ psi_watch_answer(), psi_sampler_check(), psi_sampler_may_rest()
     against psi_take_watched(), psi_raise_alarms()
 
 Proved: while a sampler rests, the state does not hold, and all stall is in its
-samples; or an alarm is raised. This is looked at when the walk is at rest and the monitor between two of them. States
+samples; or an alarm is raised. This is looked at when the walk is at rest and the monitor between two samples. States
 may begin any number of times. Steps are in order here: watch.model and
 alarm.model have those that a machine reorders.
 """
