@@ -42,9 +42,9 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	 * Wait on the queue of kernfs, because epoll registers once, maybe
 	 * before there is a trigger, and the queue lives as long as the open
 	 * file. Ignore the result: kernfs reports changes of the content, not
-	 * events of triggers. An event of the cgroup wakes all who wait there.
-	 * A file that is open for reading only can have no trigger: do not wait
-	 * for it.
+	 * events of triggers. At an event of the cgroup kernfs wakes all who
+	 * wait there. A file that is open for reading only can have no trigger:
+	 * do not wait for it.
 	 */
 	if (of->file->f_mode & FMODE_WRITE)
 		kernfs_generic_poll(of, wait);

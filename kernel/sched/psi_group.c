@@ -116,9 +116,9 @@ static void psi_reserve_kick(struct irq_work *work)
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
 /* Memory for a CPU, zeroed, NULL without, for kfree(). May sleep. */
-static void *psi_memory_alloc(int cpu, gfp_t gfp)
+static void *psi_memory_alloc(int cpu)
 {
-	return kmem_cache_alloc_node(psi_cpu_cache, gfp | __GFP_ZERO | __GFP_NOWARN,
+	return kmem_cache_alloc_node(psi_cpu_cache, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
 				     cpu_to_node(cpu));
 }
 
@@ -149,7 +149,7 @@ static bool psi_reserve_fill(int cpu)
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
 
 	while (READ_ONCE(reserve->nr) < PSI_RESERVE) {
-		struct psi_group_cpu *memory = psi_memory_alloc(cpu, GFP_KERNEL);
+		struct psi_group_cpu *memory = psi_memory_alloc(cpu);
 
 		if (!memory)
 			return false;

@@ -36,7 +36,7 @@ static bool psi_test_group_extend(struct psi_group *group)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		memory = psi_memory_alloc(cpu, GFP_KERNEL);
+		memory = psi_memory_alloc(cpu);
 		if (!memory)
 			return false;
 		psi_group_install(group, cpu, memory);

@@ -239,7 +239,7 @@ static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *gr
 	struct psi_group *home;
 	struct rq_flags rf;
 
-	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu, GFP_KERNEL))) {
+	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu))) {
 		memory->up = reserve.free;
 		reserve.free = memory;
 		reserve.nr++;
