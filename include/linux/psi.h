@@ -9,7 +9,6 @@
 
 struct file;
 struct folio;
-struct kernfs_node;
 struct psi_trigger;
 struct seq_file;
 
@@ -182,8 +181,7 @@ void psi_switch(struct psi_group *group, bool on, struct psi_off *memory);
 bool psi_is_off(const struct psi_group *group);
 
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
-	    const char *text, struct file *file, struct kernfs_node *kn,
-	    wait_queue_head_t *wait);
+	    const char *text, struct file *file, wait_queue_head_t *wait);
 void psi_disarm(struct psi_trigger *trigger);
 __poll_t psi_poll(struct psi_trigger **slot);
 

@@ -30,7 +30,7 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 	 * meanwhile.
 	 */
 	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
-		      of->file, of->kn, NULL);
+		      of->file, &of->poll);
 	return ret ?: nbytes;
 }
 
@@ -39,15 +39,10 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 	struct cgroup_file_ctx *ctx = of->priv;
 
 	/*
-	 * Wait on the queue of kernfs, because epoll registers once, maybe
-	 * before there is a trigger, and the queue lives as long as the open
-	 * file. Ignore the result: kernfs reports changes of the content, not
-	 * events of triggers. At an event of the cgroup kernfs wakes all who
-	 * wait there. A file that is open for reading only can have no trigger:
-	 * do not wait for it.
+	 * epoll registers once, maybe before there is a trigger. So wait in any
+	 * case; @of stays as long as the open file.
 	 */
-	if (of->file->f_mode & FMODE_WRITE)
-		kernfs_generic_poll(of, wait);
+	poll_wait(of->file, &of->poll, wait);
 	return psi_poll(&ctx->trigger);
 }
 
@@ -105,8 +100,12 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 		return -ENOENT;
 	}
 	if (on == psi_is_off(cgroup_psi(cgrp))) {
+		/* Nobody reads while totals stop: they would step back. */
+		if (!on)
+			pressure_show_files(cgrp, false);
 		psi_switch(cgroup_psi(cgrp), on, memory);
-		pressure_show_files(cgrp, on);
+		if (on)
+			pressure_show_files(cgrp, true);
 	} else {
 		kfree(memory);
 	}

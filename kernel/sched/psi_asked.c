@@ -134,8 +134,9 @@ struct psi_asked_cpu {
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
- * @begun: false until the first fold: what was measured of that window is a
- *	   part of it, and does not count
+ * @begun: false until the first fold after @known: what was measured of that
+ *	   window is a part of it, and does not count
+ * @known: the cells in use know that the group is asked
  * @cpus: what the cell on each CPU has more
  * @users: triggers, readers, and psi_asked_expire(). Without users nobody asks
  *	   any more
@@ -153,6 +154,7 @@ struct psi_asked {
 	u64			used;
 	u64			held[PSI_NR_HELD];
 	bool			begun;
+	bool			known;
 	struct psi_asked_cpu __percpu *cpus;
 	refcount_t		users;
 	unsigned long		read;
@@ -513,6 +515,13 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
+/* Whether nobody asks any more, unless a trigger does. */
+static bool psi_asked_over(const struct psi_asked *asked)
+{
+	return READ_ONCE(asked->group->removed) ||
+	       time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+}
+
 /* End what nobody asks about any more, and look at the rest again later. */
 static void psi_asked_expire(struct work_struct *work)
 {
@@ -520,13 +529,17 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		bool old = time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
-
-		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
-			psi_asked_end(asked);
-		else
-			llist_add(&asked->node, &psi_asked_groups);
 		cond_resched();
+		if (psi_asked_over(asked) && refcount_dec_if_one(&asked->users)) {
+			/* Nobody reads from now on. Who just did says so. */
+			smp_rmb();
+			if (psi_asked_over(asked)) {
+				psi_asked_end(asked);
+				continue;
+			}
+			refcount_set(&asked->users, 1);
+		}
+		llist_add(&asked->node, &psi_asked_groups);
 	}
 	if (!llist_empty(&psi_asked_groups))
 		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
@@ -539,19 +552,19 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 
 	if (!asked)
 		return NULL;
-	/*
-	 * In a group that is not in use, all that comes counts. One that joins
-	 * just now has used no more than some microseconds of the window.
-	 */
-	asked->begun = !atomic_read(&group->listed);
 	/* Before others see it: psi_asked_expire(), and the caller. */
 	refcount_set(&asked->users, 2);
 	if (cmpxchg((struct psi_asked **)&group->asked, NULL, asked)) {
 		psi_asked_free(&asked->rcu);
 		return ERR_PTR(-EAGAIN);
 	}
+	/*
+	 * In a group that is not in use, all that comes counts: a CPU that
+	 * joins from now on knows that the group is asked.
+	 */
+	if (!atomic_read(&group->listed))
+		WRITE_ONCE(asked->begun, true);
 	refcount_inc(&group->refs);
-	psi_asked_visit(group);
 	llist_add(&asked->node, &psi_asked_groups);
 	queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
 	return asked;
@@ -585,8 +598,18 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 		if (IS_ERR(asked))
 			schedule_timeout_killable(1);
 	} while (IS_ERR(asked));
-	if (asked)
-		WRITE_ONCE(asked->read, jiffies);
+	if (!asked)
+		return NULL;
+	/*
+	 * The first to ask may be held up here, so others do not wait. What is
+	 * read of the cells after that is of cells that know.
+	 */
+	if (!smp_load_acquire(&asked->known)) {
+		psi_asked_visit(group);
+		/* Pairs with the load above, and with that of the fold. */
+		smp_store_release(&asked->known, true);
+	}
+	WRITE_ONCE(asked->read, jiffies);
 	return asked;
 }
 
@@ -703,7 +726,9 @@ static void psi_asked_fold(u64 idle, const struct psi_look *look)
 		psi_account_add(&asked->group->accounts[kind], idle, look->now, stall[kind]);
 	asked->used = look->used;
 	memcpy(asked->held, look->held, sizeof(asked->held));
-	asked->begun = true;
+	/* Pairs with psi_ask(). */
+	if (smp_load_acquire(&asked->known))
+		WRITE_ONCE(asked->begun, true);
 }
 
 /*

@@ -276,7 +276,7 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 		raw_write_seqcount_begin(seq);
 		psi_undelegate(gc);
 		raw_write_seqcount_end(seq);
-		gc->slow |= states;
+		WRITE_ONCE(gc->slow, gc->slow | states);
 		hold |= gc->states & states;
 	}
 	return hold;

@@ -147,14 +147,12 @@ struct psi_sampler {
  * @user: whom it counts for, %NULL if the opener has CAP_SYS_RESOURCE
  * @threshold: ns
  * @stall: in the window that reached it, or in the last one, ns
- * @file: the kind of file it was armed by
  * @owed: the threshold was reached, and the event waits for @quiet
  * @event: to be collected by poll()
  * @since: begin of what counts
  * @base: total at @since, or more
  * @quiet: no event before, ns of psi_read_clock()
- * @kn: the file of a cgroup, %NULL for one of /proc
- * @wait: pollers of a file of /proc, %NULL for one of a cgroup
+ * @wait: the pollers of the file
  */
 struct psi_trigger {
 	struct list_head	node;
@@ -162,13 +160,11 @@ struct psi_trigger {
 	struct ucounts		*user;
 	u64			threshold;
 	u64			stall;
-	u8			file;
 	bool			owed;
 	atomic_t		event;
 	u64			since;
 	u64			base;
 	u64			quiet;
-	struct kernfs_node	*kn;
 	wait_queue_head_t	*wait;
 };
 

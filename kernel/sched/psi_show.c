@@ -170,7 +170,7 @@ static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t 
 	text = memdup_user_nul(buf, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	ret = psi_arm(&open->trigger, &psi_system, open->id, text, file, NULL, &open->wait);
+	ret = psi_arm(&open->trigger, &psi_system, open->id, text, file, &open->wait);
 	kfree(text);
 	return ret ?: len;
 }

@@ -74,6 +74,7 @@ static struct psi_asked *psi_test_ask(struct psi_group *group, u64 now)
 	refcount_set(&asked->users, 1);
 	rcu_assign_pointer(group->asked, asked);
 	psi_test_ask_sync(group, now);
+	asked->known = true;
 	return asked;
 }
 

@@ -35,7 +35,6 @@ static void psi_test_check_long(struct kunit *test)
 {
 	struct psi_watch *watch = psi_test_watch(test, &psi_system);
 	const u64 step = 10 * NSEC_PER_USEC;
-	struct kernfs_node *files[PSI_NR_FILES] = { };
 	const int nr = 5000;
 	struct psi_sampler *sampler;
 	struct psi_trigger *triggers;
@@ -63,7 +62,7 @@ static void psi_test_check_long(struct kunit *test)
 
 		sampler->mark = begin;
 		sampler->next = 0;
-		psi_sampler_check(sampler, files);
+		psi_sampler_check(sampler);
 		end = local_clock();
 		/* A clock that counts ticks may stand still meanwhile. */
 		if (end <= begin + 2 * step)
@@ -112,8 +111,7 @@ static void psi_test_arm(struct psi_test_race *race)
 	 */
 	while (late--)
 		barrier();
-	ret = psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, &race->file, NULL,
-		      &race->pollers);
+	ret = psi_arm(&race->slot, &psi_system, PSI_MEMORY, text, &race->file, &race->pollers);
 	if (ret == -EBUSY)
 		atomic_inc(&race->refused);
 	else if (!ret)

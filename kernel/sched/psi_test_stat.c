@@ -631,7 +631,8 @@ static void psi_test_switched_in_read(struct kunit *test)
 
 /*
  * Stall from before somebody asks does not count, nor does the window that is
- * under way. In a group that was not in use, all that comes does.
+ * under way, nor one that ends before all CPUs know it. In a group that was not
+ * in use, all that comes does.
  */
 static void psi_test_asked_begins(struct kunit *test)
 {
@@ -650,6 +651,12 @@ static void psi_test_asked_begins(struct kunit *test)
 		asked = psi_test_ask(group, PSI_TEST_START);
 		KUNIT_ASSERT_NOT_NULL(test, asked);
 		asked->begun = unused;
+		if (!unused) {
+			asked->known = false;
+			psi_test_use(group, cpu, 1000, 0);
+			psi_test_end_window(group);
+			asked->known = true;
+		}
 		psi_test_expect(test, group, 0, 0, 0);
 		psi_test_use(group, cpu, 2000, 500);
 		psi_test_limit(group, cpu, 100, 50);
@@ -1012,6 +1019,15 @@ static void psi_test_visit(struct psi_group *group)
 	psi_test_visited = rcu_access_pointer(group->asked);
 }
 
+static int psi_test_visits;
+
+/* Another task asks while the first one has not visited the cells yet. */
+static void psi_test_visit_late(struct psi_group *group)
+{
+	if (!psi_test_visits++)
+		psi_unask(psi_ask(group));
+}
+
 /*
  * A group is asked until five minutes after the last read, and while a trigger
  * is armed. Until its cells know that it ended, they find what they joined.
@@ -1061,8 +1077,13 @@ static void psi_test_asked_expires(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, psi_test_visited, read);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 
-	/* It begins anew. */
+	/* It begins anew. Two ask before the cells know it, and one later. */
+	psi_test_visits = 0;
+	kunit_activate_static_stub(test, psi_asked_visit, psi_test_visit_late);
 	read = psi_ask(group);
+	psi_unask(psi_ask(group));
+	kunit_deactivate_static_stub(test, psi_asked_visit);
+	KUNIT_EXPECT_EQ(test, psi_test_visits, 2);
 	KUNIT_EXPECT_NOT_NULL(test, read);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), read);
 	if (read)

@@ -180,36 +180,6 @@ static bool psi_parse(const char *text, enum psi_file_id id, struct psi_line *li
  * Looking at triggers
  */
 
-/*
- * A trigger has an event. @files, by enum psi_file_id, are those of a cgroup
- * with events, with a reference to each.
- */
-static void psi_notice(struct kernfs_node **files, struct psi_trigger *t)
-{
-	/*
-	 * No barrier: a task that looks for the event is in the queue by then.
-	 */
-	if (!t->kn) {
-		wake_up_interruptible(t->wait);
-	} else if (!files[t->file]) {
-		kernfs_get(t->kn);
-		files[t->file] = t->kn;
-	}
-}
-
-/* One call for all pollers of a file: it wakes them all anyway. */
-static void psi_notify(struct kernfs_node **files)
-{
-	int i;
-
-	for (i = 0; i < PSI_NR_FILES; i++) {
-		if (files[i]) {
-			kernfs_notify_all(files[i]);
-			kernfs_put(files[i]);
-		}
-	}
-}
-
 /* poll() is about to report the event of a trigger. */
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
@@ -234,7 +204,7 @@ static void psi_trace_trigger(const struct psi_trigger *t)
  * @step: a step ended with it.
  */
 static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
-			       bool step, struct kernfs_node **files)
+			       bool step)
 {
 	struct psi_trigger *t;
 
@@ -246,7 +216,11 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
 			psi_trigger_look(t, sampler, sample);
 		if (psi_trigger_report(t, sampler->window, sample)) {
 			psi_trace_trigger(t);
-			psi_notice(files, t);
+			/*
+			 * No barrier: a task that looks for the event is in the
+			 * queue by then.
+			 */
+			wake_up_interruptible(t->wait);
 		}
 		if (t->owed)
 			sampler->next = min(sampler->next, t->quiet);
@@ -258,7 +232,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
  * A sampler is due: take a sample, and have the triggers look at it if there
  * may be something to see.
  */
-static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **files)
+static void psi_sampler_check(struct psi_sampler *sampler)
 {
 	bool step = psi_read_clock() >= sampler->mark, owing = sampler->next != PSI_NEVER;
 	struct psi_sample sample;
@@ -275,7 +249,7 @@ static void psi_sampler_check(struct psi_sampler *sampler, struct kernfs_node **
 		psi_sampler_bound(sampler, NULL, &sample);
 	}
 	if (owing || (step && psi_sampler_may_fire(sampler)))
-		psi_sampler_report(sampler, &sample, step, files);
+		psi_sampler_report(sampler, &sample, step);
 	/*
 	 * By now: a sampler that takes longer than a step must not be due again
 	 * at once.
@@ -333,7 +307,6 @@ static u64 psi_watch_due(struct psi_watch *watch)
 static u64 psi_watch_check(struct psi_watch *watch)
 {
 	u64 now = psi_read_clock(), end = now + PSI_TURN_NS, due;
-	struct kernfs_node *files[PSI_NR_FILES] = { };
 
 	if (!mutex_trylock(&watch->lock)) {
 		WRITE_ONCE(watch->wanted, true);
@@ -345,12 +318,10 @@ static u64 psi_watch_check(struct psi_watch *watch)
 			psi_watch_answer(watch);
 		else
 			psi_sampler_check(container_of(timerqueue_getnext(&watch->due),
-						       struct psi_sampler, due), files);
+						       struct psi_sampler, due));
 		now = psi_read_clock();
 	}
 	mutex_unlock(&watch->lock);
-
-	psi_notify(files);
 	return due;
 }
 
@@ -547,16 +518,14 @@ static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
  * @text: what is written, a string
  * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that
  *	  are no multiple of two seconds
- * @kn: the file of a cgroup, %NULL for one of /proc
- * @wait: pollers of the open file of /proc, %NULL for one of a cgroup
+ * @wait: the pollers of the open file
  *
- * Context: Process context, may sleep. @kn and @wait stay until psi_disarm().
+ * Context: Process context, may sleep. @wait stays until psi_disarm().
  * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOSPC (the opener has
  *	   too many), -ENOMEM, or -EOPNOTSUPP.
  */
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
-	    const char *text, struct file *file, struct kernfs_node *kn,
-	    wait_queue_head_t *wait)
+	    const char *text, struct file *file, wait_queue_head_t *wait)
 {
 	struct psi_line line;
 	struct psi_trigger *t;
@@ -580,9 +549,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	t = psi_trigger_alloc(file, prio);
 	if (IS_ERR(t))
 		return PTR_ERR(t);
-	t->file = id;
 	t->threshold = (u64)stall * NSEC_PER_USEC;
-	t->kn = kn;
 	t->wait = wait;
 	/* For the system, "full" of cpu never holds. */
 	if (group != &psi_system || line.state != PSI_CPU_FULL) {

@@ -1229,11 +1229,13 @@ TEST_F_TIMEOUT(race, of_a_writer_and_a_poller_breaks_nothing, STORM_TIMEOUT)
  * @over: they end
  * @wrong: an error that no call may return
  * @armed: number of writes that succeeded
+ * @backwards: number of totals that were less than an earlier one
  */
 struct arming {
 	bool over;
 	int wrong;
 	int armed;
+	int backwards;
 };
 
 static void *arm_while_it_ends(void *arg)
@@ -1275,6 +1277,36 @@ static void *arm_while_it_ends(void *arg)
 	return NULL;
 }
 
+/* Reads a file until it is dead, and another one. */
+static void *read_while_it_ends(void *arg)
+{
+	struct arming *arming = arg;
+	struct psi psi, last;
+	char buf[512];
+	ssize_t len;
+	int fd;
+
+	set_policy(0, SCHED_OTHER, 0);
+	while (!__atomic_load_n(&arming->over, __ATOMIC_RELAXED)) {
+		fd = open(DYING "/cpu.pressure", O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		memset(&last, 0, sizeof(last));
+		for (;;) {
+			len = pread(fd, buf, sizeof(buf), 0);
+			if (len < 0 || __atomic_load_n(&arming->over, __ATOMIC_RELAXED))
+				break;
+			if (psi_parse(buf, len, &psi))
+				arming->wrong = -1;
+			arming->backwards += psi.some.total < last.some.total ||
+					     psi.full.total < last.full.total;
+			last = psi;
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
 static void move_to(const char *cgroup, const pid_t *pid)
 {
 	for (int i = 0; i < 2; i++)
@@ -1310,7 +1342,7 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 {
 	struct arming arming = {};
 	__u64 end = now_ns() + storm_time(RACE_TIME);
-	pthread_t thread[3];
+	pthread_t thread[4];
 	int rounds = 0;
 
 	if (!remove) {
@@ -1319,10 +1351,11 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	}
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_while_it_ends, &arming));
+	ASSERT_EQ(0, pthread_create(&thread[3], NULL, read_while_it_ends, &arming));
 	for (; now_ns() < end; rounds++)
 		end_and_renew(remove, pid);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	if (!remove) {
 		move_to(HOSTILE, pid);
@@ -1330,6 +1363,7 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	}
 	ksft_print_msg("%d rounds, %d armed\n", rounds, arming.armed);
 	EXPECT_EQ(0, arming.wrong);
+	EXPECT_EQ(0, arming.backwards);
 	EXPECT_LT(10, rounds);
 	EXPECT_LT(10, arming.armed);
 }
