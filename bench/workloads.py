@@ -139,7 +139,9 @@ def measure_all(words, flavours, names):
 
 
 def save(path, results):
-    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    """A line for each figure."""
+    lines = [f"{json.dumps(name)}: {json.dumps(values, sort_keys=True)}" for name, values in sorted(results.items())]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def load(path):
