@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the workloads share: exact times, results, cgroups.
+ * What the workloads share: exact times, results, tasks, cgroups.
  *
  * The clock is the count of executed instructions: vm/run --shift 0.
+ *
+ * Each case of a workload is a process of its own.  When it has ended, the tasks
+ * that it left are killed and the cgroups removed.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -13,16 +16,17 @@
 #include <sys/types.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define CGROUPS		"/sys/fs/cgroup"
+#define SECOND		1000000000ull
 
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* Instructions so far. */
 uint64_t now(void);
+void sleep_until(uint64_t time);
 
 /*
- * A profile is of what happens between these, a number of times: see plugin.c
- * and lines.c.  Elsewhere they cost some instructions.
+ * A profile is of what happens between these, a number of times: see plugin.c.
+ * Elsewhere they cost some instructions.
  */
 extern struct profile {
 	unsigned long parts, times;	/* since the last result */
@@ -40,56 +44,65 @@ static inline void profile_end(unsigned long times)
 	profile.times += times;
 }
 
-/* Whether to measure this. */
-bool wanted(const char *name);
-/* The one way to state a result. */
-void result(double value, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The result of this case; of a workload without cases, the one of this name. */
+void result(double value);
+void result_named(const char *name, double value);
 
+/* The value that so many quarters of them are below; sorts them. */
+double quartile(uint64_t *values, unsigned int nr, unsigned int quarters);
 /*
- * Times of equal pieces of work.  The median is of those which no tick and no
- * other task disturbed, if these are the majority.
+ * Instructions of each of BATCH: the median of BATCHES, which no tick and no other task disturbed if
+ * these are the majority.  PREPARE, if any, comes before each batch and does not count.
  */
-struct batches {
-	unsigned int nr, room;
-	uint64_t *times;
-};
-
-void batches_init(struct batches *batches, unsigned int room);
-void batches_add(struct batches *batches, uint64_t time);
-/* Frees them, too. */
-double batches_median(struct batches *batches);
-/* What a quarter is longer than; frees them, too. */
-double batches_upper(struct batches *batches);
+double measure(void (*prepare)(void), void (*work)(unsigned int nr), unsigned int batch, unsigned int batches);
 
 /* Paths of cgroups are relative to the root of the hierarchy, which is "". */
 void cgroup_make(const char *cgroup);
 void cgroup_remove(const char *cgroup);
 void cgroup_enter(const char *cgroup, pid_t pid);
-bool cgroup_has(const char *cgroup, const char *file);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
-/* For reading; the file descriptor. */
-int cgroup_open(const char *cgroup, const char *file);
+/* The path of a file, until the next call. */
+const char *cgroup_file(const char *cgroup, const char *file);
+bool cgroup_has(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
-const char *cgroup_chain(const char *parent, const char *name, unsigned int depth, char *path, size_t size);
+const char *cgroup_chain(const char *parent, const char *name, unsigned int depth);
+/* The same below the root. If KIND is "exact", exact pressure of them and of the system is asked for, if there is any. */
+const char *cgroup_leaf(const char *kind, unsigned int depth);
 /* Have the group, and those above it, use a controller. */
 void cgroup_controller(const char *cgroup, const char *controller);
-void cgroup_remove_chain(const char *parent, const char *name, unsigned int depth);
-/* Ask for exact pressure of the system and of all groups on a path, if there is any. */
-void cgroup_ask_exact(const char *path);
-/* Directly below the root: the group of this number. */
+/* Directly below the root: the group of this number; until the next call. */
 const char *cgroup_numbered(unsigned int number);
+/* The caller runs in the cgroup on each CPU, one after the other; in the root and on CPU 0 in the end. */
+void cgroup_visit_cpus(const char *cgroup);
 
 /* CPUs that are online; the numbers of the others are higher. */
 unsigned int cpus(void);
-/* The caller runs on this CPU only. */
-void pin(unsigned int cpu);
+/* The task, 0 is the caller, runs on this CPU only. */
+void pin(pid_t pid, unsigned int cpu);
+pid_t fork_or_die(void);
+/* The end of a task, which has to be a good one. */
+void wait_or_die(pid_t pid);
+/* A task of the cgroup that works all the time. */
+pid_t spinner(const char *cgroup);
 /*
  * A task of the cgroup that reads from a disk, which needs no CPU: the CPU, if not negative,
- * idles, and the group is in use there. To be killed.
+ * idles, and the group is in use there.
  */
-pid_t disk_reader(const char *cgroup, int cpu);
-/* The caller runs in the cgroup on each CPU, one after the other; in the root and on CPU 0 in the end. */
-void cgroup_visit_cpus(const char *cgroup);
+void disk_reader(const char *cgroup, int cpu);
+/* Zeroed memory for the caller and its children. */
+void *shared_memory(size_t size);
+void pipe_or_die(int fds[2]);
+
+int open_file(const char *path);
+/* All of it. */
+void read_file(int fd);
+void write_file(const char *path, const char *text);
+/* The number after WORD in a file; fatal if there is none. */
+uint64_t number_in(const char *path, const char *word);
+/* What a program reads of /proc/pressure. */
+bool has_psi(void);
+/* A trigger; the file descriptor. */
+int trigger_arm(const char *path, const char *text);
 
 /*
  * How much the first CPU does but idle.  A look costs as much as
@@ -101,38 +114,22 @@ void look_twice(void);
 /* Instructions in each second since then, without the look. */
 double look_again(void);
 
-pid_t fork_or_die(void);
-void wait_or_die(pid_t pid);
-void pipe_or_die(int fds[2]);
-void sleep_until(uint64_t time);
-void write_file(const char *path, const char *text);
-/* All of it. */
-void read_file(int fd);
-/* The number after WORD in a file; fatal if there is none. */
-uint64_t number_in(const char *path, const char *word);
-/* A trigger of this kernel; the file descriptor. */
-int trigger_arm(const char *path, const char *text);
-int cgroup_arm(const char *cgroup, const char *file, const char *text);
+/* Many groups, numbered from 0, with tasks that wake up once a second. */
+struct crowd {
+	unsigned int groups;
+	unsigned int tasks;	/* in each group, which wake up at the same time */
+	uint64_t work;		/* instructions of each, each time */
+	bool spread;		/* those of a group wake up one after the other, each on its CPU */
+};
 
-/* The workloads. */
-void forks(void);
-void beside(void);
-void idle(void);
-void isolated(void);
-void latency(void);
-void limits(void);
-void lines(void);
-void many(void);
-void memory(void);
-void memstall(void);
-void million(void);
-void pingpong(void);
-void reads(void);
-void remote(void);
-void threads(void);
-void throttle(void);
-void together(void);
-void triggers(void);
-void upkeep(void);
+void crowd_start(const struct crowd *crowd);
+/* Wake-ups so far. */
+extern volatile unsigned long crowd_wakeups;
+
+/* The workloads. A case is called KIND/NUMBER, or has no number. */
+typedef void workload_t(const char *kind, unsigned int number);
+
+workload_t beside, forks, idle, isolated, latency, limits, lines, many, memory, memstall, million, pingpong, reads, remote,
+	   threads, throttle, together, triggers, upkeep;
 
 #endif /* BENCH_H */

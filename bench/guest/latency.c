@@ -13,32 +13,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
-#include "crowd.h"
 
 #define TRACING		"/sys/kernel/debug/tracing/"
+#define GROUP		"/g0000"	/* the first of the crowd */
 
-enum {
-	TIMES = 6,
-	SECOND = 1000000000,
-	PERIOD = SECOND,	/* of the crowd */
-	TRIGGERS = 500,
-	GROUPS = 30,
-};
+enum { TRIGGERS = 500 };
 
-static const char *group;
-static const char *folder;	/* the name of what keeps averages */
 static int on, max;
-static bool by_events;	/* the tracer is on only when events switch it on */
 static uint64_t start;	/* a moment at which no task of the crowd wakes up */
+static unsigned int groups;
 
 static void tracer_start(void)
 {
@@ -86,94 +74,43 @@ static uint64_t tracer_longest(const char *name)
 	return moments[1] - moments[0];
 }
 
-/* The longest stretch while something is done; without the chance that comes once in a while. */
-static void measure(const char *name, void (*prepare)(void), void (*act)(void))
+/* From now on the tracer is on only while such a thread runs, and until it, or the main task, stops. */
+static void trace_only(const char *thread)
 {
-	struct batches batches;
-	int i;
+	char text[128];
 
-	if (!wanted(name))
-		return;
-	batches_init(&batches, TIMES);
-	for (i = 0; i < TIMES; i++) {
-		if (prepare)
-			prepare();
-		while (start <= now())
-			start += PERIOD;
-		sleep_until(start);
-		if (by_events) {
-			/* An event cannot start the tracer. This does, and the nap switches it off. */
-			tracer_set(on, "1");
-			usleep(1000);
-		}
-		tracer_set(max, "0");
-		close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
-		if (!by_events)
-			tracer_set(on, "1");
-		act();
-		tracer_set(on, "0");
-		batches_add(&batches, tracer_longest(name));
-	}
-	result(batches_upper(&batches), "%s", name);
+	snprintf(text, sizeof(text), "traceon if next_comm ~ \"%s\"", thread);
+	write_file(TRACING "events/sched/sched_switch/trigger", text);
+	snprintf(text, sizeof(text), "traceoff if comm ~ \"%s\" || common_pid == %d", thread, getpid());
+	write_file(TRACING "events/rcu/rcu_utilization/trigger", text);
 }
 
-static void period(void)
+static void trace_all(void)
 {
-	usleep(2100000);
-}
-
-/* The crowd at work, for what comes next. */
-static const struct crowd *crowd;
-
-static void crowd_works(void)
-{
-	crowd_freeze(crowd, false);
-	usleep(1100000);
-}
-
-/* In this period the groups were in use, and are not any more: nobody else runs meanwhile. */
-static void frozen_period(void)
-{
-	crowd_freeze(crowd, true);
-	period();
-}
-
-/* What to do at an event. */
-__attribute__((format(printf, 2, 3)))
-static void tracer_when(const char *event, const char *format, ...)
-{
-	char path[256], text[128];
-	va_list args;
-
-	snprintf(path, sizeof(path), TRACING "events/%s/trigger", event);
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	write_file(path, text);
-}
-
-/* Only while such a thread runs, and until it, or the main task, stops. */
-static void measure_thread(const char *name, const char *thread, void (*prepare)(void),
-			   void (*act)(void))
-{
-	static const char to[] = "sched/sched_switch", from[] = "rcu/rcu_utilization";
-
-	tracer_when(to, "traceon if next_comm ~ \"%s\"", thread);
-	tracer_when(from, "traceoff if comm ~ \"%s\" || common_pid == %d", thread, getpid());
-	by_events = true;
-	measure(name, prepare, act);
-	by_events = false;
-	tracer_when(to, "!traceon");
-	tracer_when(from, "!traceoff");
+	write_file(TRACING "events/sched/sched_switch/trigger", "!traceon");
+	write_file(TRACING "events/rcu/rcu_utilization/trigger", "!traceoff");
 }
 
 static void nothing(void)
 {
 }
 
+/* A group that was in use everywhere. */
+static void group_used(void)
+{
+	cgroup_make("/a");
+	cgroup_visit_cpus("/a");
+	pin(0, 0);
+}
+
+static void group_removed(void)
+{
+	cgroup_remove("/a");
+}
+
 static void file(void)
 {
-	int fd = cgroup_open(group, "cpu.pressure");
+	int fd = open_file(cgroup_file(GROUP, "cpu.pressure"));
 
 	read_file(fd);
 	close(fd);
@@ -185,7 +122,7 @@ static int arm(unsigned int nr)
 	char text[64];
 
 	snprintf(text, sizeof(text), "some %u 1000000", 900000 + nr);
-	return cgroup_arm(group, "io.pressure", text);
+	return trigger_arm(cgroup_file(GROUP, "io.pressure"), text);
 }
 
 static void trigger(void)
@@ -195,111 +132,122 @@ static void trigger(void)
 
 static void off_and_on(void)
 {
-	cgroup_write(group, "cgroup.pressure", "0");
-	cgroup_write(group, "cgroup.pressure", "1");
+	cgroup_write(GROUP, "cgroup.pressure", "0");
+	cgroup_write(GROUP, "cgroup.pressure", "1");
 }
 
-/* A group that was in use everywhere. */
-static void group_used(void)
+static void period(void)
 {
-	cgroup_make("/a");
-	cgroup_visit_cpus("/a");
-	pin(0);
+	usleep(2100000);
 }
 
-static void group_removed(void)
+static void crowd_freeze(const char *frozen)
 {
-	cgroup_remove("/a");
-}
-
-/* A stall in a group with triggers. */
-static void sampling(const char *name, unsigned int nr)
-{
-	int fds[TRIGGERS];
-	unsigned int i;
-	pid_t pid;
-
-	if (!wanted(name))
-		return;
-	for (i = 0; i < nr; i++)
-		fds[i] = arm(i);
-	pid = disk_reader(group, -1);
-	measure_thread(name, "psi?*", NULL, period);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	while (nr--)
-		close(fds[nr]);
-}
-
-static void fold(const char *name)
-{
-	measure_thread(name, folder, crowd_works, frozen_period);
-	crowd_freeze(crowd, false);
-}
-
-/* With so many triggers of the group. */
-static void armed(unsigned int nr)
-{
-	int fds[TRIGGERS];
 	unsigned int i;
 
-	for (i = 0; i < nr; i++)
-		fds[i] = arm(i);
-	measure("read/triggers", NULL, file);
-	measure("trigger/triggers", NULL, trigger);
-	while (nr--)
-		close(fds[nr]);
+	for (i = 0; i < groups; i++)
+		cgroup_write(cgroup_numbered(i), "cgroup.freeze", frozen);
 }
 
-static void one_group(void)
+static void crowd_works(void)
 {
-	const struct crowd one = { .groups = 1, .tasks = cpus(), .spread = true };
-
-	crowd = &one;
-	crowd_start(crowd);
-	start = now() + SECOND / one.tasks / 2;
-	fold("fold");
-	measure("read", NULL, file);
-	measure("trigger", NULL, trigger);
-	measure("off-on", NULL, off_and_on);
-	sampling("sampler", 1);
-	sampling("sampler/triggers", TRIGGERS);
-	armed(TRIGGERS);
-	crowd_end(crowd);
+	crowd_freeze("0");
+	usleep(1100000);
 }
 
-static void many_groups(void)
+/* In this period the groups were in use, and are not any more: nobody else runs meanwhile. */
+static void frozen_period(void)
 {
-	const struct crowd many = { .groups = GROUPS, .tasks = cpus(), .spread = true };
-
-	if (!wanted("fold/groups"))
-		return;
-	crowd = &many;
-	crowd_start(crowd);
-	fold("fold/groups");
-	crowd_end(crowd);
+	crowd_freeze("1");
+	period();
 }
 
-void latency(void)
+static const struct action {
+	const char *name;
+	void (*prepare)(void), (*act)(void);
+	unsigned int groups;	/* in use on all CPUs; where PSI acts at all */
+	unsigned int triggers;	/* of the first one */
+	const char *thread;	/* the one to trace: of samplers, or what keeps averages */
+} actions[] = {
+	{ "nothing", NULL, nothing, 0, 0, NULL },
+	{ "rmdir", group_used, group_removed, 0, 0, NULL },
+	{ "fold", crowd_works, frozen_period, 1, 0, "psi*" },
+	{ "read", NULL, file, 1, 0, NULL },
+	{ "trigger", NULL, trigger, 1, 0, NULL },
+	{ "off-on", NULL, off_and_on, 1, 0, NULL },
+	{ "sampler", NULL, period, 1, 1, "psi?*" },
+	{ "sampler/triggers", NULL, period, 1, TRIGGERS, "psi?*" },
+	{ "read/triggers", NULL, file, 1, TRIGGERS, NULL },
+	{ "trigger/triggers", NULL, trigger, 1, TRIGGERS, NULL },
+	{ "fold/groups", crowd_works, frozen_period, 30, 0, "psi*" },
+};
+
+/* The longest stretch while something is done; without the chance that comes once in a while. */
+static uint64_t longest(const struct action *action)
+{
+	enum { TIMES = 6 };
+	uint64_t lengths[TIMES];
+	int i;
+
+	for (i = 0; i < TIMES; i++) {
+		if (action->prepare)
+			action->prepare();
+		while (start <= now())
+			start += SECOND;
+		sleep_until(start);
+		if (action->thread) {
+			/* An event cannot start the tracer. This does, and the nap switches it off. */
+			tracer_set(on, "1");
+			usleep(1000);
+		}
+		tracer_set(max, "0");
+		close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
+		if (!action->thread)
+			tracer_set(on, "1");
+		action->act();
+		tracer_set(on, "0");
+		lengths[i] = tracer_longest(action->name);
+	}
+	return quartile(lengths, TIMES, 3);
+}
+
+void latency(const char *kind, unsigned int number)
 {
 	const struct sched_param param = { .sched_priority = 1 };
+	const struct action *action = actions;
+	struct crowd crowd = { .tasks = cpus(), .spread = true };
+	const char *thread;
 	struct utsname names;
 
+	while (strcmp(action->name, kind))
+		action++;
+	if (action->groups && !has_psi())
+		return;
 	/* Works that have nothing to do with PSI. */
 	write_file("/proc/sys/vm/stat_interval", "3600");
-	pin(0);
-	uname(&names);
-	folder = strstr(names.release, "-psi") ? "psi*" : "kworker*";
-	group = cgroup_numbered(0);
+	pin(0, 0);
 	/* Whoever else wakes up runs later. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
 		die("sched_setscheduler");
 	tracer_start();
 	start = now();
-	measure("nothing", NULL, nothing);
-	measure("rmdir", group_used, group_removed);
-	if (access("/proc/pressure", F_OK))
-		return;
-	one_group();
-	many_groups();
+	crowd.groups = groups = action->groups;
+	if (groups) {
+		crowd_start(&crowd);
+		start = now() + SECOND / crowd.tasks / 2;
+	}
+	for (number = 0; number < action->triggers; number++)
+		arm(number);
+	thread = action->thread;
+	if (thread) {
+		uname(&names);
+		if (action->prepare && !strstr(names.release, "-psi"))
+			thread = "kworker*";
+		else if (!action->prepare)
+			disk_reader(GROUP, -1);	/* a stall, in a group with triggers */
+		trace_only(thread);
+	}
+	result(longest(action));
+	if (thread)
+		trace_all();
 }

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the plugin lines.c counts: groups in use on all CPUs.
+ * What the plugin counts of cache lines: groups in use on all CPUs.
  */
-#include <signal.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
-#include "crowd.h"
-
-enum {
-	SECOND = 1000000000,
-	TIMES = 11,
-	WINDOW = 8,	/* s */
-	READS = 300,
-	ROUNDS = 10000,
-	GROUPS = 100,
-};
-
-static bool has_psi;
 
 static void file(void)
 {
-	int fd = cgroup_open(cgroup_numbered(0), "cpu.pressure");
+	int fd = open_file(cgroup_file(cgroup_numbered(0), "cpu.pressure"));
 
 	read_file(fd);
 	close(fd);
@@ -32,54 +18,49 @@ static void file(void)
 
 static void trigger(void)
 {
-	close(cgroup_arm(cgroup_numbered(0), "cpu.pressure", "some 900000 1000000"));
+	close(trigger_arm(cgroup_file(cgroup_numbered(0), "cpu.pressure"), "some 900000 1000000"));
 }
 
 /* Each time after all CPUs were in use; nothing without PSI.  What other tasks do later is not counted. */
-static void measure(const char *name, void (*act)(void))
+static void while_in_use(void (*act)(void))
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
 	uint64_t time;
 	int i;
 
-	if (!wanted(name))
-		return;
 	crowd_start(&crowd);
 	time = now() + SECOND / 10;
-	for (i = 0; i < TIMES; i++) {
+	for (i = 0; i < 11; i++) {
 		sleep_until(time += SECOND);
 		profile_begin();
-		if (has_psi)
+		if (has_psi())
 			act();
 		profile_end(1);
 	}
-	result(0, "%s", name);
-	crowd_end(&crowd);
 }
 
 /* A wake-up of a task a second on each CPU in each group, and what is done for it later. */
-static void upkeep_on_all(const char *name)
+static void upkeep_on_all(void)
 {
+	enum { WINDOW = 8, GROUPS = 100 };
 	const struct crowd crowd = { .groups = GROUPS, .tasks = cpus(), .spread = true };
 	uint64_t time;
 
-	if (!wanted(name))
-		return;
 	crowd_start(&crowd);
-	time = now() + 4ull * SECOND;
+	time = now() + 4 * SECOND;
 	sleep_until(time);
 	profile_begin();
-	sleep_until(time + WINDOW * 1ull * SECOND);
+	sleep_until(time + WINDOW * SECOND);
 	profile_end(WINDOW * GROUPS * crowd.tasks);
-	result(0, "%s", name);
-	crowd_end(&crowd);
 }
+
+enum { READS = 300 };
 
 static void read_often(unsigned int cpu, uint64_t begin)
 {
-	int i, fd = cgroup_open(cgroup_numbered(0), has_psi ? "cpu.pressure" : "cgroup.type");
+	int i, fd = open_file(cgroup_file(cgroup_numbered(0), has_psi() ? "cpu.pressure" : "cgroup.type"));
 
-	pin(cpu);
+	pin(0, cpu);
 	sleep_until(begin);
 	for (i = 0; i < READS; i++) {
 		read_file(fd);
@@ -100,14 +81,12 @@ static void sleep_often(uint64_t time)
  * A CPU has its turn until it sleeps, pauses, or a timer is due.  A task that
  * often sleeps cuts into reads, so that other CPUs read meanwhile.
  */
-static void readers(const char *name)
+static void readers(void)
 {
 	unsigned int i, nr = cpus() - 1;
 	uint64_t begin = now() + SECOND;
-	pid_t pids[64], cutter;
+	pid_t pids[64];
 
-	if (!wanted(name))
-		return;
 	cgroup_make(cgroup_numbered(0));
 	for (i = 0; i < nr; i++) {
 		pids[i] = fork_or_die();
@@ -115,38 +94,27 @@ static void readers(const char *name)
 			read_often(i + 1, begin);
 		cgroup_enter(cgroup_numbered(0), pids[i]);
 	}
-	cutter = fork_or_die();
-	if (!cutter)
+	if (!fork_or_die())
 		sleep_often(begin);
 	sleep_until(begin);
 	profile_begin();
 	for (i = 0; i < nr; i++)
 		wait_or_die(pids[i]);
 	profile_end(nr * READS);
-	kill(cutter, SIGKILL);
-	waitpid(cutter, NULL, 0);
-	result(0, "%s", name);
-	cgroup_remove(cgroup_numbered(0));
 }
 
 /* Two CPUs write to a line in turns: it moves twice in a round, and is taken away twice. */
-static void known(const char *name)
+static void known(void)
 {
-	volatile int *turn = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t pid;
+	enum { ROUNDS = 10000 };
+	volatile int *turn = shared_memory(sizeof(*turn));
+	pid_t pid = fork_or_die();
 	int i;
 
-	if (!wanted(name))
-		return;
-	if (turn == MAP_FAILED)
-		die("mmap");
-	*turn = 0;
-	pid = fork_or_die();
 	if (pid)
 		profile_begin();
 	else
-		pin(1);
+		pin(0, 1);
 	for (i = 0; i < ROUNDS; i++) {
 		while (*turn != !pid)
 			__asm__ volatile("pause");
@@ -156,16 +124,22 @@ static void known(const char *name)
 		_exit(0);
 	profile_end(ROUNDS);
 	wait_or_die(pid);
-	result(0, "%s", name);
 }
 
-void lines(void)
+void lines(const char *kind, unsigned int number)
 {
-	has_psi = !access("/proc/pressure/cpu", F_OK);
-	pin(0);
-	known("known");
-	readers("readers");
-	measure("read", file);
-	measure("trigger", trigger);
-	upkeep_on_all("upkeep");
+	(void)number;
+	pin(0, 0);
+	if (!strcmp(kind, "known"))
+		known();
+	else if (!strcmp(kind, "readers"))
+		readers();
+	else if (!strcmp(kind, "read"))
+		while_in_use(file);
+	else if (!strcmp(kind, "trigger"))
+		while_in_use(trigger);
+	else
+		upkeep_on_all();
+	/* The plugin has the figures. */
+	result(0);
 }

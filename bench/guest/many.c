@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -15,11 +17,22 @@ enum {
 	RECEIVERS = 10,
 	LOOPS = 50,		/* messages of each sender to each receiver */
 	MESSAGES = SENDERS * RECEIVERS * LOOPS,
-	CREWS = 32,
 	LENGTH = 1024,
 };
 
-static int inbox[CREWS][RECEIVERS][2], done[2], gate[2];
+static int inbox[RECEIVERS][2], done[2], gate[2];
+
+static void put(int fd, const char *message, ssize_t length)
+{
+	if (write(fd, message, length) != length)
+		die("a message is cut");
+}
+
+static void get(int fd, char *message, ssize_t length)
+{
+	if (read(fd, message, length) != length)
+		die("a message is cut");
+}
 
 static void receive(int from)
 {
@@ -27,133 +40,72 @@ static void receive(int from)
 	int i;
 
 	for (i = 0; i < SENDERS * LOOPS; i++)
-		if (read(from, message, sizeof(message)) != sizeof(message))
-			die("a message is cut");
-	if (write(done[1], message, 1) != 1)
-		die("a pipe broke");
+		get(from, message, LENGTH);
+	put(done[1], message, 1);
 }
 
-static void send(int crew)
+static void send_all(void)
 {
 	char message[LENGTH] = "";
 	int i, j;
 
 	for (i = 0; i < LOOPS; i++)
 		for (j = 0; j < RECEIVERS; j++)
-			if (write(inbox[crew][j][1], message, sizeof(message)) != sizeof(message))
-				die("a message is cut");
+			put(inbox[j][1], message, LENGTH);
 }
 
-/* A task that works when told to, once a round. */
-static pid_t start(int crew, int number, int rounds, const char *group)
+/* A member of the crew that was set up last; it works when told to, once a round. */
+static pid_t start(int number)
 {
-	int round;
+	pid_t pid = fork_or_die();
 	char byte;
-	pid_t pid;
 
-	pid = fork_or_die();
-	if (!pid) {
-		for (round = 0; round < rounds; round++) {
-			if (number < RECEIVERS) {
-				receive(inbox[crew][number][0]);
-				continue;
-			}
-			if (read(gate[0], &byte, 1) != 1)
-				die("a pipe broke");
-			send(crew);
+	while (!pid) {
+		if (number < RECEIVERS) {
+			receive(inbox[number][0]);
+			continue;
 		}
-		_exit(0);
+		get(gate[0], &byte, 1);
+		send_all();
 	}
-	cgroup_enter(group, pid);
 	return pid;
 }
 
-/* How long all messages of a round take. */
-static uint64_t one_round(int crews)
+/* So many messages of all crews. */
+static void one_round(unsigned int messages)
 {
-	uint64_t begin = now();
-	int i;
+	int i, tasks = SENDERS * (messages / MESSAGES);
+	char byte;
 
-	for (i = 0; i < crews * SENDERS; i++)
-		if (write(gate[1], "", 1) != 1)
-			die("a pipe broke");
-	for (i = 0; i < crews * RECEIVERS; i++) {
-		char byte;
-
-		if (read(done[0], &byte, 1) != 1)
-			die("a pipe broke");
-	}
-	return now() - begin;
+	for (i = 0; i < tasks; i++)
+		put(gate[1], "", 1);
+	for (i = 0; i < tasks; i++)
+		get(done[0], &byte, 1);
 }
 
-/* Those of an own group of each, or all in one. */
-static void measure(int crews, unsigned int depth, bool apart, const char *name)
+/* All in one group, or each in one of its own. */
+void many(const char *kind, unsigned int depth)
 {
-	int crew, i, rounds = crews > 2 ? 1 : 11;
-	pid_t pids[CREWS][RECEIVERS + SENDERS];
-	char path[256], own[300];
-	struct batches batches;
+	int crews = strchr(kind, '/') ? atoi(strchr(kind, '/') + 1) : 1;
+	const char *leaf = cgroup_chain("", "a", depth);
+	int crew, i;
+	pid_t pid;
 
-	if (!wanted(name))
-		return;
-	cgroup_chain("", "a", depth, path, sizeof(path));
 	pipe_or_die(done);
 	pipe_or_die(gate);
 	for (crew = 0; crew < crews; crew++) {
 		for (i = 0; i < RECEIVERS; i++) {
-			pipe_or_die(inbox[crew][i]);
-			if (fcntl(inbox[crew][i][1], F_SETPIPE_SZ, 4 * LENGTH) != 4 * LENGTH)
+			pipe_or_die(inbox[i]);
+			if (fcntl(inbox[i][1], F_SETPIPE_SZ, 4 * LENGTH) != 4 * LENGTH)
 				die("a pipe is too large");
 		}
-	}
-	for (crew = 0; crew < crews; crew++) {
 		for (i = 0; i < RECEIVERS + SENDERS; i++) {
-			snprintf(own, sizeof(own), "%s/%d", path, i);
-			if (apart)
-				cgroup_make(own);
-			pids[crew][i] = start(crew, i, rounds, apart ? own : path);
+			char own[16];
+
+			snprintf(own, sizeof(own), "%d", i);
+			pid = start(i);
+			cgroup_enter(strcmp(kind, "siblings") ? leaf : cgroup_chain(leaf, own, 1), pid);
 		}
 	}
-	batches_init(&batches, rounds);
-	profile_begin();
-	for (i = 0; i < rounds; i++)
-		batches_add(&batches, one_round(crews));
-	profile_end(rounds * crews * MESSAGES);
-	result(batches_median(&batches) / crews / MESSAGES, "%s", name);
-
-	for (crew = 0; crew < crews; crew++) {
-		for (i = 0; i < RECEIVERS + SENDERS; i++) {
-			wait_or_die(pids[crew][i]);
-			snprintf(own, sizeof(own), "%s/%d", path, i);
-			if (apart)
-				cgroup_remove(own);
-		}
-		for (i = 0; i < RECEIVERS; i++) {
-			close(inbox[crew][i][0]);
-			close(inbox[crew][i][1]);
-		}
-	}
-	close(done[0]);
-	close(done[1]);
-	close(gate[0]);
-	close(gate[1]);
-	cgroup_remove_chain("", "a", depth);
-}
-
-void many(void)
-{
-	char name[32];
-	int crews, depth;
-
-	measure(1, 0, false, "leaf/0");
-	measure(1, 1, false, "leaf/1");
-	measure(1, 8, false, "leaf/8");
-	measure(1, 1, true, "siblings/1");
-	measure(1, 8, true, "siblings/8");
-	for (depth = 0; depth <= 8; depth += 4) {
-		for (crews = 1; crews <= CREWS; crews *= 2) {
-			snprintf(name, sizeof(name), "hackbench/%d/%d", crews, depth);
-			measure(crews, depth, false, name);
-		}
-	}
+	result(measure(NULL, one_round, crews * MESSAGES, crews > 2 ? 1 : 11));
 }

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two tasks on one CPU pass a byte to and fro through pipes.
- *
- * One of them can always run, so the CPU never idles.  A round trip is two
- * switches and two wake-ups, if the tasks are SCHED_BATCH, which do not preempt
- * on a wake-up.  If they are not, the woken one preempts at times before the
- * other begins to wait, which saves a wake-up: two of five round trips have one.
+ * Two tasks pass a byte to and fro through pipes.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -13,36 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-enum {
-	WARM_UP = 500,		/* round trips */
-	BATCH = 100,		/* round trips; a tick comes every 300 or so */
-	BATCHES = 51,
-};
+static int to, from;
 
-static const struct policy {
-	const char *prefix;
-	int number;
-} policies[] = {
-	{ "", SCHED_OTHER },
-	{ "batch/", SCHED_BATCH },
-};
-
-static void echo(int from, int to)
+/* The other task, which sends back what it gets. */
+static pid_t echo(void)
 {
+	int ping[2], pong[2];
 	char byte;
+	pid_t pid;
 
-	while (read(from, &byte, 1) == 1)
-		if (write(to, &byte, 1) != 1)
+	pipe_or_die(ping);
+	pipe_or_die(pong);
+	to = ping[1];
+	from = pong[0];
+	pid = fork_or_die();
+	while (!pid)
+		if (read(ping[0], &byte, 1) != 1 || write(pong[1], &byte, 1) != 1)
 			_exit(1);
-	_exit(0);
+	return pid;
 }
 
-static void round_trips(int to, int from, unsigned int nr)
+static void round_trips(unsigned int nr)
 {
 	char byte = 0;
 
@@ -59,212 +50,176 @@ static long waits_so_far(void)
 	return usage.ru_nvcsw;
 }
 
-static void policy_set(pid_t pid, int policy)
+/*
+ * On one CPU, with one task in MINE and one in OTHER.
+ *
+ * One of them can always run, so the CPU never idles.  A round trip is two
+ * switches and two wake-ups, if the tasks are SCHED_BATCH, which do not preempt
+ * on a wake-up.  If they are not, the woken one preempts at times before the
+ * other begins to wait, which saves a wake-up: two of five round trips have one.
+ */
+static void play(bool batch, const char *mine, const char *other)
 {
+	enum {
+		WARM_UP = 500,		/* round trips */
+		BATCH = 100,		/* round trips; a tick comes every 300 or so */
+		BATCHES = 51,
+	};
 	const struct sched_param param = {};
-
-	if (sched_setscheduler(pid, policy, &param))
-		die("sched_setscheduler");
-}
-
-/* With one task in MINE and one in OTHER. */
-static void measure(const char *name, int policy, const char *mine, const char *other)
-{
-	int ping[2], pong[2];
-	struct batches batches;
-	unsigned int i;
-	uint64_t begin;
+	pid_t pid = echo();
+	double trip;
 	long waits;
-	pid_t pid;
+	int i;
 
-	pipe_or_die(ping);
-	pipe_or_die(pong);
-	pid = fork_or_die();
-	if (!pid) {
-		close(ping[1]);
-		close(pong[0]);
-		echo(ping[0], pong[1]);
-	}
 	cgroup_enter(mine, getpid());
 	cgroup_enter(other, pid);
-	policy_set(getpid(), policy);
-	policy_set(pid, policy);
-	batches_init(&batches, BATCHES);
+	if (batch && (sched_setscheduler(0, SCHED_BATCH, &param) || sched_setscheduler(pid, SCHED_BATCH, &param)))
+		die("sched_setscheduler");
 	/* What adapts to a load does so every few seconds. Sleeping takes no time of the host. */
 	for (i = 0; i < 4; i++) {
-		round_trips(ping[1], pong[0], 20);
+		round_trips(20);
 		usleep(2100000);
 	}
-	round_trips(ping[1], pong[0], WARM_UP);
+	round_trips(WARM_UP);
 	waits = waits_so_far();
-	for (i = 0; i < BATCHES; i++) {
-		begin = now();
-		profile_begin();
-		round_trips(ping[1], pong[0], BATCH);
-		profile_end(BATCH);
-		batches_add(&batches, now() - begin);
-	}
+	trip = measure(NULL, round_trips, BATCH, BATCHES);
 	waits = waits_so_far() - waits;
-	if (policy == SCHED_BATCH && labs(waits - BATCH * BATCHES) > BATCH * BATCHES / 100)
-		die("%s: %ld waits in %d round trips", name, waits, BATCH * BATCHES);
-	result(batches_median(&batches) / BATCH, "%s", name);
-
-	close(ping[1]);
-	close(pong[1]);
-	wait_or_die(pid);
-	close(ping[0]);
-	close(pong[0]);
-	policy_set(getpid(), SCHED_OTHER);
-	cgroup_enter("", getpid());
+	if (batch && labs(waits - BATCH * BATCHES) > BATCH * BATCHES / 100)
+		die("%ld waits in %d round trips", waits, BATCH * BATCHES);
+	result(trip);
 }
 
-/* Both in the last group of a chain. */
-static void one_leaf(const char *name, int policy, unsigned int depth)
+/* In the last group of a chain; in children of its own; at the ends of two chains. */
+void pingpong(const char *kind, unsigned int depth)
 {
-	char path[256];
+	static const char policy[] = "batch/";
+	bool batch = !strncmp(kind, policy, strlen(policy));
+	const char *mine = cgroup_chain("", "a", depth), *other = mine;
+	char up[256];
 
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	measure(name, policy, path, path);
-	cgroup_remove_chain("", "a", depth);
-}
-
-/* The same, with accounting off in all groups of the chain; without PSI there is nothing to switch. */
-static void switched_off(const char *name, int policy, unsigned int depth)
-{
-	char path[256], up[256];
-
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	for (strcpy(up, path); *up; *strrchr(up, '/') = 0)
-		if (cgroup_has(up, "cgroup.pressure"))
+	if (batch)
+		kind += strlen(policy);
+	if (!strcmp(kind, "siblings")) {
+		other = cgroup_chain(mine, "right", 1);
+		mine = cgroup_chain(mine, "left", 1);
+	} else if (!strcmp(kind, "disjoint")) {
+		other = cgroup_chain("", "b", depth);
+	} else if (!strcmp(kind, "pressure=0") && has_psi()) {
+		for (strcpy(up, mine); *up; *strrchr(up, '/') = 0)
 			cgroup_write(up, "cgroup.pressure", "0");
-	measure(name, policy, path, path);
-	cgroup_remove_chain("", "a", depth);
+	} else if (!strcmp(kind, "armed") && has_psi()) {
+		/* It is not reached. */
+		trigger_arm(cgroup_file(mine, "cpu.pressure"), "full 1000000 1000000");
+	}
+	play(batch, mine, other);
 }
 
-/* In one leaf, which has a trigger that is not reached. */
-static void armed(const char *name, int policy, unsigned int depth)
+/* In one leaf, with a trigger on limits, of which there are none; or one that was throttled before. */
+void limits(const char *kind, unsigned int depth)
 {
-	char path[256], file[512];
-	int fd = -1;
-
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	snprintf(file, sizeof(file), "%s%s/cpu.pressure", CGROUPS, path);
-	if (cgroup_has(path, "cpu.pressure"))
-		fd = trigger_arm(file, "full 1000000 1000000");
-	measure(name, policy, path, path);
-	if (fd >= 0)
-		close(fd);
-	cgroup_remove_chain("", "a", depth);
-}
-
-/* Each in a child of its own of the last group of a chain. */
-static void siblings(const char *name, int policy, unsigned int depth)
-{
-	char path[256], left[300], right[300];
-
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	cgroup_chain(path, "left", 1, left, sizeof(left));
-	cgroup_chain(path, "right", 1, right, sizeof(right));
-	measure(name, policy, left, right);
-	cgroup_remove(left);
-	cgroup_remove(right);
-	cgroup_remove_chain("", "a", depth);
-}
-
-/* Each at the end of a chain of its own. */
-static void disjoint(const char *name, int policy, unsigned int depth)
-{
-	char left[256], right[256];
-
-	cgroup_chain("", "a", depth, left, sizeof(left));
-	cgroup_chain("", "b", depth, right, sizeof(right));
-	measure(name, policy, left, right);
-	cgroup_remove_chain("", "a", depth);
-	cgroup_remove_chain("", "b", depth);
-}
-
-/* In one leaf, with a trigger on limits, of which there are none. */
-static void armed_class(const char *name, int policy, unsigned int depth)
-{
-	char path[256];
-	int fd = -1;
-
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	if (cgroup_has(path, "cgroup.pressure.stat"))
-		fd = cgroup_arm(path, "cgroup.pressure.stat", "cpu.limit.some 1000000 1000000");
-	measure(name, policy, path, path);
-	if (fd >= 0)
-		close(fd);
-	cgroup_remove_chain("", "a", depth);
-}
-
-/* In one leaf that was throttled before. */
-static void held(const char *name, int policy, unsigned int depth)
-{
-	char path[256], stat[512];
+	const char *leaf = cgroup_chain("", "a", depth);
 	pid_t pid;
 
-	cgroup_chain("", "a", depth, path, sizeof(path));
-	cgroup_controller(path, "+cpu");
-	snprintf(stat, sizeof(stat), "%s%s/cpu.stat", CGROUPS, path);
-	cgroup_write(path, "cpu.max", "1000 100000");
-	pid = fork_or_die();
-	while (!pid)
-		;
-	cgroup_enter(path, pid);
-	sleep_until(now() + 3000000000);
-	if (number_in(stat, "nr_throttled") < 10)
-		die("%s: it is not throttled", name);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	cgroup_write(path, "cpu.max", "max");
-	measure(name, policy, path, path);
-	cgroup_remove_chain("", "a", depth);
-}
-
-static const struct shape {
-	const char *name;
-	void (*run)(const char *name, int policy, unsigned int depth);
-	int depths[7];
-} shapes[] = {
-	{ "leaf", one_leaf, { 0, 1, 2, 4, 8, 16, -1 } },
-	{ "siblings", siblings, { 1, 2, 4, 8, 16, -1 } },
-	{ "disjoint", disjoint, { 1, 2, 4, 8, 16, -1 } },
-	{ "pressure=0", switched_off, { 8, -1 } },
-	{ "armed", armed, { 8, -1 } },
-};
-
-/* In this order: once a limit held a task, it is for ever. */
-static const struct shape limits_shapes[] = {
-	{ "armed", armed_class, { 8, -1 } },
-	{ "held", held, { 1, 8, -1 } },
-};
-
-static void shape_run(const struct shape *shape, const struct policy *policy)
-{
-	const int *depth;
-	char name[64];
-
-	for (depth = shape->depths; *depth >= 0; depth++) {
-		snprintf(name, sizeof(name), "%s%s/%d", policy->prefix, shape->name, *depth);
-		if (wanted(name))
-			shape->run(name, policy->number, *depth);
+	if (!strcmp(kind, "held")) {
+		cgroup_controller(leaf, "+cpu");
+		cgroup_write(leaf, "cpu.max", "1000 100000");
+		pid = spinner(leaf);
+		sleep_until(now() + 3 * SECOND);
+		if (number_in(cgroup_file(leaf, "cpu.stat"), "nr_throttled") < 10)
+			die("it is not throttled");
+		kill(pid, SIGKILL);
+		cgroup_write(leaf, "cpu.max", "max");
+	} else if (cgroup_has(leaf, "cgroup.pressure.stat")) {
+		trigger_arm(cgroup_file(leaf, "cgroup.pressure.stat"), "cpu.limit.some 1000000 1000000");
 	}
+	play(false, leaf, leaf);
 }
 
-void pingpong(void)
+/*
+ * With a CPU each: wake-ups onto an idle CPU.
+ *
+ * The CPUs take turns, so the clock counts the instructions of both.  One of
+ * them always has work, so that it counts nothing else.
+ */
+void remote(const char *kind, unsigned int depth)
 {
-	size_t i, j;
+	const char *leaf = cgroup_leaf(kind, depth);
+	pid_t pid = echo();
 
-	for (i = 0; i < ARRAY_SIZE(policies); i++)
-		for (j = 0; j < ARRAY_SIZE(shapes); j++)
-			shape_run(&shapes[j], &policies[i]);
+	pin(0, 0);
+	pin(pid, 1);
+	cgroup_enter(leaf, getpid());
+	cgroup_enter(leaf, pid);
+	round_trips(200);
+	result(measure(NULL, round_trips, 20, 101));
 }
 
-void limits(void)
+static uint64_t cpu_time(pid_t pid)
 {
-	size_t i;
+	struct timespec time;
+	clockid_t clock;
 
-	for (i = 0; i < ARRAY_SIZE(limits_shapes); i++)
-		shape_run(&limits_shapes[i], &policies[0]);
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		die("no CPU time of %d", pid);
+	return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+enum { READS = 1000000, GROUPS = 20, RESOURCES = 3 };
+
+static void read_all(void)
+{
+	static const char *const resources[RESOURCES] = { "cpu", "memory", "io" };
+	int fds[GROUPS + 1][RESOURCES], i, j, n;
+	char path[64], file[32];
+	uint64_t begin;
+
+	for (j = 0; j < RESOURCES; j++) {
+		snprintf(path, sizeof(path), "/proc/pressure/%s", resources[j]);
+		snprintf(file, sizeof(file), "%s.pressure", resources[j]);
+		fds[GROUPS][j] = open_file(path);
+		for (i = 0; i < GROUPS; i++)
+			fds[i][j] = open_file(cgroup_file(cgroup_numbered(i), file));
+	}
+	begin = cpu_time(getpid());
+	for (n = 0; n < READS; n++)
+		read_file(fds[n / RESOURCES % (GROUPS + 1)][n % RESOURCES]);
+	result_named("read", (double)(cpu_time(getpid()) - begin) / READS);
+}
+
+/*
+ * A million reads of all pressure files, while two tasks play on the same CPU:
+ * what a read costs its reader, and a round trip those who are watched.
+ */
+void million(const char *kind, unsigned int number)
+{
+	volatile uint64_t *trips = shared_memory(sizeof(*trips));
+	uint64_t before, spent;
+	const char *leaf;
+	pid_t one, other;
+	int i;
+
+	(void)kind;
+	(void)number;
+	for (i = 0; i < GROUPS; i++) {
+		cgroup_make(cgroup_numbered(i));
+		cgroup_visit_cpus(cgroup_numbered(i));
+	}
+	leaf = cgroup_chain(cgroup_numbered(0), "a", 4);
+	other = echo();
+	one = fork_or_die();
+	for (; !one; ++*trips)
+		round_trips(1);
+	cgroup_enter(leaf, one);
+	cgroup_enter(leaf, other);
+	sleep_until(now() + 2 * SECOND);
+
+	before = *trips;
+	spent = cpu_time(one) + cpu_time(other);
+	/* Without PSI there is nothing to read. */
+	if (has_psi())
+		read_all();
+	else
+		sleep_until(now() + 2 * SECOND);
+	spent = cpu_time(one) + cpu_time(other) - spent;
+	result_named("load", (double)spent / (*trips - before));
 }

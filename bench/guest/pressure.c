@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pressure files, triggers, memory stalls, and what they need of memory and threads.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static int file;
+
+static void read_files(unsigned int nr)
+{
+	while (nr--)
+		read_file(file);
+}
+
+static uint64_t next, interval;
+
+static void wait_for_next(void)
+{
+	sleep_until(next += interval);
+}
+
+/* As a monitor does it: open, read and close the file of each of many groups. */
+static void scrape(unsigned int groups)
+{
+	unsigned int i;
+
+	for (i = 0; i < groups; i++) {
+		file = open_file(cgroup_file(cgroup_numbered(i), "cpu.pressure"));
+		read_file(file);
+		close(file);
+	}
+}
+
+/* Reads of cpu.pressure: of the system, of a group in some state, of a group with a stall that goes on. */
+void reads(const char *kind, unsigned int groups)
+{
+	static const struct {
+		const char *name;
+		uint64_t interval;
+	} rates[] = {
+		{ "stalled/10kHz", 100000 },
+		{ "stalled/1kHz", 1000000 },
+		{ "stalled/100Hz", 10000000 },
+	};
+	unsigned int i;
+
+	/* Without PSI there is nothing to read. */
+	if (!has_psi())
+		return;
+	if (!strcmp(kind, "scrape")) {
+		for (i = 0; i < groups; i++)
+			cgroup_make(cgroup_numbered(i));
+		result(measure(NULL, scrape, groups, 5));
+		return;
+	}
+	cgroup_make("/a");
+	file = open_file(strcmp(kind, "system") ? cgroup_file("/a", "cpu.pressure") : "/proc/pressure/cpu");
+	if (!strcmp(kind, "used"))
+		cgroup_visit_cpus("/a");
+	if (!strncmp(kind, "stalled/", 8))
+		spinner("/a");
+	for (i = 0; i < ARRAY_SIZE(rates); i++)
+		if (!strcmp(kind, rates[i].name))
+			interval = rates[i].interval;
+	read_file(file);
+	next = now();
+	result(measure(interval ? wait_for_next : NULL, read_files, 1, 51));
+}
+
+/* No two are the same, which nobody should rely on. They are not reached. */
+static int arm(const char *path, unsigned int nr)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "some %u 1000000", 900000 + nr);
+	return trigger_arm(path, text);
+}
+
+static void arm_and_close(unsigned int nr)
+{
+	while (nr--)
+		close(arm(cgroup_file("/a", "cpu.pressure"), 0));
+}
+
+/* Triggers, of the system or of a group each, while tasks stall: everything the CPU does in a second. */
+static void armed(bool apart, unsigned int nr)
+{
+	enum { WINDOW = 10 };	/* s */
+	const struct crowd crowd = {
+		.groups = apart ? nr : 20,
+		.tasks = 2,
+		.work = apart ? 50000 : 1000000,
+	};
+	unsigned int i;
+	uint64_t time;
+	double done;
+
+	crowd_start(&crowd);
+	for (i = 0; has_psi() && i < nr; i++)
+		arm(apart ? cgroup_file(cgroup_numbered(i), "cpu.pressure") : "/proc/pressure/cpu", i);
+	time = now() + 4 * SECOND;
+	sleep_until(time);
+	look_twice();
+	profile_begin();
+	sleep_until(time + WINDOW * SECOND);
+	done = look_again();
+	profile_end(WINDOW);
+	result(done);
+}
+
+void triggers(const char *kind, unsigned int nr)
+{
+	const struct rlimit files = { .rlim_cur = 4096, .rlim_max = 4096 };
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		die("setrlimit");
+	if (strcmp(kind, "arm")) {
+		armed(!strcmp(kind, "groups"), nr);
+	} else if (has_psi()) {
+		cgroup_make("/a");
+		result(measure(NULL, arm_and_close, 1, 51));
+	}
+}
+
+/* But for those of the workqueues, which come and go. */
+static bool is_kernel_thread(const char *pid)
+{
+	enum { KERNEL_THREAD = 0x00200000 };	/* PF_KTHREAD */
+	char path[300], line[512];
+	unsigned int flags = 0;
+	char *end = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fgets(line, sizeof(line), file))
+		end = strrchr(line, ')');
+	fclose(file);
+	if (!end || sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		die("%s", path);
+	return flags & KERNEL_THREAD && !strstr(line, "(kworker/");
+}
+
+static int kernel_threads(void)
+{
+	struct dirent *entry;
+	int nr = 0;
+	DIR *dir;
+
+	dir = opendir("/proc");
+	if (!dir)
+		die("/proc");
+	while ((entry = readdir(dir)))
+		nr += isdigit((unsigned char)entry->d_name[0]) && is_kernel_thread(entry->d_name);
+	closedir(dir);
+	return nr;
+}
+
+/* Kernel threads for groups with a privileged trigger each. */
+void threads(const char *kind, unsigned int groups)
+{
+	int before = kernel_threads();
+	unsigned int i;
+
+	(void)kind;
+	for (i = 0; i < groups; i++) {
+		cgroup_make(cgroup_numbered(i));
+		if (has_psi())
+			trigger_arm(cgroup_file(cgroup_numbered(i), "cpu.pressure"), "some 500000 1000000");
+	}
+	result(kernel_threads() - before);
+}
+
+static double bytes(void)
+{
+	return 1024.0 * (number_in("/proc/meminfo", "Slab:") + number_in("/proc/meminfo", "Percpu:") +
+			 number_in("/proc/meminfo", "VmallocUsed:"));
+}
+
+/*
+ * Bytes for each group that ACT is applied to: the slope of a straight line through what there is
+ * after each STEP groups. Per-CPU memory comes in pages for all CPUs, and when the last one came
+ * is chance; the line does not depend on that as the last figure does.
+ */
+static double each(void (*act)(const char *cgroup))
+{
+	enum {
+		TWO_FOLDS = 5,		/* seconds in which stock and ours look at each group in use */
+		WARM_UP = 200,		/* groups that fill what is partly free */
+		GROUPS = 12000,
+		STEP = 500,
+	};
+	double n = 0, x = 0, y = 0, xx = 0, xy = 0, now;
+	int i;
+
+	for (i = 0; i <= WARM_UP + GROUPS; i++) {
+		if (i >= WARM_UP && (i - WARM_UP) % STEP == 0) {
+			sleep(TWO_FOLDS);
+			now = bytes();
+			n++;
+			x += i;
+			y += now;
+			xx += (double)i * i;
+			xy += i * now;
+		}
+		if (i < WARM_UP + GROUPS)
+			act(cgroup_numbered(i));
+	}
+	return (n * xy - x * y) / (n * xx - x * x);
+}
+
+/* Memory of a group, from the kernel's own allocators. */
+void memory(const char *kind, unsigned int number)
+{
+	double unused = each(cgroup_make);
+
+	(void)kind;
+	(void)number;
+	result_named("unused", unused);
+	result_named("used", unused + each(cgroup_visit_cpus));
+}
+
+enum {
+	LIMIT = 8 << 20,
+	PIECE = 128 << 10,	/* what the kernel reads ahead at most */
+};
+
+static void read_ahead(unsigned int nr)
+{
+	static off_t offset;
+
+	for (; nr--; offset += PIECE)
+		if (posix_fadvise(file, offset, PIECE, POSIX_FADV_WILLNEED))
+			die("posix_fadvise");
+}
+
+/*
+ * Memory stalls that do not sleep: a task reads ahead in a group that is full.
+ *
+ * The disk is a null_blk that is done at once.  Time and again the
+ * group has to reclaim some pages: one section of memory stall, which
+ * memory.events counts.  The figure is for a section and the reads between two.
+ */
+void memstall(const char *kind, unsigned int depth)
+{
+	enum { PIECES = 20, BATCHES = 101 };
+	const char *leaf = cgroup_leaf(kind, depth);
+	uint64_t sections;
+	char limit[32];
+	double piece;
+
+	file = open_file("/dev/nullb0");
+	cgroup_controller(leaf, "+memory");
+	snprintf(limit, sizeof(limit), "%d", LIMIT);
+	cgroup_write(leaf, "memory.max", limit);
+	cgroup_enter(leaf, getpid());
+	read_ahead(2 * LIMIT / PIECE);
+	sections = number_in(cgroup_file(leaf, "memory.events"), "max");
+	piece = measure(NULL, read_ahead, PIECES, BATCHES);
+	sections = number_in(cgroup_file(leaf, "memory.events"), "max") - sections;
+	profile.times = sections;
+	if (sections < BATCHES * PIECES / 4)
+		die("%lu sections in %d pieces", sections, BATCHES * PIECES);
+	result(piece * PIECES * BATCHES / sections);
+}
