@@ -14,7 +14,7 @@ MANY = 64       # possible CPUs
 ONLINE = 4      # CPUs that are there
 CPUS = (1, 4, 16, 64)   # for what grows with them
 READERS = 15    # at once
-# What lines.c counts, of which the latter are different lines in a part.
+# What the plugin counts of cache lines, of which the latter are different lines in a part.
 LINES_COUNTS = ("moved", "taken", "touched", "dirtied", "spun")
 LINES_DIFFERENT = ("touched", "dirtied")
 
@@ -28,7 +28,7 @@ class Boot:
     append: str = ""            # kernel parameters
     options: tuple = ()         # of vm/run
     cpus: int = 1               # possible ones
-    plugin: str = None          # of QEMU; what it counts are the figures
+    plugin: str = None          # what that of QEMU counts: instructions ("plugin"), or cache lines ("lines")
     config: str = "bench"       # of configs/list
 
     def called(self):
@@ -300,7 +300,7 @@ def latency():
                    "{:+,.1f}", most=FLAT, target="0")
 
 
-# The events of which lines.c counts dirty lines that move; the target for the sum is about the first ones.
+# The events of which dirty lines that move are counted; the target for the sum is about the first ones.
 EVENTS = (*((f"remote/lines/leaf/{depth}", f"ping-pong of two CPUs, depth {depth}") for depth in (0, 1, 8)),
           ("lines/read", f"a read, of a group in use on {ONLINE} CPUs"),
           ("lines/upkeep", f"100 groups, a task each on {ONLINE} CPUs that wakes once a second: a wake-up and its upkeep"))
@@ -316,7 +316,7 @@ ASKED = tuple((f"remote/lines/{prefix}{{}}", f"ping-pong of two CPUs{words}")
 
 
 def lines():
-    """What the plugin lines.c counts."""
+    """What the plugin counts of cache lines."""
     def more(words, figure, **limits):
         return Line(words, lambda values: values.extra(figure), "{:+,.1f}", figure, **limits)
     for figure, words in MOVES:

@@ -39,23 +39,15 @@ def images(words, flavours, configs=("bench",)):
 
 
 def build():
-    """The program with all workloads."""
+    """The program with all workloads, and the plugin of QEMU."""
     OUT.mkdir(parents=True, exist_ok=True)
     program = OUT / "bench"
-    sources = sorted((HERE / "guest").glob("*.c"))
-    if subprocess.run([guest.ROOT / "vm" / "cc", "-std=gnu11", *sources, "-o", program], check=False).returncode:
-        sys.exit("bench: the workloads do not compile")
+    plugin = ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", HERE / "plugin.c"]
+    for command in ([guest.ROOT / "vm" / "cc", "-std=gnu11", *sorted((HERE / "guest").glob("*.c")), "-o", program],
+                    [*plugin, "-o", OUT / "plugin.so"]):
+        if subprocess.run(command, check=False).returncode:
+            sys.exit("bench: a program does not compile")
     return program
-
-
-def build_plugin(name):
-    """A plugin of QEMU."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden",
-               HERE / f"{name}.c", "-o", OUT / f"{name}.so"]
-    if subprocess.run(command, check=False).returncode:
-        sys.exit(f"bench: the plugin {name} does not compile")
-    return OUT / f"{name}.so"
 
 
 def counts_of(boot, flavour):
@@ -71,38 +63,32 @@ def row(boot, flavour, image, program):
     if boot.cpus > 1:
         options += acpi.options(boot.cpus, OUT / f"madt-{boot.cpus}")
     if boot.plugin:
-        options += ["--qemu=-plugin", f"--qemu={OUT / boot.plugin}.so,out={counts_of(boot, flavour)}"]
+        lines = ",lines=on" if boot.plugin == "lines" else ""
+        options += ["--qemu=-plugin", f"--qemu={OUT / 'plugin.so'},out={counts_of(boot, flavour)}{lines}"]
     command = " ".join(f"'{word}'" for word in (boot.workload, *boot.patterns))
     return guest.Row(f"bench-{boot.name()}-{flavour}", image, f"exec ./bench {command}\n", (program,), tuple(options),
                      timeout=1800)
 
 
 def counted(text, profiled):
-    """{figure: value} of what a plugin counted, each time: the median of the parts."""
-    parts = [line.split() for line in text.splitlines()]
+    """{figure: number} of what the plugin counted, each time: the median of the parts.
+
+    What it counted of cache lines has names; what it counted of blocks of code is added up.
+    """
+    parts = [[line.split() for line in part.splitlines()] for part in text.split("count\n")[1:]]
+    words = figures.LINES_COUNTS if "moved" in text else ("",)
     values = {}
     for nr, times, name in profiled:
         nr, times = int(nr), int(times)
         mine, parts = parts[:nr], parts[nr:]
         if len(mine) != nr:
-            sys.exit(f"bench: a plugin counted too little for {name}")
-        for column, word in enumerate(figures.LINES_COUNTS, 1):
+            sys.exit(f"bench: the plugin counted too little for {name}")
+        for word in words:
+            numbers = [sum(int(number) for key, number in part if word in ("", key)) for part in mine]
             each = 1 if word in figures.LINES_DIFFERENT else times / nr
-            values[f"{name}/{word}"] = statistics.median(int(part[column]) for part in mine) / each
+            values[f"{name}/{word}".rstrip("/")] = statistics.median(numbers) / each
     if parts:
-        sys.exit("bench: a plugin counted what the guest does not know of")
-    return values
-
-
-def executed(text, profiled):
-    """{figure: instructions of all CPUs} that a plugin counted, each time: the median of the parts."""
-    parts = [sum(int(line.split()[1]) for line in part.splitlines()) for part in text.split("count\n")[1:]]
-    values = {}
-    for nr, times, name in profiled:
-        mine, parts = parts[:int(nr)], parts[int(nr):]
-        if len(mine) != int(nr):
-            sys.exit(f"bench: a plugin counted too little for {name}")
-        values[name] = statistics.median(mine) / (int(times) / int(nr))
+        sys.exit("bench: the plugin counted what the guest does not know of")
     return values
 
 
@@ -112,10 +98,8 @@ def measure(boot, flavour, machine):
         sys.exit(f"bench: see {guest.LOGS / machine.name / 'log'}")
     text = (guest.LOGS / machine.name / "log" / "result.tap").read_text(errors="replace")
     values = dict(VALUE.findall(text))
-    if boot.plugin == "lines":
+    if boot.plugin:
         values = counted(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
-    elif boot.plugin == "plugin":
-        values = executed(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
     return {f"{boot.workload}/{boot.prefix}{name}": float(value) for name, value in values.items()}, text
 
 
@@ -126,8 +110,6 @@ def measure_all(words, flavours, names):
     boots = [boot for boot in figures.BOOTS if not names or boot.called() & set(names)]
     found = images(words, flavours, {boot.config for boot in boots})
     program = build()
-    for plugin in {boot.plugin for boot in boots if boot.plugin}:
-        build_plugin(plugin)
     os.nice(10)
     jobs = [(boot, flavour, row(boot, flavour, found[flavour, boot.config], program)) for boot in boots for flavour in flavours]
     results = {}
