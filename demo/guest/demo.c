@@ -20,18 +20,27 @@
  *
  * It runs at real-time priority so that samples are taken on time next to busy
  * processes; the loads fall back to ordinary priority.
+ *
+ * A load is processes that are pinned to a CPU each. Two clocks tell one how long it
+ * was kept from its work: the wall clock, and the time that it spent on a
+ * CPU. Around an operation that may stall, wall time is the most that the
+ * stall can have lasted; wall time minus CPU time, the time asleep, is the
+ * least. The truth lies between: a reclaiming process stalls while it runs, a
+ * reading one runs for a moment before it sleeps. Of the pages of a working set the
+ * kernel's own count is needed besides: a wait for one that it did not know is no
+ * stall. The pressure files are not consulted.
  */
 #define _GNU_SOURCE
-#include <err.h>
-#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -40,7 +49,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "load.h"
+#define MS 1000000ull
+#define SEC (1000 * MS)
+#define PAGE 4096ul
 
 #define MAX_PROCESSES 64
 
@@ -61,131 +72,112 @@
 #define WORK 10000		/* between two pages, in rounds of calculation */
 #define SWEEPS 2
 
+/* What one process of a load knows about itself, times in ns. */
+struct account {
+	pid_t pid;
+	uint64_t runnable;	/* since when; written by the director */
+	uint64_t end;		/* of the load */
+	uint64_t inside;	/* wall clock inside the operation that may stall */
+	uint64_t inside_run;	/* of which on the CPU */
+	uint64_t alone;		/* part of inside before company arrived */
+	uint64_t alone_run;
+};
+
 /* Shared with the processes of a load. */
-struct board {
+static struct board {
 	struct account account[MAX_PROCESSES];
 	atomic_int ready;		/* processes that have their working set */
 	uint64_t until;			/* set before the gate opens */
-};
+} *board;
 
-struct load {
-	const char *name;
-	int processes;
-	pid_t pid[MAX_PROCESSES];
-};
-
-static struct board *board;
+static int processes;			/* of the load */
 static uint64_t zero;			/* guest time at the start */
 static int cpus;
-
-static const char * const resources[] = { "cpu", "memory", "io", "irq" };
 
 /* vmpressure: an event of a level is one for the lower ones, too. */
 static const char * const levels[] = { "low", "medium", "critical" };
 static int level_fd[3];
 static uint64_t level_events[3];
 
-/* One write per line: lines of different processes never mix. */
-static void say(const char *format, ...)
-{
-	char line[2048];
-	va_list args;
-	int length;
-
-	va_start(args, format);
-	length = vsnprintf(line, sizeof(line) - 1, format, args);
-	va_end(args);
-	line[length++] = '\n';
-	if (write(STDOUT_FILENO, line, length) != length)
-		err(1, "result channel");
-}
-
 /* Gives up, on the result channel, where the reason is seen. */
 #define give_up(format, ...)					\
 	do {							\
-		say("Bail out! " format, ##__VA_ARGS__);	\
-		exit(1);					\
+		printf("Bail out! " format "\n", ##__VA_ARGS__);	\
+		_exit(1);					\
 	} while (0)
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * SEC + ts.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void sleep_until(uint64_t t)
+{
+	struct timespec ts = { t / SEC, t % SEC };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+static uint64_t cpu_time(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
 static double seconds(uint64_t ns)
 {
 	return (double)ns / SEC;
 }
 
-/* Appends " R.L=AVG10,TOTAL" for each line of a plain file. */
-static int sample_resource(char *out, size_t size, const char *resource)
+/* Prints " LINE=AVG10,TOTAL" for each line of a pressure file, but for causes, which only /proc/pressure/stat has. */
+static void sample_file(const char *path, const char *prefix)
 {
+	FILE *file = fopen(path, "r");
 	unsigned long long total;
-	char path[64], kind[8];
-	size_t used = 0;
 	double avg10;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/pressure/%s", resource);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	while (fscanf(file, "%7s avg10=%lf avg60=%*f avg300=%*f total=%llu",
-		      kind, &avg10, &total) == 3)
-		used += snprintf(out + used, size - used, " %s.%s=%.2f,%llu", resource, kind,
-				 avg10, total);
-	fclose(file);
-	return used;
-}
-
-/* The same for limit and shortage: " R.CLASS.L=AVG10,TOTAL". The causes come last. */
-static int sample_classes(char *out, size_t size)
-{
-	FILE *file = fopen("/proc/pressure/stat", "r");
-	unsigned long long total;
-	size_t used = 0;
 	char key[32];
-	double avg10;
 
 	if (!file)
-		return 0;
-	while (fscanf(file, "%31s avg10=%lf avg60=%*f avg300=%*f total=%llu",
-		      key, &avg10, &total) == 3)
-		if (strstr(key, ".limit.") || strstr(key, ".shortage."))
-			used += snprintf(out + used, size - used, " %s=%.2f,%llu", key, avg10,
-					 total);
+		return;
+	while (fscanf(file, "%31s avg10=%lf avg60=%*f avg300=%*f total=%llu", key, &avg10, &total) == 3)
+		if (*prefix || strstr(key, ".limit.") || strstr(key, ".shortage."))
+			printf(" %s%s=%.2f,%llu", prefix, key, avg10, total);
 	fclose(file);
-	return used;
 }
 
 /* The events since the last sample are added up: they are read once. */
-static int sample_predecessors(char *out, size_t size)
+static void sample(uint64_t t)
 {
-	double load[3];
 	uint64_t more;
+	double load;
 
 	for (int i = 0; i < 3; i++)
 		if (read(level_fd[i], &more, sizeof(more)) == sizeof(more))
 			level_events[i] += more;
-	if (getloadavg(load, 3) != 3)
+	if (getloadavg(&load, 1) != 1)
 		give_up("no load average");
-	return snprintf(out, size, " load=%.2f vmpressure=%lu,%lu,%lu", load[0],
-			level_events[0], level_events[1], level_events[2]);
-}
-
-static void sample(uint64_t t)
-{
-	char line[1536];
-	int used = sample_predecessors(line, sizeof(line)), before = used;
-
-	for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++)
-		used += sample_resource(line + used, sizeof(line) - used, resources[i]);
-	used += sample_classes(line + used, sizeof(line) - used);
-	if (used == before)
-		give_up("this kernel has no /proc/pressure");
-	say("# sample t=%.6f%s", seconds(t - zero), line);
+	printf("# sample t=%.6f load=%.2f vmpressure=%lu,%lu,%lu", seconds(t - zero), load, level_events[0],
+	       level_events[1], level_events[2]);
+	sample_file("/proc/pressure/cpu", "cpu.");
+	sample_file("/proc/pressure/memory", "memory.");
+	sample_file("/proc/pressure/io", "io.");
+	sample_file("/proc/pressure/irq", "irq.");
+	sample_file("/proc/pressure/stat", "");
+	putchar('\n');
 }
 
 static void phase(const char *name, const char *text)
 {
 	uint64_t t = now();
 
-	say("# phase t=%.6f name=%s text=%s", seconds(t - zero), name, text);
+	printf("# phase t=%.6f name=%s text=%s\n", seconds(t - zero), name, text);
 	sample(t);
 }
 
@@ -252,20 +244,17 @@ static void limit_reads(const char *cgroup, const char *device, int per_second)
 }
 
 /* Returns in the child, on its CPU, with an account of its own. */
-static struct account *start(struct load *load, int cpu, const char *cgroup)
+static struct account *start(int cpu, const char *cgroup)
 {
-	struct account *own = &board->account[load->processes];
+	struct account *own = &board->account[processes++];
 	cpu_set_t set;
-	pid_t pid;
 
 	memset(own, 0, sizeof(*own));
-	own->cpu = cpu;
-	pid = fork();
-	if (pid < 0)
+	own->pid = fork();
+	if (own->pid < 0)
 		give_up("fork: %m");
-	if (pid) {
+	if (own->pid) {
 		own->runnable = now();
-		load->pid[load->processes++] = pid;
 		return NULL;
 	}
 
@@ -280,22 +269,17 @@ static struct account *start(struct load *load, int cpu, const char *cgroup)
 }
 
 /* True when every process of the load ended well. */
-static int finish(struct load *load)
+static int finish(int number, const char *name)
 {
 	int status, good = 1;
 
-	for (int i = 0; i < load->processes; i++) {
-		if (waitpid(load->pid[i], &status, 0) < 0)
+	while (processes) {
+		if (waitpid(board->account[--processes].pid, &status, 0) < 0)
 			give_up("waitpid: %m");
-		if (!WIFEXITED(status) || WEXITSTATUS(status))
-			good = 0;
+		good &= !status;
 	}
+	printf("%s %d - the %s load ran to its end\n", good ? "ok" : "not ok", number, name);
 	return good;
-}
-
-static void report(int number, struct load *load, int good)
-{
-	say("%s %d - the %s load ran to its end", good ? "ok" : "not ok", number, load->name);
 }
 
 /* The mean over the CPUs: right where no CPU of the load is ever idle. */
@@ -305,19 +289,40 @@ static unsigned long mean_us(uint64_t sum)
 }
 
 /*
+ * In virtual time the CPUs of the machine take turns, and a pause ends a turn.
+ * Without it one CPU would stand still while the other calculates for a whole
+ * tick; on real hardware it costs nothing.
+ */
+static void calculate(unsigned long rounds)
+{
+	volatile unsigned long sink = 0;
+
+	for (; rounds; rounds--) {
+		sink += rounds;
+		if (rounds % 256 == 0)
+			__builtin_ia32_pause();
+	}
+}
+
+static void spin(struct account *own, uint64_t until)
+{
+	do
+		calculate(256);
+	while ((own->end = now()) < until);
+}
+
+/*
  * Two spinners on each CPU: from the moment there are two until the first one
  * ends, one of them waits.
  */
 static void cpu_load(int number)
 {
-	struct load load = { .name = "cpu" };
 	uint64_t until, sum = 0;
-	int good;
 
 	phase("cpu", "two spinners on each CPU");
 	until = now() + CPU_LOAD;
 	for (int i = 0; i < 2 * cpus; i++) {
-		struct account *own = start(&load, i % cpus, NULL);
+		struct account *own = start(i % cpus, NULL);
 
 		if (own) {
 			spin(own, until);
@@ -325,7 +330,7 @@ static void cpu_load(int number)
 		}
 	}
 	sample_until(until);
-	good = finish(&load);
+	finish(number, "cpu");
 
 	for (int i = 0; i < cpus; i++) {
 		struct account *a = &board->account[i], *b = &board->account[i + cpus];
@@ -333,25 +338,23 @@ static void cpu_load(int number)
 		sum += (a->end < b->end ? a->end : b->end) -
 		       (a->runnable > b->runnable ? a->runnable : b->runnable);
 	}
-	say("# own load=cpu cpu.some=%lu,%lu cpu.full=0,0 cpu.shortage.some=%lu,%lu cpu.limit.some=0,0",
-	    mean_us(sum), mean_us(sum), mean_us(sum), mean_us(sum));
-	report(number, &load, good);
+	sum = mean_us(sum);
+	printf("# own load=cpu cpu.some=%lu,%lu cpu.full=0,0 cpu.shortage.some=%lu,%lu cpu.limit.some=0,0\n",
+	       sum, sum, sum, sum);
 }
 
 /* One spinner on each CPU, which nobody else wants: it has what cpu.max allows. */
 static void cpu_limit_load(int number, const char *cgroup)
 {
-	struct load load = { .name = "cpu-limit" };
 	uint64_t until, sum = 0;
 	char quota[32];
-	int good;
 
 	snprintf(quota, sizeof(quota), "%d %d", cpus * CPU_QUOTA, CPU_PERIOD);
 	write_to(cgroup, "cpu.max", quota);
 	phase("cpu-limit", "a spinner on each CPU, with a limit");
 	until = now() + CPU_LOAD;
 	for (int i = 0; i < cpus; i++) {
-		struct account *own = start(&load, i, cgroup);
+		struct account *own = start(i, cgroup);
 
 		if (own) {
 			spin(own, until);
@@ -360,16 +363,55 @@ static void cpu_limit_load(int number, const char *cgroup)
 		}
 	}
 	sample_until(until);
-	good = finish(&load);
+	finish(number, "cpu-limit");
 
 	for (int i = 0; i < cpus; i++) {
 		struct account *own = &board->account[i];
 
 		sum += own->end - own->runnable - own->inside_run;
 	}
-	say("# own load=cpu-limit cpu.some=%lu,%lu cpu.full=0,0 cpu.limit.some=%lu,%lu cpu.shortage.some=0,0",
-	    mean_us(sum), mean_us(sum), mean_us(sum), mean_us(sum));
-	report(number, &load, good);
+	sum = mean_us(sum);
+	printf("# own load=cpu-limit cpu.some=%lu,%lu cpu.full=0,0 cpu.limit.some=%lu,%lu cpu.shortage.some=0,0\n",
+	       sum, sum, sum, sum);
+}
+
+/* xorshift64: the same addresses in every run. */
+static uint64_t draw(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/*
+ * O_DIRECT: each read goes to the disk. Until `company` the readers have the
+ * machine for themselves; the director then starts background work beside them.
+ */
+static void read_disk(struct account *own, const char *device, uint64_t company, uint64_t until)
+{
+	uint64_t seed = 88172645463325252ull + (own - board->account);
+	int fd = open(device, O_RDONLY | O_DIRECT);
+	void *buffer = aligned_alloc(PAGE, PAGE);
+	uint64_t size, begun, run;
+
+	if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size))
+		give_up("%s: %m", device);
+	do {
+		begun = now();
+		run = cpu_time();
+		if (pread(fd, buffer, PAGE, draw(&seed) % (size / PAGE) * PAGE) != (ssize_t)PAGE)
+			give_up("read %s: %m", device);
+		run = cpu_time() - run;
+		own->end = now();
+
+		own->inside += own->end - begun;
+		own->inside_run += run;
+		if (begun < company) {
+			own->alone += (own->end < company ? own->end : company) - begun;
+			own->alone_run += run;
+		}
+	} while (own->end < until);
 }
 
 /* Work that yields to anything else: sleeps until `begin`, then calculates. */
@@ -389,16 +431,14 @@ static void company(struct account *own, uint64_t begin, uint64_t until)
  */
 static void io_load(int number, const char *device, const char *cgroup)
 {
-	struct load load = { .name = "io" };
 	uint64_t half, until, wall = 0, run = 0, alone = 0, alone_run = 0;
-	int good;
 
 	limit_reads(cgroup, device, READS_PER_SECOND);
 	phase("io", "random reads from a slow disk");
 	half = now() + IO_LOAD / 2;
 	until = now() + IO_LOAD;
 	for (int i = 0; i < 2 * cpus; i++) {
-		struct account *own = start(&load, i % cpus, i < cpus ? cgroup : NULL);
+		struct account *own = start(i % cpus, i < cpus ? cgroup : NULL);
 
 		if (!own)
 			continue;
@@ -411,7 +451,7 @@ static void io_load(int number, const char *device, const char *cgroup)
 	sample_until(half);
 	phase("io+work", "the same, work beside");
 	sample_until(until);
-	good = finish(&load);
+	finish(number, "io");
 
 	for (int i = 0; i < cpus; i++) {
 		wall += board->account[i].inside;
@@ -419,56 +459,183 @@ static void io_load(int number, const char *device, const char *cgroup)
 		alone += board->account[i].alone;
 		alone_run += board->account[i].alone_run;
 	}
-	say("# own load=io io.some=%lu,%lu io.full=%lu,%lu io.limit.some=%lu,%lu io.shortage.some=0,0",
-	    mean_us(wall - run), mean_us(wall), mean_us(alone - alone_run), mean_us(alone),
-	    mean_us(wall - run), mean_us(wall));
-	report(number, &load, good);
-}
-
-static void process_cgroup(char *path, size_t size, const char *cgroup, int process)
-{
-	snprintf(path, size, "%s/%d", cgroup, process);
+	printf("# own load=io io.some=%lu,%lu io.full=%lu,%lu io.limit.some=%lu,%lu io.shortage.some=0,0\n",
+	       mean_us(wall - run), mean_us(wall), mean_us(alone - alone_run), mean_us(alone),
+	       mean_us(wall - run), mean_us(wall));
 }
 
 /*
- * One process on each CPU uses a working set that does not fit. set.c says why
- * there is a phase before the load in which the kernel gets to know it.
+ * A working set that does not fit, used in a circle, and that the kernel knows as one.
+ *
+ * A process waiting for a page counts as stalled on memory only when the page
+ * was part of the working set: when it was in use before it was evicted, and
+ * came back soon. Soon is: while it was away, no more pages aged than its cgroup
+ * keeps in the cache (mm/workingset.c). To make that true of every page, and of
+ * none by luck:
+ *
+ *  - The set is swept in a circle, so that each page is away for as long as any.
+ *  - Beside it is a cache of file pages, read often. At the swappiness that
+ *    `run` sets, reclaim leaves it alone; it is the yardstick for "soon".
+ *  - Each page goes round twice before the load proper begins.
+ *
+ * And so that reclaim cannot run dry, each page of the set is written to the
+ * swap disk once, before there is a limit, and only read from then on.
+ */
+static volatile unsigned char *set;
+
+static void fill_cache(const char *device, int cpu)
+{
+	size_t bytes = CACHE * PAGE;
+	char *buffer = malloc(bytes);
+	int fd = open(device, O_RDONLY);
+
+	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);	/* these and no others */
+	for (int i = 0; i < 3; i++)
+		if (pread(fd, buffer, bytes, cpu * bytes) != (ssize_t)bytes)
+			give_up("read %s: %m", device);
+	free(buffer);
+	/* The file stays open: the cache of a device goes with its last user. */
+}
+
+/* One line of memory.stat of a cgroup, or of /proc/vmstat. */
+static unsigned long statistic(const char *directory, const char *file, const char *wanted)
+{
+	unsigned long value, found = 0;
+	char path[128], name[64];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	stream = fopen(path, "r");
+	if (!stream)
+		give_up("%s: %m", path);
+	while (fscanf(stream, "%63s %lu", name, &value) == 2)
+		if (!strcmp(name, wanted))
+			found = value;
+	fclose(stream);
+	return found;
+}
+
+static void set_fill(const char *cgroup)
+{
+	size_t bytes = WORKING_SET * PAGE;
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		give_up("working set: %m");
+	set = pages;
+	for (unsigned long i = 0; i < WORKING_SET; i++)
+		set[i * PAGE] = 1;
+	if (madvise(pages, bytes, MADV_PAGEOUT))
+		give_up("swap out: %m");
+	while (statistic(cgroup, "memory.stat", "writeback"))
+		sleep_until(now() + 10 * MS);
+}
+
+/* The page that has been away longest. */
+static void touch(void)
+{
+	static unsigned long next;
+
+	next = (next + 1) % WORKING_SET;
+	(void)set[next * PAGE];
+}
+
+/*
+ * Unthrottled, on a disk that takes no virtual time. Reclaim steers by statistics
+ * that by themselves come up to date every two seconds, far too late here; a
+ * reader of memory.stat is never served old ones, and so brings them up to date.
+ */
+static void set_sweep(const char *cgroup)
+{
+	for (unsigned long i = 0; i < SWEEPS * WORKING_SET; i++) {
+		touch();
+		if (i % 16 == 0)
+			statistic(cgroup, "memory.stat", "rss");
+	}
+}
+
+static void set_use(struct account *own, uint64_t until)
+{
+	uint64_t begun, run;
+
+	do {
+		begun = now();
+		run = cpu_time();
+		touch();
+		run = cpu_time() - run;
+		own->end = now();
+
+		own->inside += own->end - begun;
+		own->inside_run += run;
+		calculate(WORK);
+	} while (own->end < until);
+}
+
+/* What the kernel counted since the boot. */
+struct pages {
+	unsigned long returned;	/* read back from swap */
+	unsigned long known;	/* of which it knew as part of a working set */
+};
+
+/*
+ * A page that stayed away too long after all is waited for, but not as one of
+ * the working set. Which of them did is not known here, how many did is.
+ * memory.stat of cgroup v1 has no such line: this is of all processes, and only
+ * right while none of them uses its set.
+ */
+static struct pages count_pages(void)
+{
+	write_to("/proc/sys/vm", "stat_refresh", "1");
+	return (struct pages){
+		.returned = statistic("/proc", "vmstat", "workingset_refault_anon"),
+		.known = statistic("/proc", "vmstat", "workingset_restore_anon"),
+	};
+}
+
+/* Has its set in the end, and uses it when the gate opens. */
+static void use_memory(struct account *own, int cpu, const char *cached, const char *cgroup, int gate)
+{
+	char byte;
+
+	fill_cache(cached, cpu);
+	set_fill(cgroup);
+	write_to(cgroup, "memory.limit_in_bytes", FIT);
+	set_sweep(cgroup);
+	atomic_fetch_add(&board->ready, 1);
+	if (read(gate, &byte, 1) != 1)
+		_exit(1);
+	set_use(own, board->until);
+	_exit(0);
+}
+
+/*
+ * One process on each CPU uses a working set that does not fit, after
+ * a phase in which the kernel gets to know it.
  */
 static void memory_load(int number, const char *cached, const char *device,
 			const char *cgroup, const char *memory)
 {
-	struct load load = { .name = "memory" };
 	uint64_t low = 0, high = 0, until;
-	int good, gate[2];
 	struct pages before, after;
-	char path[128], of_io[128];
+	char path[128];
+	int good, gate[2];
 
 	if (pipe(gate))
 		give_up("pipe: %m");
 	phase("fill", "the working set is built");
 	for (int i = 0; i < cpus; i++) {
 		struct account *own;
-		struct set set = { .number = WORKING_SET, .cache = CACHE,
-				   .cache_at = i * CACHE, .work = WORK };
-		char byte;
 
 		/* One each: in one for all, the first to lose a page loses them all. */
-		process_cgroup(path, sizeof(path), memory, i);
-		process_cgroup(of_io, sizeof(of_io), cgroup, i);
-		own = start(&load, i, path);
-
+		snprintf(path, sizeof(path), "%s/%d", memory, i);
+		own = start(i, path);
 		if (!own)
 			continue;
 		close(gate[1]);
-		write_to(of_io, "cgroup.procs", "0");
-		set_fill(&set, cached, path);
-		write_to(path, "memory.limit_in_bytes", FIT);
-		set_sweep(&set, SWEEPS, path);
-		atomic_fetch_add(&board->ready, 1);
-		if (read(gate[0], &byte, 1) != 1)
-			_exit(1);
-		set_use(own, &set, board->until);
-		_exit(0);
+		snprintf(path, sizeof(path), "%s/%d", cgroup, i);
+		write_to(path, "cgroup.procs", "0");
+		snprintf(path, sizeof(path), "%s/%d", memory, i);
+		use_memory(own, i, cached, path, gate[0]);
 	}
 	until = now() + FILL_AT_MOST;
 	while (atomic_load(&board->ready) < cpus) {
@@ -481,47 +648,47 @@ static void memory_load(int number, const char *cached, const char *device,
 	quiet();
 
 	for (int i = 0; i < cpus; i++) {
-		process_cgroup(of_io, sizeof(of_io), cgroup, i);
-		limit_reads(of_io, device, SWAP_INS_PER_SECOND);
+		snprintf(path, sizeof(path), "%s/%d", cgroup, i);
+		limit_reads(path, device, SWAP_INS_PER_SECOND);
 	}
-	count_pages(&before);
+	before = count_pages();
 	phase("memory", "a working set larger than its limit");
 	board->until = now() + MEMORY_LOAD;
-	if (write(gate[1], load.pid, cpus) != cpus)
+	if (write(gate[1], path, cpus) != cpus)
 		give_up("gate: %m");
 	sample_until(board->until);
-	good = finish(&load);
+	good = finish(number, "memory");
 
-	count_pages(&after);
+	after = count_pages();
 	after.returned -= before.returned;
 	after.known -= before.known;
 	if (good && (!after.returned || after.known > after.returned))
 		give_up("%lu pages came back, %lu of them known", after.returned, after.known);
-	for (int i = 0; i < cpus; i++) {
+	/* Who failed kept no account; the result says that he did. */
+	for (int i = 0; good && i < cpus; i++) {
 		struct account *own = &board->account[i];
 		uint64_t asleep = own->inside - own->inside_run;
 
-		/* Who failed kept no account; report() says that he did. */
-		if (!good)
-			continue;
 		asleep = asleep * after.known / after.returned;
 		low += asleep;
 		high += asleep + own->inside_run;
 	}
-	say("# own load=memory memory.some=%lu,%lu memory.full=%lu,%lu "
-	    "memory.limit.some=%lu,%lu memory.shortage.some=0,0",
-	    mean_us(low), mean_us(high), mean_us(low), mean_us(high), mean_us(low), mean_us(high));
-	report(number, &load, good);
+	low = mean_us(low);
+	high = mean_us(high);
+	printf("# own load=memory memory.some=%lu,%lu memory.full=%lu,%lu memory.limit.some=%lu,%lu "
+	       "memory.shortage.some=0,0\n", low, high, low, high, low, high);
 }
 
 int main(int argc, char **argv)
 {
 	struct sched_param priority = { .sched_priority = 50 };
 
-	if (argc != 5)
-		errx(64, "usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY");
-	if (chdir(argv[3]))
-		err(1, "%s", argv[3]);
+	/* One write per line: lines of different processes never mix. */
+	setvbuf(stdout, NULL, _IOLBF, 4096);
+	if (argc != 5 || chdir(argv[3]))
+		give_up("usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY");
+	if (access("/proc/pressure/cpu", F_OK))
+		give_up("this kernel has no /proc/pressure");
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (cpus < 1 || 2 * cpus > MAX_PROCESSES)
 		give_up("made for 1 to %d CPUs, this machine has %d", MAX_PROCESSES / 2, cpus);
@@ -535,9 +702,7 @@ int main(int argc, char **argv)
 	listen_to_vmpressure(argv[4]);
 
 	zero = now();
-	say("TAP version 13");
-	say("1..4");
-	say("# setup cpus=%d", cpus);
+	printf("TAP version 13\n1..4\n# setup cpus=%d\n", cpus);
 	quiet();
 	cpu_load(1);
 	quiet();
