@@ -1,23 +1,10 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """Owns the demo's picture: the pressure of the three resources over time, and its predecessors.
 
-usage: chart.py LOG DIRECTORY      writes DIRECTORY/demo.png
-
-The same log gives the same bytes, but for another release of matplotlib.
+The same record gives the same bytes, but for another release of matplotlib.
 """
-
-import argparse
-import os
-import sys
-
-sys.dont_write_bytecode = True
-sys.path.append(os.path.dirname(os.path.realpath(__file__)) + "/..")
-
-# pylint: disable=wrong-import-position
 from ci.lib import picture
 from ci.lib.picture import FAINT, INK, WANTED as CLOCK
-from record import BadRecord, Record
 
 PANELS = (("cpu", "CPU"), ("io", "I/O"), ("memory", "Memory"))
 
@@ -143,33 +130,5 @@ def draw(record, plt):
     return figure
 
 
-def save(record, directory):
-    """The path of the picture; ImportError when matplotlib is missing."""
-    return picture.save(os.path.join(directory, "demo.png"), lambda plt: draw(record, plt))
-
-
-def main():
-    parser = argparse.ArgumentParser(description="draw the record of a demo run")
-    parser.add_argument("log", help="the result channel of a run, as saved by vm/run")
-    parser.add_argument("directory", help="where demo.png goes")
-    args = parser.parse_args()
-    try:
-        with open(args.log, encoding="utf-8", errors="replace") as lines:
-            record = Record(lines)
-        if not record.complete:
-            raise BadRecord("the record ends in the middle of the run")
-        save(record, args.directory)
-    except ImportError:
-        print("chart: no matplotlib for /usr/bin/python3: install python3-matplotlib (make deps)",
-              file=sys.stderr)
-        return 1
-    except (OSError, BadRecord) as error:
-        where = getattr(error, "filename", None) or args.log
-        why = error.strerror if isinstance(error, OSError) else error
-        print(f"chart: {where}: {why}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def save(record, path):
+    picture.save(path, lambda plt: draw(record, plt))

@@ -1,21 +1,10 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Owns the demo's verdict: holds a record against the answers the loads know.
+"""Owns the demo's verdict: holds a record against the answers the loads know."""
 
-usage: judge.py [--tap] LOG      (LOG: the result channel of a demo run)
-
-Exit status 0 when everything is as expected, 1 when not, 2 when the log is no
-complete record of a run.
-"""
-
-import argparse
 import math
-import sys
+import typing
 
-sys.dont_write_bytecode = True
-
-# pylint: disable=wrong-import-position
-from record import BadRecord, Record
+from record import BadRecord
 
 RESOURCES = ("cpu", "io", "memory")
 LOADS = ("cpu", "cpu-limit", "io", "memory")
@@ -60,10 +49,13 @@ LOAD_SLACK = 0.05
 QUIET = 0.01
 
 
-class Check:
-    def __init__(self, load, name, good, expected, measured, allowed):
-        self.load, self.name, self.good = load, name, good
-        self.expected, self.measured, self.allowed = expected, measured, allowed
+class Check(typing.NamedTuple):
+    load: str
+    name: str
+    good: bool
+    expected: str
+    measured: str
+    allowed: str
 
 
 def resource_of(load):
@@ -187,45 +179,17 @@ def judge(record):
     return checks
 
 
-def show(checks, out):
-    out.write(f"{'load':<11}{'what':<30}{'expected':>18}{'measured':>16}{'tolerance':>11}\n")
-    last = ""
-    for check in checks:
-        out.write(f"{check.load if check.load != last else '':<11}{check.name:<30}"
-                  f"{check.expected:>18}{check.measured:>16}{check.allowed:>11}"
-                  f"  {'ok' if check.good else 'NOT OK'}\n")
-        last = check.load
+def show(checks):
+    """The table."""
+    rows = [f"{'load':<11}{'what':<30}{'expected':>18}{'measured':>16}{'tolerance':>11}"]
+    for last, check in zip([None, *checks], checks):
+        load = "" if last and last.load == check.load else check.load
+        rows.append(f"{load:<11}{check.name:<30}{check.expected:>18}{check.measured:>16}{check.allowed:>11}"
+                    f"  {'ok' if check.good else 'NOT OK'}")
+    return "\n".join(rows)
 
 
-def show_tap(checks, out):
-    out.write(f"TAP version 13\n1..{len(checks)}\n")
-    for number, check in enumerate(checks, 1):
-        out.write(f"{'ok' if check.good else 'not ok'} {number} - {check.load}: {check.name}: "
-                  f"expected {check.expected}, measured {check.measured}, "
-                  f"tolerance {check.allowed}\n")
-
-
-def closing_line(checks):
+def verdict(checks):
+    """The closing line, and the exit status."""
     failed = sum(not check.good for check in checks)
-    return f"{len(checks) - failed} passed, {failed} failed, 0 skipped"
-
-
-def main():
-    parser = argparse.ArgumentParser(description="judge the record of a demo run")
-    parser.add_argument("--tap", action="store_true", help="print TAP instead of a table")
-    parser.add_argument("log", help="the result channel of a run, as saved by vm/run")
-    args = parser.parse_args()
-    try:
-        with open(args.log, encoding="utf-8", errors="replace") as lines:
-            checks = judge(Record(lines))
-    except (OSError, BadRecord) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        print(f"judge: {args.log}: {why}", file=sys.stderr)
-        return 2
-    (show_tap if args.tap else show)(checks, sys.stdout)
-    print(closing_line(checks))
-    return int(not all(check.good for check in checks))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"{len(checks) - failed} passed, {failed} failed, 0 skipped", int(failed > 0)

@@ -7,6 +7,8 @@ and answers the questions that table, judge and chart ask.
 """
 
 import re
+import types
+import typing
 
 RESOURCES = ("cpu", "memory", "io", "irq")
 LINES = ("some", "full")
@@ -19,19 +21,28 @@ class BadRecord(Exception):
     """The lines are not what a demo run prints."""
 
 
-class Phase:
-    """A stretch of guest time with a name; `end` is None while it lasts."""
-
-    def __init__(self, name, text, begin):
-        self.name, self.text, self.begin, self.end = name, text, begin, None
+class Phase(types.SimpleNamespace):
+    """A stretch of guest time with a name, a text, a begin and an end, which is None while it lasts."""
 
 
-class Sample:
+class Sample(typing.NamedTuple):
     """All at guest time t: values["cpu.some"] = (avg10 in percent, total in s), likewise
     values["cpu.limit.some"]; the load average; events of vmpressure so far, by level."""
+    t: float
+    load: float
+    events: tuple
+    values: dict
 
-    def __init__(self, t, load, events, values):
-        self.t, self.load, self.events, self.values = t, load, events, values
+
+def fields(text):
+    """{name: value} of words NAME=VALUE."""
+    return dict(word.split("=", 1) for word in text.split())
+
+
+def pairs(values, unit):
+    """{name: (first / unit, second in s)} of values FIRST,SECOND, the second in us."""
+    return {name: (float(first) / unit, int(second) / 1e6)
+            for name, (first, second) in ((name, value.split(",")) for name, value in values.items())}
 
 
 class Record:
@@ -65,35 +76,27 @@ class Record:
         return match[1]
 
     def _setup(self, rest):
-        self.cpus = int(dict(word.split("=", 1) for word in rest.split())["cpus"])
+        self.cpus = int(fields(rest)["cpus"])
 
     def _phase(self, rest):
         rest, text = rest.split(" text=", 1)
-        fields = dict(word.split("=", 1) for word in rest.split())
-        begin = float(fields["t"])
+        found = fields(rest)
+        begin = float(found["t"])
         if self.phases:
             self.phases[-1].end = begin
-        if fields["name"] != "end":
-            self.phases.append(Phase(fields["name"], text, begin))
+        if found["name"] != "end":
+            self.phases.append(Phase(name=found["name"], text=text, begin=begin, end=None))
 
     def _sample(self, rest):
-        fields = dict(word.split("=") for word in rest.split())
-        t, load = float(fields.pop("t")), float(fields.pop("load"))
-        events = tuple(map(int, fields.pop("vmpressure").split(",")))
-        values = {}
-        for name, numbers in fields.items():
-            avg10, total = numbers.split(",")
-            values[name] = (float(avg10), int(total) / 1e6)
-        self.samples.append(Sample(t, load, events, values))
+        found = fields(rest)
+        t, load = float(found.pop("t")), float(found.pop("load"))
+        events = tuple(map(int, found.pop("vmpressure").split(",")))
+        self.samples.append(Sample(t, load, events, pairs(found, 1)))
 
     def _own(self, rest):
-        load, *words = rest.split()
-        account = {}
-        for word in words:
-            name, numbers = word.split("=")
-            low, high = numbers.split(",")
-            account[name] = (int(low) / 1e6, int(high) / 1e6)
-        self.own[load.removeprefix("load=")] = account
+        found = fields(rest)
+        load = found.pop("load")
+        self.own[load] = pairs(found, 1e6)
 
     @property
     def complete(self):

@@ -43,7 +43,7 @@ class Plain:
         self._out.flush()
 
     def close(self):
-        self._out.flush()
+        pass
 
 
 class Table:
@@ -82,13 +82,7 @@ class Table:
 
 
 def choose(out):
-    """A Table where it can be redrawn, else Plain; and why not, for the user."""
-    if not out.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return Plain(out), None
-    columns = shutil.get_terminal_size().columns
-    if columns < WIDTH:
-        return Plain(out), (f"the terminal has {columns} columns, the table needs {WIDTH}: "
-                            "plain lines instead")
-    if "utf" not in (out.encoding or "").lower():
-        return Plain(out), "the terminal is not UTF-8: plain lines instead"
-    return Table(out), None
+    """A Table where it can be redrawn, else Plain."""
+    able = (out.isatty() and os.environ.get("TERM", "dumb") != "dumb" and "utf" in (out.encoding or "").lower()
+            and shutil.get_terminal_size().columns >= WIDTH)
+    return Table(out) if able else Plain(out)
