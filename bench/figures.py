@@ -6,6 +6,7 @@ instructions; what PSI costs is the value less that of the kernel without PSI.
 """
 import dataclasses
 import fnmatch
+import itertools
 
 FLAVOURS = ("none", "stock", "psi")
 CONFIGS = ("bench", "latency", "nocauses")      # of configs/list
@@ -96,17 +97,16 @@ class Missing(Exception):
     """A value was not measured."""
 
 
+@dataclasses.dataclass
 class Values:
     """The figures of one flavour."""
-
-    def __init__(self, figures, flavour):
-        self._figures = figures
-        self._flavour = flavour
+    figures: dict
+    flavour: str
 
     def plain(self, name, flavour=None):
         """A value as it is."""
         try:
-            return self._figures[name][flavour or self._flavour]
+            return self.figures[name][flavour or self.flavour]
         except KeyError:
             raise Missing(name) from None
 
@@ -150,21 +150,24 @@ class Line:
         target = self.target
         if self.of_stock is not None:
             target = "≤ stock" if self.of_stock == 1 else f"≤ {self.of_stock} of stock"
-        if not target and self.most is not None:
-            target = "≤ " + self.form.replace("+", "").format(self.most)
-        if not target and self.least is not None:
-            target = "≥ " + self.form.replace("+", "").format(self.least)
+        for sign, limit in (("≤", self.most), ("≥", self.least)):
+            if not target and limit is not None:
+                target = f"{sign} {self.form.replace('+', '').format(limit)}"
         return target if self.met(value, stock) else f"{target} **missed**"
 
 
-def over(words, figure, most=None, of_stock=None):
-    """A line for instructions over no PSI."""
-    return Line(words, lambda values: values.extra(figure), base=figure, most=most, of_stock=of_stock)
+def over(words, figure, *choices, **options):
+    """Lines for instructions over no PSI: one for each combination of choices, which go into the words and the figure."""
+    for choice in itertools.product(*choices):
+        name = figure.format(*choice)
+        yield Line(words.format(*choice), lambda values, name=name: values.extra(name), **{"base": name, **options})
 
 
-def plain(words, figure, most=None, form="{:,.0f}", of_stock=None):
-    """A line for something that a kernel without PSI does not have."""
-    return Line(words, lambda values: values.plain(figure), form, most=most, of_stock=of_stock)
+def plain(words, figure, *choices, **options):
+    """Lines for something that a kernel without PSI does not have."""
+    for choice in itertools.product(*choices):
+        name = figure.format(*choice)
+        yield Line(words.format(*choice), lambda values, name=name: values.plain(name), **{"form": "{:,.0f}", **options})
 
 
 def given_back(prefix):
@@ -182,15 +185,24 @@ def part(figure):
     return lambda values: 100 * values.extra(figure) / values.plain(figure, "none")
 
 
-def slope(workload, name, value):
+def further(value, more, less, nr):
+    """For each of NR: what one figure is more than another one."""
+    return lambda values: (getattr(values, value)(more) - getattr(values, value)(less)) / nr
+
+
+def slope(value, workload, name):
     """For each further possible CPU."""
-    return lambda values: (getattr(values, value)(f"{workload}/cpus={MANY}/{name}")
-                           - getattr(values, value)(f"{workload}/{name}")) / (MANY - 1)
+    return further(value, f"{workload}/cpus={MANY}/{name}", f"{workload}/{name}", MANY - 1)
+
+
+def used_on(value, workload):
+    """For each further CPU that a group was used on."""
+    return further(value, f"{workload}/online={ONLINE}/used", f"{workload}/used", ONLINE - 1)
 
 
 def fixed(name):
     """Bytes of a group that no CPU is to blame for."""
-    return lambda values: values.extra(f"memory/{name}") - slope("memory", name, "extra")(values)
+    return lambda values: values.extra(f"memory/{name}") - slope("extra", "memory", name)(values)
 
 
 # How many instructions a round trip may cost at most.
@@ -202,72 +214,56 @@ def pingpong():
     for prefix, words in (("", "ping-pong"), ("batch/", "the same, batch tasks")):
         def aim(number, prefix=prefix):
             return None if prefix else number
-        yield over(f"{words}, root", f"pingpong/{prefix}leaf/0", aim(340))
+        yield from over(f"{words}, root", f"pingpong/{prefix}leaf/0", most=aim(340))
         for shape, place in (("leaf", "one leaf, depth"), ("siblings", "siblings below depth"),
                              ("disjoint", "disjoint branches of depth")):
-            for depth in DEPTHS:
-                yield over(f"{words}, {place} {depth}", f"pingpong/{prefix}{shape}/{depth}", aim(ROUND_TRIP[shape]))
-        yield over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
+            yield from over(f"{words}, {place} {{}}", f"pingpong/{prefix}{shape}/{{}}", DEPTHS, most=aim(ROUND_TRIP[shape]))
+        yield from over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
         yield Line(f"{words}: of the groups' cost that gives back", given_back(prefix), "{:.0f} %", least=aim(90))
-        yield over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")
+        yield from over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")
         for depth, place in ((0, "root"), (8, "one leaf, depth 8")):
             figure = f"pingpong/psi=0/{prefix}leaf/{depth}"
             yield Line(f"{words}, {place}, `psi=0`", part(figure), "{:+.2f} %", figure, most=0.1, target="≤ 0.1 %")
 
 
+# Wake-ups that may happen where exact pressure was asked for, or not: the figure, what it is, the depths if not.
+WAKE_UPS = (("idle/{}/{{}}", "a timer wakes a task on an idle CPU", (0, 1, 4, 8)),
+            ("beside/{}/{{}}", "a timer wakes a task on an idle CPU while another CPU is in use by its groups", (0, 8)),
+            ("remote/{}/{{}}", "ping-pong of two CPUs that idle in between", (0, 1, 8)),
+            ("remote/cache/{}/{{}}", "ping-pong of two CPUs that idle in between and share a cache", (0, 1, 8)),
+            *((f"together/cpus={cpus}/{{}}/{{{{}}}}", f"{cpus} CPUs that wake together: a task", (0, 8)) for cpus in TOGETHER))
+
+
 def others():
-    for name, place in (("leaf/0", "root"), ("leaf/1", "one leaf, depth 1"), ("leaf/8", "one leaf, depth 8"),
-                        ("siblings/1", "a leaf each below depth 1"), ("siblings/8", "a leaf each below depth 8")):
-        yield over(f"10 tasks write to 10 others, a message, {place}", f"many/{name}")
-    for depth in (0, 4, 8):
-        for crews in (1, 2, 4, 8, 16, 32):
-            yield over(f"hackbench, groups: {crews}; a message, depth {depth}", f"many/hackbench/{crews}/{depth}", of_stock=0.34)
-    for depth in (0, 1, 4, 8):
-        yield over(f"a timer wakes a task on an idle CPU, depth {depth}", f"idle/leaf/{depth}")
-    for depth in (0, 8):
-        yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"idle/exact/{depth}")
-    for name, words in (("leaf", "a timer wakes a task on an idle CPU while another CPU is in use by its groups"),
-                        ("exact", "the same where exact pressure of each group was asked for")):
-        for depth in (0, 8):
-            yield over(f"{words}, depth {depth}", f"beside/{name}/{depth}")
-    for prefix, words in (("", ""), ("cache/", " and share a cache")):
-        for depth in (0, 1, 8):
-            yield over(f"ping-pong of two CPUs that idle in between{words}, depth {depth}", f"remote/{prefix}leaf/{depth}")
-        for depth in (0, 8):
-            yield over(f"the same where exact pressure of each group was asked for, depth {depth}", f"remote/{prefix}exact/{depth}")
-    for cpus in TOGETHER:
-        for depth in (0, 8):
-            yield over(f"{cpus} CPUs that wake together: a task, depth {depth}", f"together/cpus={cpus}/leaf/{depth}")
-        for depth in (0, 8):
-            yield over(f"the same where exact pressure of each group was asked for, depth {depth}",
-                       f"together/cpus={cpus}/exact/{depth}")
-    for depth in (0, 1, 8):
-        yield over(f"fork, exit and wait, depth {depth}", f"fork/leaf/{depth}")
+    yield from over("10 tasks write to 10 others, a message, {0[1]}", "many/{0[0]}",
+                    (("leaf/0", "root"), ("leaf/1", "one leaf, depth 1"), ("leaf/8", "one leaf, depth 8"),
+                     ("siblings/1", "a leaf each below depth 1"), ("siblings/8", "a leaf each below depth 8")))
+    yield from over("hackbench, groups: {1}; a message, depth {0}", "many/hackbench/{1}/{0}",
+                    (0, 4, 8), (1, 2, 4, 8, 16, 32), of_stock=0.34)
+    for figure, words, depths in WAKE_UPS:
+        yield from over(f"{words}, depth {{}}", figure.format("leaf"), depths)
+        yield from over("the same where exact pressure of each group was asked for, depth {}", figure.format("exact"), (0, 8))
+    yield from over("fork, exit and wait, depth {}", "fork/leaf/{}", (0, 1, 8))
     for depth in (1, 4, 8):
-        yield over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
-        yield over(f"the same without `CONFIG_PSI_CAUSES`, depth {depth}", f"memstall/nocauses/leaf/{depth}")
-    yield over("ping-pong, one leaf, depth 8, with a trigger on `limit some`", "limits/armed/8")
-    for depth in (1, 8):
-        yield over(f"ping-pong, one leaf that was throttled before, depth {depth}", f"limits/held/{depth}")
-    for tasks in (1, 10):
-        yield over(f"a group of {tasks} tasks is throttled and unthrottled", f"throttle/tasks/{tasks}")
+        yield from over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
+        yield from over(f"the same without `CONFIG_PSI_CAUSES`, depth {depth}", f"memstall/nocauses/leaf/{depth}")
+    yield from over("ping-pong, one leaf, depth 8, with a trigger on `limit some`", "limits/armed/8")
+    yield from over("ping-pong, one leaf that was throttled before, depth {}", "limits/held/{}", (1, 8))
+    yield from over("a group of {} tasks is throttled and unthrottled", "throttle/tasks/{}", (1, 10))
     yield from reading()
-    yield plain("open, arm and close a trigger of an idle group", "trigger/arm", of_stock=1)
+    yield from plain("open, arm and close a trigger of an idle group", "trigger/arm", of_stock=1)
     for groups in (10, 100, 500, 2000):
-        yield over(f"{groups} groups, a task each that wakes once a second: a wake-up", f"upkeep/groups/{groups}",
-                   950 if groups == 500 else None)
-    yield over(f"the same with 500 groups and {MANY} possible CPUs", f"upkeep/cpus={MANY}/groups/500", 950)
-    for nr in (0, 1, 10, 100, 500, 2000):
-        yield over(f"stalls, {nr} triggers of the system: a second", f"trigger/system/{nr}")
-    for nr in (1, 32, 500):
-        yield over(f"stalls in {nr} groups with a trigger each: a second", f"trigger/groups/{nr}")
+        yield from over(f"{groups} groups, a task each that wakes once a second: a wake-up", f"upkeep/groups/{groups}",
+                        most=950 if groups == 500 else None)
+    yield from over(f"the same with 500 groups and {MANY} possible CPUs", f"upkeep/cpus={MANY}/groups/500", most=950)
+    yield from over("stalls, {} triggers of the system: a second", "trigger/system/{}", (0, 1, 10, 100, 500, 2000))
+    yield from over("stalls in {} groups with a trigger each: a second", "trigger/groups/{}", (1, 32, 500))
     yield from latency()
     yield from lines()
     yield from memory()
-    yield plain("kernel threads for 32 groups with a privileged trigger each", "threads/groups/32", 1)
-    yield over("an isolated CPU in 20 s of stall: runs of its workqueues", "isolated/works", 0)
-    yield Line("an isolated CPU in 20 s of stall: timers", lambda values: values.extra("isolated/timers"),
-               base="isolated/timers", most=10, target="0 ± 10")
+    yield from plain("kernel threads for 32 groups with a privileged trigger each", "threads/groups/32", most=1)
+    yield from over("an isolated CPU in 20 s of stall: runs of its workqueues", "isolated/works", most=0)
+    yield from over("an isolated CPU in 20 s of stall: timers", "isolated/timers", most=10, target="0 ± 10")
 
 
 # What is done while preemption is measured, and how long a stretch without may be at most.
@@ -276,28 +272,22 @@ STRETCHES = (("read", "a read of a file", 3000), ("trigger", "arming and closing
              ("fold", "the fold", None), ("fold/groups", "the fold of 30 groups", None),
              ("sampler", "a sampler", None), ("sampler/triggers", "samplers of 500 triggers", None),
              ("read/triggers", "a read, 500 triggers", 3000), ("trigger/triggers", "one more trigger than 500", 3000))
-FLAT = 5    # instructions for each further CPU are none
+FLAT = {"form": "{:+,.1f}", "most": 5, "target": "0"}     # 5 instructions for each further CPU are none
 
 
 def latency():
     """The longest stretches with preemption or interrupts off, on few and on many CPUs."""
-    few, many = CPUS[0], CPUS[-1]
+    few, many = f"latency/cpus={CPUS[0]}", f"latency/cpus={CPUS[-1]}"
+    longest = "longest stretch without preemption, CPUs:"
     for name, words, most in STRETCHES:
-        def stretch(values, cpus, name=name):
-            return values.plain(f"latency/cpus={cpus}/{name}")
-        for cpus in (few, many):
-            yield Line(f"longest stretch without preemption, CPUs: {cpus}, {words}",
-                       lambda values, cpus=cpus, stretch=stretch: stretch(values, cpus), "{:,.0f}",
-                       f"latency/cpus={cpus}/nothing", most)
-        yield Line("the same, for each further CPU",
-                   lambda values, stretch=stretch: (stretch(values, many) - stretch(values, few)) / (many - few),
-                   "{:+,.1f}", most=FLAT, target="0")
-    for longer, shorter, further, nr in (("sampler/triggers", "sampler", "a sampler, for each further trigger", 499),
-                                         ("fold/groups", "fold", "the fold, for each further group", 29)):
-        yield Line(f"longest stretch without preemption, CPUs: {few}, {further}",
-                   lambda values, longer=longer, shorter=shorter, nr=nr:
-                   (values.plain(f"latency/cpus={few}/{longer}") - values.plain(f"latency/cpus={few}/{shorter}")) / nr,
-                   "{:+,.1f}", most=FLAT, target="0")
+        for cpus in (CPUS[0], CPUS[-1]):
+            yield from plain(f"{longest} {cpus}, {words}", f"latency/cpus={cpus}/{name}",
+                             base=f"latency/cpus={cpus}/nothing", most=most)
+        yield Line("the same, for each further CPU", further("plain", f"{many}/{name}", f"{few}/{name}", CPUS[-1] - CPUS[0]), **FLAT)
+    yield Line(f"{longest} {CPUS[0]}, a sampler, for each further trigger",
+               further("plain", f"{few}/sampler/triggers", f"{few}/sampler", 499), **FLAT)
+    yield Line(f"{longest} {CPUS[0]}, the fold, for each further group",
+               further("plain", f"{few}/fold/groups", f"{few}/fold", 29), **FLAT)
 
 
 # The events of which dirty lines that move are counted; the target for the sum is about the first ones.
@@ -310,64 +300,46 @@ MOVES = (*EVENTS,
          ("lines/trigger", f"arming and closing a trigger, of a group in use on {ONLINE} CPUs"))
 
 
-# Where exact pressure of each group was asked for, or not.
-ASKED = tuple((f"remote/lines/{prefix}{{}}", f"ping-pong of two CPUs{words}")
-           for prefix, words in (("", ""), ("cache/", " that share a cache")))
-
-
 def lines():
     """What the plugin counts of cache lines."""
-    def more(words, figure, **limits):
-        return Line(words, lambda values: values.extra(figure), "{:+,.1f}", figure, **limits)
-    for figure, words in MOVES:
-        yield more(f"dirty lines that move, {words}", f"{figure}/moved", of_stock=1)
+    def more(*args, **options):
+        return over(*args, form="{:+,.1f}", **options)
+    yield from more("dirty lines that move, {0[1]}", "{0[0]}/moved", MOVES, of_stock=1)
     yield Line("the same, sum but for several readers and triggers",
-               lambda values: sum(values.extra(f"{figure}/moved") for figure, _ in EVENTS),
-               "{:+,.1f}", of_stock=0.5)
-    for figure, words in MOVES:
-        yield more(f"shared lines taken away, {words}", f"{figure}/taken")
-    for figure, words in ASKED:
-        for depth in (0, 8):
-            for name, asked in ((f"leaf/{depth}", "nobody"), (f"exact/{depth}", "somebody")):
-                for count, what in (("moved", "dirty lines that move"), ("dirtied", "different lines dirtied")):
-                    yield more(f"{what}, {words}, depth {depth}, {asked} asked for exact pressure",
-                               f"{figure.format(name)}/{count}")
-    for prefix, nr in (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)):
-        yield more(f"waits for another CPU, a read, while {nr} CPUs read", f"lines/{prefix}readers/spun", most=0.05, target="0")
+               lambda values: sum(values.extra(f"{figure}/moved") for figure, _ in EVENTS), "{:+,.1f}", of_stock=0.5)
+    yield from more("shared lines taken away, {0[1]}", "{0[0]}/taken", MOVES)
+    yield from more("{3[1]}, ping-pong of two CPUs{0[1]}, depth {1}, {2[1]} asked for exact pressure",
+                    "remote/lines/{0[0]}{2[0]}/{1}/{3[0]}",
+                    (("", ""), ("cache/", " that share a cache")), (0, 8), (("leaf", "nobody"), ("exact", "somebody")),
+                    (("moved", "dirty lines that move"), ("dirtied", "different lines dirtied")))
+    yield from more("waits for another CPU, a read, while {0[1]} CPUs read", "lines/{0[0]}readers/spun",
+                    (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)), most=0.05, target="0")
     # Two switches, to which a second leaf and the group above it are new.
     yield Line("lines of PSI that a switch dirties, for each group it visits",
-               lambda values: (values.extra("pingpong/lines/siblings/1/dirtied")
-                               - values.extra("pingpong/lines/leaf/1/dirtied")) / 2, "{:,.1f}", most=1)
-    for count in ("touched", "dirtied"):
-        for shape, words in (("leaf/0", "root"), ("leaf/1", "one leaf"), ("siblings/1", "two siblings")):
-            yield more(f"different lines {count}, ping-pong, {words}", f"pingpong/lines/{shape}/{count}")
+               further("extra", "pingpong/lines/siblings/1/dirtied", "pingpong/lines/leaf/1/dirtied", 2), "{:,.1f}", most=1)
+    yield from more("different lines {0}, ping-pong, {1[1]}", "pingpong/lines/{1[0]}/{0}", ("touched", "dirtied"),
+                    (("leaf/0", "root"), ("leaf/1", "one leaf"), ("siblings/1", "two siblings")))
 
 
 def reading():
-    for name, words in (("system", "of the system"), ("unused", "of a group never used"), ("used", "of a group that was used"),
-                        ("stalled/at-once", "of a stalled group"), ("stalled/10kHz", "of a stalled group, at 10 kHz"),
-                        ("stalled/1kHz", "of a stalled group, at 1 kHz"), ("stalled/100Hz", "of a stalled group, at 100 Hz")):
-        yield plain(f"read a file {words}", f"read/{name}")
-    yield plain("a million reads of all files, while two tasks play ping-pong: a read", "million/read", of_stock=0.5)
-    yield over("the same: a round trip", "million/load", of_stock=1)
+    yield from plain("read a file {0[1]}", "read/{0[0]}",
+                     (("system", "of the system"), ("unused", "of a group never used"), ("used", "of a group that was used"),
+                      ("stalled/at-once", "of a stalled group"), ("stalled/10kHz", "of a stalled group, at 10 kHz"),
+                      ("stalled/1kHz", "of a stalled group, at 1 kHz"), ("stalled/100Hz", "of a stalled group, at 100 Hz")))
+    yield from plain("a million reads of all files, while two tasks play ping-pong: a read", "million/read", of_stock=0.5)
+    yield from over("the same: a round trip", "million/load", of_stock=1)
     for name, words in (("unused", "never used"), ("used", "that was used")):
-        yield Line(f"read a file of a group {words}: for each possible CPU", slope("read", name, "plain"), "{:,.1f}",
+        yield Line(f"read a file of a group {words}: for each possible CPU", slope("plain", "read", name), "{:,.1f}",
                    most=0.5, target="0")
-    yield Line("read a file of a group: for each CPU that it was used on",
-               lambda values: (values.plain(f"read/online={ONLINE}/used") - values.plain("read/used")) / (ONLINE - 1), "{:,.1f}",
-               most=200)
-    for groups in (1, 10, 100, 500, 2000):
-        yield plain(f"open, read and close a file, of {groups} groups in turn", f"read/scrape/{groups}")
+    yield Line("read a file of a group: for each CPU that it was used on", used_on("plain", "read"), "{:,.1f}", most=200)
+    yield from plain("open, read and close a file, of {} groups in turn", "read/scrape/{}", (1, 10, 100, 500, 2000))
 
 
 def memory():
-    for name, words, most in (("unused", "", 8), ("used", " that was used on a CPU", 8)):
-        yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("memory", name, "extra"), "{:,.1f}",
-                   most=most)
+    for name, words in (("unused", ""), ("used", " that was used on a CPU")):
+        yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("extra", "memory", name), "{:,.1f}", most=8)
         yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1700)
-    yield Line("memory of a group, bytes: for each CPU that it was used on",
-               lambda values: (values.extra(f"memory/online={ONLINE}/used") - values.extra("memory/used")) / (ONLINE - 1),
-               "{:,.0f}", most=300)
+    yield Line("memory of a group, bytes: for each CPU that it was used on", used_on("extra", "memory"), "{:,.0f}", most=300)
 
 
 LINES = (*pingpong(), *others())
@@ -387,14 +359,12 @@ def paper(figures):
     """A table: what PSI would cost on a large machine, from what units of it cost here."""
     def column(flavour):
         values = Values(figures, flavour)
-        per_cpu = {"upkeep": (values.extra(f"upkeep/cpus={MANY}/groups/500") - values.extra("upkeep/groups/500")) / (MANY - 1),
-                   "read": slope("read", "used", "plain")(values), "memory": slope("memory", "used", "extra")(values)}
-        used = (values.plain(f"read/online={ONLINE}/used") - values.plain("read/used")) / (ONLINE - 1)
-        scrape = values.plain("read/scrape/2000")
-        yield PAPER_GROUPS * (values.extra("upkeep/groups/2000") + (PAPER_CPUS - 1) * per_cpu["upkeep"]) / 1e6
-        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * per_cpu["read"]) / 1e6
-        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * max(used, per_cpu["read"])) / 1e6
-        yield PAPER_GROUPS * (fixed("used")(values) + PAPER_CPUS * per_cpu["memory"]) / 1e6
+        scrape, read = values.plain("read/scrape/2000"), slope("plain", "read", "used")(values)
+        yield PAPER_GROUPS * (values.extra("upkeep/groups/2000")
+                              + (PAPER_CPUS - 1) * slope("extra", "upkeep", "groups/500")(values)) / 1e6
+        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * read) / 1e6
+        yield PAPER_GROUPS * (scrape + (PAPER_CPUS - 1) * max(used_on("plain", "read")(values), read)) / 1e6
+        yield PAPER_GROUPS * (fixed("used")(values) + PAPER_CPUS * slope("extra", "memory", "used")(values)) / 1e6
 
     words = ("wake-ups and upkeep, a second, million instructions",
              "a file of each group opened, read and closed; used on one CPU each, million instructions",
