@@ -43,7 +43,10 @@ class Boot:
 # A disk whose requests take most of a second, so a task that reads it stalls and leaves the CPU idle.
 STALLING = "null_blk.irqmode=2 null_blk.completion_nsec=300000000 null_blk.gb=1 null_blk.nr_devices=1"
 
-# The same for longer than a workload takes between two wake-ups.
+# One that is done at once.
+AT_ONCE = "null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"
+
+# A stalling one, for longer than a workload takes between two wake-ups.
 WAITING = STALLING.replace("300000000", "10000000000")
 
 TOGETHER = (2, 16, 64)          # CPUs that wake at once, and share a cache
@@ -66,8 +69,8 @@ BOOTS = (
     *(Boot("together", prefix=f"cpus={cpus}/", options=("--mem", "1024", *sharing(cpus, cpus)), plugin="plugin")
       for cpus in TOGETHER),
     Boot("fork"),
-    Boot("memstall", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"),
-    Boot("memstall", prefix="nocauses/", append="null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1", config="nocauses"),
+    Boot("memstall", append=AT_ONCE),
+    Boot("memstall", prefix="nocauses/", append=AT_ONCE, config="nocauses"),
     Boot("limits"),
     Boot("throttle"),
     Boot("read"),
@@ -157,17 +160,17 @@ class Line:
 
 
 def over(words, figure, *choices, **options):
-    """Lines for instructions over no PSI: one for each combination of choices, which go into the words and the figure."""
+    """Lines for instructions over no PSI: one for each combination of choices, for the words and the figure."""
     for choice in itertools.product(*choices):
         name = figure.format(*choice)
-        yield Line(words.format(*choice), lambda values, name=name: values.extra(name), **{"base": name, **options})
+        yield Line(words.format(*choice), lambda values, name=name: values.extra(name), base=name, **options)
 
 
 def plain(words, figure, *choices, **options):
     """Lines for something that a kernel without PSI does not have."""
     for choice in itertools.product(*choices):
         name = figure.format(*choice)
-        yield Line(words.format(*choice), lambda values, name=name: values.plain(name), **{"form": "{:,.0f}", **options})
+        yield Line(words.format(*choice), lambda values, name=name: values.plain(name), "{:,.0f}", **options)
 
 
 def given_back(prefix):
@@ -217,7 +220,8 @@ def pingpong():
         yield from over(f"{words}, root", f"pingpong/{prefix}leaf/0", most=aim(340))
         for shape, place in (("leaf", "one leaf, depth"), ("siblings", "siblings below depth"),
                              ("disjoint", "disjoint branches of depth")):
-            yield from over(f"{words}, {place} {{}}", f"pingpong/{prefix}{shape}/{{}}", DEPTHS, most=aim(ROUND_TRIP[shape]))
+            yield from over(f"{words}, {place} {{}}", f"pingpong/{prefix}{shape}/{{}}", DEPTHS,
+                            most=aim(ROUND_TRIP[shape]))
         yield from over(f"{words}, one leaf, depth 8, `cgroup.pressure=0`", f"pingpong/{prefix}pressure=0/8")
         yield Line(f"{words}: of the groups' cost that gives back", given_back(prefix), "{:.0f} %", least=aim(90))
         yield from over(f"{words}, one leaf, depth 8, with a trigger", f"pingpong/{prefix}armed/8")
@@ -231,7 +235,8 @@ WAKE_UPS = (("idle/{}/{{}}", "a timer wakes a task on an idle CPU", (0, 1, 4, 8)
             ("beside/{}/{{}}", "a timer wakes a task on an idle CPU while another CPU is in use by its groups", (0, 8)),
             ("remote/{}/{{}}", "ping-pong of two CPUs that idle in between", (0, 1, 8)),
             ("remote/cache/{}/{{}}", "ping-pong of two CPUs that idle in between and share a cache", (0, 1, 8)),
-            *((f"together/cpus={cpus}/{{}}/{{{{}}}}", f"{cpus} CPUs that wake together: a task", (0, 8)) for cpus in TOGETHER))
+            *((f"together/cpus={cpus}/{{}}/{{{{}}}}", f"{cpus} CPUs that wake together: a task", (0, 8))
+              for cpus in TOGETHER))
 
 
 def others():
@@ -242,7 +247,8 @@ def others():
                     (0, 4, 8), (1, 2, 4, 8, 16, 32), of_stock=0.34)
     for figure, words, depths in WAKE_UPS:
         yield from over(f"{words}, depth {{}}", figure.format("leaf"), depths)
-        yield from over("the same where exact pressure of each group was asked for, depth {}", figure.format("exact"), (0, 8))
+        yield from over("the same where exact pressure of each group was asked for, depth {}", figure.format("exact"),
+                        (0, 8))
     yield from over("fork, exit and wait, depth {}", "fork/leaf/{}", (0, 1, 8))
     for depth in (1, 4, 8):
         yield from over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
@@ -283,7 +289,8 @@ def latency():
         for cpus in (CPUS[0], CPUS[-1]):
             yield from plain(f"{longest} {cpus}, {words}", f"latency/cpus={cpus}/{name}",
                              base=f"latency/cpus={cpus}/nothing", most=most)
-        yield Line("the same, for each further CPU", further("plain", f"{many}/{name}", f"{few}/{name}", CPUS[-1] - CPUS[0]), **FLAT)
+        yield Line("the same, for each further CPU",
+                   further("plain", f"{many}/{name}", f"{few}/{name}", CPUS[-1] - CPUS[0]), **FLAT)
     yield Line(f"{longest} {CPUS[0]}, a sampler, for each further trigger",
                further("plain", f"{few}/sampler/triggers", f"{few}/sampler", 499), **FLAT)
     yield Line(f"{longest} {CPUS[0]}, the fold, for each further group",
@@ -316,30 +323,37 @@ def lines():
                     (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)), most=0.05, target="0")
     # Two switches, to which a second leaf and the group above it are new.
     yield Line("lines of PSI that a switch dirties, for each group it visits",
-               further("extra", "pingpong/lines/siblings/1/dirtied", "pingpong/lines/leaf/1/dirtied", 2), "{:,.1f}", most=1)
+               further("extra", "pingpong/lines/siblings/1/dirtied", "pingpong/lines/leaf/1/dirtied", 2),
+               "{:,.1f}", most=1)
     yield from more("different lines {0}, ping-pong, {1[1]}", "pingpong/lines/{1[0]}/{0}", ("touched", "dirtied"),
                     (("leaf/0", "root"), ("leaf/1", "one leaf"), ("siblings/1", "two siblings")))
 
 
 def reading():
     yield from plain("read a file {0[1]}", "read/{0[0]}",
-                     (("system", "of the system"), ("unused", "of a group never used"), ("used", "of a group that was used"),
-                      ("stalled/at-once", "of a stalled group"), ("stalled/10kHz", "of a stalled group, at 10 kHz"),
-                      ("stalled/1kHz", "of a stalled group, at 1 kHz"), ("stalled/100Hz", "of a stalled group, at 100 Hz")))
-    yield from plain("a million reads of all files, while two tasks play ping-pong: a read", "million/read", of_stock=0.5)
+                     (("system", "of the system"), ("unused", "of a group never used"),
+                      ("used", "of a group that was used"), ("stalled/at-once", "of a stalled group"),
+                      ("stalled/10kHz", "of a stalled group, at 10 kHz"),
+                      ("stalled/1kHz", "of a stalled group, at 1 kHz"),
+                      ("stalled/100Hz", "of a stalled group, at 100 Hz")))
+    yield from plain("a million reads of all files, while two tasks play ping-pong: a read", "million/read",
+                     of_stock=0.5)
     yield from over("the same: a round trip", "million/load", of_stock=1)
     for name, words in (("unused", "never used"), ("used", "that was used")):
         yield Line(f"read a file of a group {words}: for each possible CPU", slope("plain", "read", name), "{:,.1f}",
                    most=0.5, target="0")
-    yield Line("read a file of a group: for each CPU that it was used on", used_on("plain", "read"), "{:,.1f}", most=200)
+    yield Line("read a file of a group: for each CPU that it was used on", used_on("plain", "read"), "{:,.1f}",
+               most=200)
     yield from plain("open, read and close a file, of {} groups in turn", "read/scrape/{}", (1, 10, 100, 500, 2000))
 
 
 def memory():
     for name, words in (("unused", ""), ("used", " that was used on a CPU")):
-        yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("extra", "memory", name), "{:,.1f}", most=8)
+        yield Line(f"memory of a group{words}, bytes: for each possible CPU", slope("extra", "memory", name), "{:,.1f}",
+                   most=8)
         yield Line(f"memory of a group{words}, bytes: fixed", fixed(name), "{:,.0f}", most=1700)
-    yield Line("memory of a group, bytes: for each CPU that it was used on", used_on("extra", "memory"), "{:,.0f}", most=300)
+    yield Line("memory of a group, bytes: for each CPU that it was used on", used_on("extra", "memory"), "{:,.0f}",
+               most=300)
 
 
 LINES = (*pingpong(), *others())

@@ -8,6 +8,7 @@
  * only the cases that one of them matches are measured.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -205,14 +206,6 @@ const char *cgroup_chain(const char *parent, const char *name, unsigned int dept
 	return strdup(path);
 }
 
-static void read_once(const char *path)
-{
-	int fd = open_file(path);
-
-	read_file(fd);
-	close(fd);
-}
-
 const char *cgroup_leaf(const char *kind, unsigned int depth)
 {
 	const char *leaf = cgroup_chain("", "a", depth);
@@ -351,6 +344,14 @@ void read_file(int fd)
 		die("a file cannot be read");
 }
 
+void read_once(const char *path)
+{
+	int fd = open_file(path);
+
+	read_file(fd);
+	close(fd);
+}
+
 void write_file(const char *path, const char *text)
 {
 	ssize_t len = strlen(text);
@@ -392,6 +393,40 @@ int trigger_arm(const char *path, const char *text)
 	if (fd < 0 || write(fd, text, strlen(text) + 1) < 0)
 		die("a trigger of %s", path);
 	return fd;
+}
+
+int trigger_arm_one(const char *path, unsigned int number)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "some %u 1000000", 900000 + number);
+	return trigger_arm(path, text);
+}
+
+uint64_t sum_of_tasks(task_value_t *value)
+{
+	char path[300], name[32];
+	struct dirent *entry;
+	uint64_t sum = 0;
+	FILE *file;
+	DIR *dir;
+
+	dir = opendir("/proc");
+	if (!dir)
+		die("/proc");
+	while ((entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (!fgets(name, sizeof(name), file))
+			*name = 0;
+		fclose(file);
+		snprintf(path, sizeof(path), "/proc/%s/status", entry->d_name);
+		sum += value(name, path);
+	}
+	closedir(dir);
+	return sum;
 }
 
 struct interval {

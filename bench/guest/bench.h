@@ -66,7 +66,7 @@ const char *cgroup_file(const char *cgroup, const char *file);
 bool cgroup_has(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth);
-/* The same below the root. If KIND is "exact", exact pressure of them and of the system is asked for, if there is any. */
+/* The same below the root. If KIND is "exact", exact pressure of them and of the system is asked for. */
 const char *cgroup_leaf(const char *kind, unsigned int depth);
 /* Have the group, and those above it, use a controller. */
 void cgroup_controller(const char *cgroup, const char *controller);
@@ -96,6 +96,7 @@ void pipe_or_die(int fds[2]);
 int open_file(const char *path);
 /* All of it. */
 void read_file(int fd);
+void read_once(const char *path);
 void write_file(const char *path, const char *text);
 /* The number after WORD in a file; fatal if there is none. */
 uint64_t number_in(const char *path, const char *word);
@@ -103,6 +104,12 @@ uint64_t number_in(const char *path, const char *word);
 bool has_psi(void);
 /* A trigger; the file descriptor. */
 int trigger_arm(const char *path, const char *text);
+/* One that is not reached, with a threshold of its own for each number: those that are the same PSI could share. */
+int trigger_arm_one(const char *path, unsigned int number);
+
+/* The value of all tasks, of their names and their files "status". */
+typedef uint64_t task_value_t(const char *name, const char *status);
+uint64_t sum_of_tasks(task_value_t *value);
 
 /*
  * How much the first CPU does but idle.  A look costs as much as
@@ -129,7 +136,7 @@ extern volatile unsigned long crowd_wakeups;
 /* The workloads. A case is called KIND/NUMBER, or has no number. */
 typedef void workload_t(const char *kind, unsigned int number);
 
-workload_t beside, forks, idle, isolated, latency, limits, lines, many, memory, memstall, million, pingpong, reads, remote,
-	   threads, throttle, together, triggers, upkeep;
+workload_t beside, forks, idle, isolated, latency, limits, lines, many, memory, memstall, million, pingpong, reads,
+	   remote, threads, throttle, together, triggers, upkeep;
 
 #endif /* BENCH_H */

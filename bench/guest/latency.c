@@ -110,19 +110,12 @@ static void group_removed(void)
 
 static void file(void)
 {
-	int fd = open_file(cgroup_file(GROUP, "cpu.pressure"));
-
-	read_file(fd);
-	close(fd);
+	read_once(cgroup_file(GROUP, "cpu.pressure"));
 }
 
-/* No two are the same, which PSI could share. */
-static int arm(unsigned int nr)
+static int arm(unsigned int number)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "some %u 1000000", 900000 + nr);
-	return trigger_arm(cgroup_file(GROUP, "io.pressure"), text);
+	return trigger_arm_one(cgroup_file(GROUP, "io.pressure"), number);
 }
 
 static void trigger(void)

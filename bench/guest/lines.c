@@ -10,15 +10,12 @@
 
 static void file(void)
 {
-	int fd = open_file(cgroup_file(cgroup_numbered(0), "cpu.pressure"));
-
-	read_file(fd);
-	close(fd);
+	read_once(cgroup_file(cgroup_numbered(0), "cpu.pressure"));
 }
 
 static void trigger(void)
 {
-	close(trigger_arm(cgroup_file(cgroup_numbered(0), "cpu.pressure"), "some 900000 1000000"));
+	close(trigger_arm_one(cgroup_file(cgroup_numbered(0), "cpu.pressure"), 0));
 }
 
 /* Each time after all CPUs were in use; nothing without PSI.  What other tasks do later is not counted. */

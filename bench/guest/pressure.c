@@ -2,8 +2,6 @@
 /*
  * Pressure files, triggers, memory stalls, and what they need of memory and threads.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -31,11 +29,8 @@ static void scrape(unsigned int groups)
 {
 	unsigned int i;
 
-	for (i = 0; i < groups; i++) {
-		file = open_file(cgroup_file(cgroup_numbered(i), "cpu.pressure"));
-		read_file(file);
-		close(file);
-	}
+	for (i = 0; i < groups; i++)
+		read_once(cgroup_file(cgroup_numbered(i), "cpu.pressure"));
 }
 
 /* Reads of cpu.pressure: of the system, of a group in some state, of a group with a stall that goes on. */
@@ -74,19 +69,10 @@ void reads(const char *kind, unsigned int groups)
 	result(measure(interval ? wait_for_next : NULL, read_files, 1, 51));
 }
 
-/* No two are the same, which nobody should rely on. They are not reached. */
-static int arm(const char *path, unsigned int nr)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "some %u 1000000", 900000 + nr);
-	return trigger_arm(path, text);
-}
-
 static void arm_and_close(unsigned int nr)
 {
 	while (nr--)
-		close(arm(cgroup_file("/a", "cpu.pressure"), 0));
+		close(trigger_arm_one(cgroup_file("/a", "cpu.pressure"), 0));
 }
 
 /* Triggers, of the system or of a group each, while tasks stall: everything the CPU does in a second. */
@@ -104,7 +90,7 @@ static void armed(bool apart, unsigned int nr)
 
 	crowd_start(&crowd);
 	for (i = 0; has_psi() && i < nr; i++)
-		arm(apart ? cgroup_file(cgroup_numbered(i), "cpu.pressure") : "/proc/pressure/cpu", i);
+		trigger_arm_one(apart ? cgroup_file(cgroup_numbered(i), "cpu.pressure") : "/proc/pressure/cpu", i);
 	time = now() + 4 * SECOND;
 	sleep_until(time);
 	look_twice();
@@ -130,45 +116,15 @@ void triggers(const char *kind, unsigned int nr)
 }
 
 /* But for those of the workqueues, which come and go. */
-static bool is_kernel_thread(const char *pid)
+static uint64_t is_kernel_thread(const char *name, const char *status)
 {
-	enum { KERNEL_THREAD = 0x00200000 };	/* PF_KTHREAD */
-	char path[300], line[512];
-	unsigned int flags = 0;
-	char *end = NULL;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	if (fgets(line, sizeof(line), file))
-		end = strrchr(line, ')');
-	fclose(file);
-	if (!end || sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
-		die("%s", path);
-	return flags & KERNEL_THREAD && !strstr(line, "(kworker/");
-}
-
-static int kernel_threads(void)
-{
-	struct dirent *entry;
-	int nr = 0;
-	DIR *dir;
-
-	dir = opendir("/proc");
-	if (!dir)
-		die("/proc");
-	while ((entry = readdir(dir)))
-		nr += isdigit((unsigned char)entry->d_name[0]) && is_kernel_thread(entry->d_name);
-	closedir(dir);
-	return nr;
+	return strncmp(name, "kworker/", 8) && number_in(status, "Kthread:");
 }
 
 /* Kernel threads for groups with a privileged trigger each. */
 void threads(const char *kind, unsigned int groups)
 {
-	int before = kernel_threads();
+	uint64_t before = sum_of_tasks(is_kernel_thread);
 	unsigned int i;
 
 	(void)kind;
@@ -177,7 +133,7 @@ void threads(const char *kind, unsigned int groups)
 		if (has_psi())
 			trigger_arm(cgroup_file(cgroup_numbered(i), "cpu.pressure"), "some 500000 1000000");
 	}
-	result(kernel_threads() - before);
+	result(sum_of_tasks(is_kernel_thread) - before);
 }
 
 static double bytes(void)

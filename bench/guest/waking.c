@@ -3,7 +3,6 @@
  * Tasks that wake up, begin, end, or are throttled.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,31 +251,9 @@ static bool is_isolated(unsigned int cpu)
 }
 
 /* Times that a thread of the workqueues of CPU 1 slept, so far. */
-static uint64_t works(void)
+static uint64_t works(const char *name, const char *status)
 {
-	char path[300], name[32];
-	struct dirent *entry;
-	uint64_t sum = 0;
-	FILE *file;
-	DIR *dir;
-
-	dir = opendir("/proc");
-	if (!dir)
-		die("/proc");
-	while ((entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (!fgets(name, sizeof(name), file))
-			*name = 0;
-		fclose(file);
-		snprintf(path, sizeof(path), "/proc/%s/status", entry->d_name);
-		if (!strncmp(name, "kworker/1:", 10))
-			sum += number_in(path, "voluntary_ctxt_switches:");
-	}
-	closedir(dir);
-	return sum;
+	return strncmp(name, "kworker/1:", 10) ? 0 : number_in(status, "voluntary_ctxt_switches:");
 }
 
 static uint64_t timers(void)
@@ -325,9 +302,9 @@ void isolated(const char *kind, unsigned int number)
 			;
 	}
 	sleep(4);
-	works_before = works();
+	works_before = sum_of_tasks(works);
 	timers_before = timers();
 	sleep(20);
 	result_named("timers", timers() - timers_before);
-	result_named("works", works() - works_before);
+	result_named("works", sum_of_tasks(works) - works_before);
 }
