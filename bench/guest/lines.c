@@ -15,7 +15,7 @@ static void file(void)
 
 static void trigger(void)
 {
-	close(trigger_arm_one(cgroup_file(cgroup_numbered(0), "cpu.pressure"), 0));
+	close(trigger_arm(cgroup_file(cgroup_numbered(0), "cpu.pressure"), "some 900000 1000000"));
 }
 
 /* Each time after all CPUs were in use; nothing without PSI.  What other tasks do later is not counted. */

@@ -72,7 +72,7 @@ void reads(const char *kind, unsigned int groups)
 static void arm_and_close(unsigned int nr)
 {
 	while (nr--)
-		close(trigger_arm_one(cgroup_file("/a", "cpu.pressure"), 0));
+		close(trigger_arm(cgroup_file("/a", "cpu.pressure"), "some 900000 1000000"));
 }
 
 /* Triggers, of the system or of a group each, while tasks stall: everything the CPU does in a second. */

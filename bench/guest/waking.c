@@ -3,6 +3,7 @@
  * Tasks that wake up, begin, end, or are throttled.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static void wait_until(int *word, int value)
 static void set(int *word, int value)
 {
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
-	futex(word, FUTEX_WAKE, cpus());
+	futex(word, FUTEX_WAKE, INT_MAX);
 }
 
 static void follow(unsigned int cpu)
@@ -121,9 +122,10 @@ static void follow(unsigned int cpu)
 /* So many wake-ups, of all others each time. */
 static void rounds(unsigned int nr)
 {
-	unsigned int others = cpus() - 1;
+	unsigned int others;
 
 	for (; nr; nr -= others) {
+		others = cpus() - 1;
 		shared->left = others;
 		set(&shared->round, shared->round + 1);
 		wait_until(&shared->done, shared->round);
