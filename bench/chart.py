@@ -88,7 +88,7 @@ PICTURES = (("depth", f"pingpong/leaf/{figures.DEPTHS[-1]}", draw_depth),
 
 
 def save(results, directory):
-    """Writes the pictures; ImportError when matplotlib is missing."""
+    """Writes the pictures."""
     for name, needed, how in PICTURES:
         if set(figures.FLAVOURS[1:]) <= results.get(needed, {}).keys():
             picture.save(os.path.join(directory, f"{name}.png"), lambda plt, how=how: how(results, plt))

@@ -478,6 +478,20 @@ double look_again(void)
 	return 1e9 * (interval.busy - one_look.busy) / (interval.elapsed - one_look.elapsed);
 }
 
+double busy_for(unsigned int seconds)
+{
+	uint64_t time = now() + 4 * SECOND;
+	double done;
+
+	sleep_until(time);
+	look_twice();
+	profile_begin();
+	sleep_until(time + seconds * SECOND);
+	done = look_again();
+	profile_end(seconds);
+	return done;
+}
+
 struct member {
 	const struct crowd *crowd;
 	uint64_t first;		/* when it wakes up first */

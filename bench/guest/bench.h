@@ -120,6 +120,8 @@ uint64_t sum_of_tasks(task_value_t *value);
 void look_twice(void);
 /* Instructions in each second since then, without the look. */
 double look_again(void);
+/* The same of so many seconds, 4 s from now: all averages are kept by then. */
+double busy_for(unsigned int seconds);
 
 /* Many groups, numbered from 0, with tasks that wake up once a second. */
 struct crowd {

@@ -172,24 +172,14 @@ void upkeep(const char *kind, unsigned int groups)
 {
 	enum { WINDOW = 10 };	/* s */
 	const struct crowd crowd = { .groups = groups, .tasks = 1 };
-	unsigned long wakeups;
-	uint64_t time;
 	double done;
 
 	(void)kind;
 	crowd_start(&crowd);
-	/* All averages are kept by then. */
-	time = now() + 4 * SECOND;
-	sleep_until(time);
-	wakeups = crowd_wakeups;
-	look_twice();
-	profile_begin();
-	sleep_until(time + WINDOW * SECOND);
-	done = look_again();
-	wakeups = crowd_wakeups - wakeups;
-	profile_end(wakeups);
-	if (wakeups < groups * WINDOW)
-		die("%lu wake-ups", wakeups);
+	done = busy_for(WINDOW);
+	profile.times = groups * WINDOW;
+	if (crowd_wakeups < groups * WINDOW)
+		die("%lu wake-ups", crowd_wakeups);
 	result(done / groups);
 }
 
