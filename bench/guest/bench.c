@@ -43,19 +43,21 @@ static const struct workload {
 	{ "fork", forks, "leaf/0,1,8" },
 	{ "idle", idle, "leaf/0,1,4,8 exact/0,8" },
 	{ "isolated", isolated, "" },
-	{ "latency", latency, "nothing rmdir fold read trigger off-on sampler sampler/triggers read/triggers "
-	  "trigger/triggers fold/groups" },
+	{ "latency", latency, "nothing rmdir fold read trigger off-on sampler sampler/triggers" },
+	{ "latency", latency, "read/triggers trigger/triggers fold/groups" },
 	{ "limits", limits, "armed/8 held/1,8" },
 	{ "lines", lines, "known readers read trigger upkeep" },
-	{ "many", many, "leaf/0,1,8 siblings/1,8 hackbench/1/0,4,8 hackbench/2/0,4,8 hackbench/4/0,4,8 "
-	  "hackbench/8/0,4,8 hackbench/16/0,4,8 hackbench/32/0,4,8" },
+	{ "many", many, "leaf/0,1,8 siblings/1,8 hackbench/1/0,4,8 hackbench/2/0,4,8 hackbench/4/0,4,8" },
+	{ "many", many, "hackbench/8/0,4,8 hackbench/16/0,4,8 hackbench/32/0,4,8" },
 	{ "memory", memory, "" },
 	{ "memstall", memstall, "leaf/1,4,8" },
 	{ "million", million, "" },
-	{ "pingpong", pingpong, "leaf/0,1,2,4,8,16 siblings/1,2,4,8,16 disjoint/1,2,4,8,16 pressure=0/8 armed/8 "
-	  "batch/leaf/0,1,2,4,8,16 batch/siblings/1,2,4,8,16 batch/disjoint/1,2,4,8,16 batch/pressure=0/8 batch/armed/8" },
-	{ "read", reads, "system unused used stalled/at-once stalled/10kHz stalled/1kHz stalled/100Hz "
-	  "scrape/1,10,100,500,2000" },
+	{ "pingpong", pingpong, "leaf/0,1,2,4,8,16 siblings/1,2,4,8,16 disjoint/1,2,4,8,16" },
+	{ "pingpong", pingpong, "pressure=0/8 armed/8" },
+	{ "pingpong", pingpong, "batch/leaf/0,1,2,4,8,16 batch/siblings/1,2,4,8,16 batch/disjoint/1,2,4,8,16" },
+	{ "pingpong", pingpong, "batch/pressure=0/8 batch/armed/8" },
+	{ "read", reads, "system unused used stalled/at-once stalled/10kHz stalled/1kHz stalled/100Hz" },
+	{ "read", reads, "scrape/1,10,100,500,2000" },
 	{ "remote", remote, "leaf/0,1,8 exact/0,8" },
 	{ "threads", threads, "groups/32" },
 	{ "throttle", throttle, "tasks/1,10" },
@@ -612,19 +614,23 @@ static void run_all(const struct workload *workload)
 
 int main(int argc, char **argv)
 {
+	bool known = false;
 	size_t i;
 
+	if (argc < 2)
+		die("usage: bench WORKLOAD [PATTERN...]");
 	patterns = argv + 2;
 	/* What a case leaves becomes ours, to wait for. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	for (i = 0; argc > 1 && i < ARRAY_SIZE(workloads); i++) {
+	printf("1..1\n");
+	for (i = 0; i < ARRAY_SIZE(workloads); i++) {
 		if (strcmp(argv[1], workloads[i].name))
 			continue;
-		printf("1..1\n");
 		run_all(&workloads[i]);
-		printf("ok 1 %s\n", workloads[i].name);
-		return 0;
+		known = true;
 	}
-	fprintf(stderr, "usage: bench WORKLOAD [PATTERN...]\n");
-	return 64;
+	if (!known)
+		die("there is no workload %s", argv[1]);
+	printf("ok 1 %s\n", argv[1]);
+	return 0;
 }

@@ -22,6 +22,7 @@ static void trigger(void)
 static void while_in_use(void (*act)(void))
 {
 	const struct crowd crowd = { .groups = 1, .tasks = cpus(), .spread = true };
+	bool psi = has_psi();
 	uint64_t time;
 	int i;
 
@@ -30,7 +31,7 @@ static void while_in_use(void (*act)(void))
 	for (i = 0; i < 11; i++) {
 		sleep_until(time += SECOND);
 		profile_begin();
-		if (has_psi())
+		if (psi)
 			act();
 		profile_end(1);
 	}
