@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from misuse import Misuse
+from ending import Misuse
 
 IO_URING_SETUP = 425
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -25,19 +25,18 @@ class Disk:
     @classmethod
     def parse(cls, text):
         """SIZE_MB[:iops=N][:bps=N][:err=read|write|flush]..."""
-        where = f"--disk {text}"
         size, *options = text.split(":")
         if not size.isdecimal() or int(size) == 0:
-            raise Misuse(f"{where}: the size is a number of megabytes")
+            raise Misuse(f"--disk {text}: the size is a number of megabytes")
         disk = cls(int(size))
         for option in options:
-            key, _, value = option.partition("=")
-            if key in ("iops", "bps"):
-                disk.limits[f"{key}-total"] = quantity(value, where)
-            elif key == "err" and value in ("read", "write", "flush"):
-                disk.errors.append(value)
+            if match := re.fullmatch(r"(iops|bps)=(0*[1-9]\d*)([KMG]?)", option):
+                disk.limits[f"{match[1]}-total"] = int(match[2]) * UNITS[match[3]]
+            elif match := re.fullmatch("err=(read|write|flush)", option):
+                disk.errors.append(match[1])
             else:
-                raise Misuse(f"{where}: {option} is none of iops=N, bps=N, err=read|write|flush")
+                raise Misuse(f"--disk {text}: {option} is none of iops=N, bps=N, err=read|write|flush;"
+                             " K, M and G may follow N")
         return disk
 
     def arguments(self, name, fd, virtual):
@@ -53,17 +52,12 @@ class Disk:
         aio = "io_uring" if virtual and have_io_uring() else "threads"
         argv = blockdev("file", top, filename=f"/proc/self/fd/{fd}", locking="off", aio=aio)
         if self.errors:
-            rules = [
-                {"event": "none", "iotype": kind, "errno": 5, "once": False}
-                for kind in self.errors
-            ]
+            rules = [{"event": "none", "iotype": kind, "errno": 5, "once": False} for kind in self.errors]
             argv += blockdev("blkdebug", f"{name}-bad", image=top, **{"inject-error": rules})
             top = f"{name}-bad"
         if self.limits:
             group = f"{name}-group"
-            argv += option(
-                "-object", {"qom-type": "throttle-group", "id": group, "limits": self.limits}
-            )
+            argv += ["-object", json.dumps({"qom-type": "throttle-group", "id": group, "limits": self.limits})]
             argv += blockdev("throttle", f"{name}-slow", file=top, **{"throttle-group": group})
             top = f"{name}-slow"
         device = f"serial={self.serial or name},ioeventfd={'off' if virtual else 'on'}"
@@ -71,11 +65,7 @@ class Disk:
 
 
 def blockdev(driver, node, **options):
-    return option("-blockdev", {"driver": driver, "node-name": node, **options})
-
-
-def option(name, value):
-    return [name, json.dumps(value)]
+    return ["-blockdev", json.dumps({"driver": driver, "node-name": node, **options})]
 
 
 def have_io_uring():
@@ -86,10 +76,3 @@ def have_io_uring():
     if ring >= 0:
         os.close(ring)
     return ring >= 0
-
-
-def quantity(text, where):
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if not match or int(match.group(1)) == 0:
-        raise Misuse(f"{where}: {text or 'nothing'} is no positive number (K, M and G may follow)")
-    return int(match.group(1)) * UNITS[match.group(2)]

@@ -9,7 +9,7 @@ import os
 import stat
 import subprocess
 
-from misuse import Misuse
+from ending import Misuse
 
 BUSYBOX = "/usr/bin/busybox"
 GUEST = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest")
@@ -26,13 +26,9 @@ class Archive:
     def add(self, name, mode, data=b"", rdev=(0, 0)):
         self._inode += 1
         name = os.fsencode(name) + b"\0"
-        fields = (
-            self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(name), 0,
-        )
+        fields = (self._inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(name), 0)
         head = b"070701" + b"".join(b"%08X" % value for value in fields) + name
-        self._out.write(head + bytes(-len(head) % 4))
-        self._out.write(data)
-        self._out.write(bytes(-len(data) % 4))
+        self._out.write(head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4))
 
     def directory(self, name):
         self.add(name, stat.S_IFDIR | 0o755)
@@ -57,28 +53,17 @@ class Archive:
             elif entry.is_dir():
                 self.directory(path)
                 self.tree(path, entry.path)
-            elif entry.is_file():
-                self.file(path, entry.path)
             else:
-                raise Misuse(f"{entry.path} is neither a file, a directory nor a link")
+                self.file(path, entry.path)
 
     def end(self):
         self.add("TRAILER!!!", 0)
 
 
-def applets():
-    """The names busybox answers to."""
-    try:
-        listing = subprocess.run(
-            [BUSYBOX, "--list"], check=True, capture_output=True, text=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        raise Misuse(f"{BUSYBOX} is missing: install busybox-static (make deps)") from None
-    return listing.stdout.split()
-
-
 def require_static(path):
     """The dynamic busybox of the package "busybox" cannot run in the guest."""
+    if not os.path.exists(path):
+        raise Misuse(f"{path} is missing: install busybox-static (make deps)")
     with open(path, "rb") as program:
         if b"ld-linux-x86-64.so" in program.read(4096):
             raise Misuse(f"{path} is not static: install busybox-static (make deps)")
@@ -89,17 +74,17 @@ def write(out, payload=None, busybox=BUSYBOX):
 
     Another busybox than the host's, for another machine, cannot tell its names here: they are taken for the same.
     """
-    names = applets()
     require_static(busybox)
+    require_static(BUSYBOX)
+    names = subprocess.run([BUSYBOX, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     archive = Archive(out)
     for name in DIRECTORIES:
         archive.directory(name)
     archive.device("dev/console", stat.S_IFCHR | 0o600, 5, 1)
     archive.device("dev/null", stat.S_IFCHR | 0o666, 1, 3)
     archive.file("bin/busybox", busybox)
-    for name in names:
-        if name != "busybox":
-            archive.symlink(f"bin/{name}", "busybox")
+    for name in sorted({*names} - {"busybox"}):
+        archive.symlink(f"bin/{name}", "busybox")
     for name in sorted(os.listdir(GUEST)):
         archive.file(name, os.path.join(GUEST, name))
     if payload:

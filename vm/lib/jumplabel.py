@@ -11,7 +11,7 @@ SECTORS, OFFSET = 0x1f1, 0x248          # of a bzImage: Documentation/arch/x86/b
 
 
 def patches_text(path):
-    """Whether the kernel in an image has static keys that it patches; so it is said of a compression that we do not know."""
+    """Whether the kernel in an image has static keys that it patches; True for a compression that we do not know."""
     with open(path, "rb") as file:
         image = file.read()
     if image[0x202:0x206] == b"HdrS":

@@ -2,59 +2,44 @@
 """Owns the directory a run leaves its logs in, and that no two share one."""
 
 import fcntl
+import itertools
 import os
 
-from misuse import Misuse
+from ending import Misuse
+
+
+class Busy(Misuse):
+    """Another run writes there."""
 
 
 class Logs:
-    """A locked directory.  The lock ends with the process."""
+    """A locked directory, whose files are empty at first.  The lock ends with the process."""
 
     def __init__(self, directory):
         self.directory = os.path.abspath(directory)
-        self.result = os.path.join(self.directory, "result.tap")
-        self.console = os.path.join(self.directory, "console.log")
-        self.qemu = os.path.join(self.directory, "qemu.log")
-        self.command = os.path.join(self.directory, "command")
-        self.verdict = os.path.join(self.directory, "verdict")
-        try:
-            os.makedirs(self.directory, exist_ok=True)
-            self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise Misuse(f"log directory {directory}: {error.strerror}") from None
-
-    def take(self):
-        """Lock it and empty its files; False when another run has it."""
+        self.result, self.console, self.qemu, self.command, self.verdict = files = [
+            os.path.join(self.directory, name)
+            for name in ("result.tap", "console.log", "qemu.log", "command", "verdict")
+        ]
+        os.makedirs(self.directory, exist_ok=True)
+        self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            return False
-        try:
-            for path in (self.result, self.console, self.qemu, self.command, self.verdict):
-                with open(path, "w", encoding="utf-8"):
-                    pass
-        except OSError as error:
-            raise Misuse(f"log file {error.filename}: {error.strerror}") from None
-        return True
-
-
-def take(directory):
-    """The logs in this very directory."""
-    logs = Logs(directory)
-    if not logs.take():
-        raise Misuse(f"log directory {directory}: another run is writing to it")
-    return logs
+            raise Busy(f"log directory {directory}: another run is writing to it") from None
+        for path in files:
+            with open(path, "w", encoding="utf-8"):
+                pass
 
 
 def take_any(directory):
     """The logs in this directory, or in DIRECTORY.2, ... while others run."""
-    number = 1
-    while True:
-        logs = Logs(directory if number == 1 else f"{directory}.{number}")
-        if logs.take():
-            return logs
-        number += 1
+    for number in itertools.count(1):
+        try:
+            return Logs(directory if number == 1 else f"{directory}.{number}")
+        except Busy:
+            pass
 
 
 def read(path):

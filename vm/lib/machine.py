@@ -6,9 +6,9 @@ without a directory entry, which QEMU opens through /proc/self/fd.  And QEMU
 dies with the runner, however that dies.  So no end leaves anything behind.
 """
 
+import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import initramfs
 import jumplabel
 import tsc
-from misuse import Misuse
+from ending import Misuse
 
 TCG = ["-accel", "tcg"]
 KVM = ["-accel", "kvm", "-cpu", "host"]
@@ -41,13 +41,13 @@ ARM64 = Kind("qemu-system-aarch64", "qemu-system-arm", 56, b"ARM\x64", "virt", "
 
 
 def kind_of(path):
-    """The Kind of a kernel image, or None."""
+    """The Kind of a kernel image."""
     with open(path, "rb") as image:
         head = image.read(1024)
     for kind in (PC, ARM64):
         if head[kind.offset:kind.offset + 4] == kind.magic:
             return kind
-    return None
+    raise Misuse(f"kernel {path} is not a bootable x86 image (bzImage), nor one for arm64")
 
 
 @dataclass
@@ -67,15 +67,9 @@ class Machine:
 
     def check(self):
         """Refuse what cannot work, before anything is made."""
-        try:
-            kind = kind_of(self.kernel)
-        except OSError as error:
-            raise Misuse(f"kernel {self.kernel}: {error.strerror}") from None
-        if not kind:
-            raise Misuse(f"kernel {self.kernel} is not a bootable x86 image (bzImage), nor one for arm64")
-        self.kind = kind
-        if not shutil.which(kind.qemu):
-            raise Misuse(f"{kind.qemu} is missing: install {kind.package} (make deps)")
+        self.kind = kind_of(self.kernel)
+        if not shutil.which(self.kind.qemu):
+            raise Misuse(f"{self.kind.qemu} is missing: install {self.kind.package} (make deps)")
         if self.virtual and any(disk.limits for disk in self.disks):
             raise Misuse(
                 "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
@@ -145,34 +139,17 @@ class Process:
     """A running QEMU.  Use with "with": the end of the block is its end."""
 
     def __init__(self, machine, payload, streams, init_environment, **popen):
-        self._files = []
-        try:
-            initrd = self._file(tempfile.TemporaryFile())
+        with contextlib.ExitStack() as files:
+            initrd = files.enter_context(tempfile.TemporaryFile())
             initramfs.write(initrd, payload, machine.busybox)
             initrd.flush()
-            disks = []
-            for disk in machine.disks:
-                disks.append(self._file(tempfile.TemporaryFile()))
-                disks[-1].truncate(disk.megabytes << 20)
-            self.argv = machine.arguments(
-                initrd.fileno(), [d.fileno() for d in disks], init_environment
-            ) + streams
-            self._popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *self.argv],
-                pass_fds=[f.fileno() for f in self._files],
-                **popen,
-            )
-        except BaseException:
-            self._close()
-            raise
-
-    def _file(self, file):
-        self._files.append(file)
-        return file
-
-    def _close(self):
-        for file in self._files:
-            file.close()
+            disks = [files.enter_context(tempfile.TemporaryFile()) for _ in machine.disks]
+            for disk, file in zip(machine.disks, disks):
+                file.truncate(disk.megabytes << 20)
+            fds = [file.fileno() for file in (initrd, *disks)]
+            self.argv = machine.arguments(fds[0], fds[1:], init_environment) + streams
+            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv], pass_fds=fds, **popen)
+            self._files = files.pop_all()
 
     def wait(self, seconds=None):
         """The exit status, or None when it still runs after so long."""
@@ -194,7 +171,6 @@ class Process:
         return self
 
     def __exit__(self, *_):
-        if self._popen.poll() is None:
-            self._popen.send_signal(signal.SIGKILL)
-            self._popen.wait()
-        self._close()
+        self._popen.kill()
+        self._popen.wait()
+        self._files.close()

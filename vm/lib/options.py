@@ -7,12 +7,10 @@ import subprocess
 
 import initramfs
 from disk import Disk
+from ending import Misuse
 from machine import Machine
-from misuse import Misuse
-
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(ROOT, "scripts", "kernel")
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,19 +29,18 @@ def add_machine(parser):
     add("--mem", type=positive, default=512, metavar="MB")
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument of QEMU; may be repeated")
-    add("--disk", action="append", default=[], type=disk,
+    add("--disk", action="append", default=[], type=Disk.parse,
         metavar="MB[:iops=N][:bps=N][:err=KIND]",
         help="an empty virtio disk; err: read, write or flush fails")
-    add("--swap", type=disk, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
+    add("--swap", type=Disk.parse, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
 
 
 def built_kernel():
     """The kernel of this project, built when need be."""
-    build = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=False)
-    path = build.stdout.strip()
-    if build.returncode or not path:
+    build = subprocess.run([os.path.join(ROOT, "scripts", "kernel")], stdout=subprocess.PIPE, text=True, check=False)
+    if build.returncode:
         raise Misuse("the kernel could not be built; --kernel BZIMAGE takes another one")
-    return path
+    return build.stdout.strip()
 
 
 def positive(text):
@@ -52,28 +49,13 @@ def positive(text):
     return int(text)
 
 
-def disk(text):
-    try:
-        return Disk.parse(text)
-    except Misuse as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def machine(args, **more):
     """The machine that the options describe, if it can be."""
     disks = list(args.disk)
     if args.swap:
         args.swap.serial = "swap"
         disks.append(args.swap)
-    box = Machine(
-        kernel=args.kernel or built_kernel(),
-        smp=args.smp,
-        megabytes=args.mem,
-        append=" ".join(args.append),
-        disks=disks,
-        more=args.qemu,
-        busybox=args.busybox,
-        **more,
-    )
+    box = Machine(args.kernel or built_kernel(), smp=args.smp, megabytes=args.mem, append=" ".join(args.append),
+                  disks=disks, more=args.qemu, busybox=args.busybox, **more)
     box.check()
     return box

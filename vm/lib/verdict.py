@@ -18,9 +18,9 @@ import fnmatch
 import re
 from dataclasses import dataclass, field
 
-import splat
 import ktap
-from misuse import Misuse
+import splat
+from ending import Misuse
 
 STATUS = {"PASS": 0, "FAIL": 1, "LOST": 2, "TIMEOUT": 3, "SPLAT": 4, "EMPTY": 5}
 END = re.compile(r"^# vm: end, exit status (\d+)$", re.MULTILINE)
@@ -98,11 +98,11 @@ def judge_tests(report, result, end, expected):
     reasons = [f"failed: {text}" for text in report.failures]
     reasons += report.complaints
     for skip in report.skips:
-        allowed = [e for e in expected if fnmatch.fnmatchcase(skip.text.strip(), e.pattern)]
+        allowed = [e for e in expected if fnmatch.fnmatchcase(skip.strip(), e.pattern)]
         for e in allowed:
             e.used = True
         if not allowed:
-            reasons.append(f"skipped, and nobody expected it: {skip.text.strip()}")
+            reasons.append(f"skipped, and nobody expected it: {skip.strip()}")
     if end.group(1) != "0":
         reasons.append(f"/payload/run returned {end.group(1)}")
     if result[end.end():].strip():
