@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import initramfs
 import jumplabel
@@ -50,35 +50,24 @@ def kind_of(path):
     raise Misuse(f"kernel {path} is not a bootable x86 image (bzImage), nor one for arm64")
 
 
-@dataclass
 class Machine:
     """What to boot, and on what."""
 
-    kernel: str
-    virtual: bool = True
-    shift: int = 6
-    smp: int = 1
-    megabytes: int = 512
-    append: str = ""
-    disks: list = field(default_factory=list)
-    more: list = field(default_factory=list)
-    busybox: str = initramfs.BUSYBOX
-    kind: Kind = PC
-
-    def check(self):
-        """Refuse what cannot work, before anything is made."""
-        self.kind = kind_of(self.kernel)
+    def __init__(self, args, disks, virtual, shift=0):
+        """As the options say; refuse what cannot work, before anything is made."""
+        self.args, self.disks, self.virtual, self.shift = args, disks, virtual, shift
+        self.kind = kind_of(args.kernel)
         if not shutil.which(self.kind.qemu):
             raise Misuse(f"{self.kind.qemu} is missing: install {self.kind.package} (make deps)")
-        if self.virtual and any(disk.limits for disk in self.disks):
+        if virtual and any(disk.limits for disk in disks):
             raise Misuse(
                 "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
                 " time: use --time real, or io.max of a cgroup in the guest"
             )
-        parallel = self.smp > 1 or "-smp" in self.more
-        if parallel and not self.virtual and not self.kvm() and jumplabel.patches_text(self.kernel):
+        parallel = args.smp > 1 or "-smp" in args.qemu
+        if parallel and not virtual and not self.kvm() and jumplabel.patches_text(args.kernel):
             raise Misuse(
-                f"kernel {self.kernel} patches its text, which several CPUs in real time do not survive"
+                f"kernel {args.kernel} patches its text, which several CPUs in real time do not survive"
                 " in QEMU: use CONFIG=storm or another one of configs/list with nojumplabel, or --smp 1"
             )
 
@@ -97,19 +86,19 @@ class Machine:
         """QEMU's command line, except for where its streams go."""
         cmdline = [f"console={self.kind.console}", "printk.time=1", "loglevel=5", *self.clock()]
         cmdline += [f"{key}={value}" for key, value in init_environment.items()]
-        cmdline += [self.append, ALWAYS]
+        cmdline += [*self.args.append, ALWAYS]
         argv = [self.kind.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
         argv += ["-machine", self.kind.machine]
         argv += KVM if self.kvm() else [*TCG, "-cpu", self.kind.cpu]
         if self.virtual:
             argv += ["-icount", f"shift={self.shift},sleep=off"]
             argv += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]
-        argv += ["-smp", str(self.smp), "-m", str(self.megabytes)]
-        argv += ["-kernel", self.kernel, "-initrd", f"/proc/self/fd/{initrd_fd}"]
+        argv += ["-smp", str(self.args.smp), "-m", str(self.args.mem)]
+        argv += ["-kernel", self.args.kernel, "-initrd", f"/proc/self/fd/{initrd_fd}"]
         argv += ["-append", " ".join(filter(None, cmdline))]
         for number, (disk, fd) in enumerate(zip(self.disks, disk_fds)):
             argv += disk.arguments(f"disk{number}", fd, self.virtual)
-        return argv + self.more
+        return argv + self.args.qemu
 
 
 def result_port(path):
@@ -141,7 +130,7 @@ class Process:
     def __init__(self, machine, payload, streams, init_environment, **popen):
         with contextlib.ExitStack() as files:
             initrd = files.enter_context(tempfile.TemporaryFile())
-            initramfs.write(initrd, payload, machine.busybox)
+            initramfs.write(initrd, payload, machine.args.busybox)
             initrd.flush()
             disks = [files.enter_context(tempfile.TemporaryFile()) for _ in machine.disks]
             for disk, file in zip(machine.disks, disks):

@@ -55,7 +55,5 @@ def machine(args, **more):
     if args.swap:
         args.swap.serial = "swap"
         disks.append(args.swap)
-    box = Machine(args.kernel or built_kernel(), smp=args.smp, megabytes=args.mem, append=" ".join(args.append),
-                  disks=disks, more=args.qemu, busybox=args.busybox, **more)
-    box.check()
-    return box
+    args.kernel = args.kernel or built_kernel()
+    return Machine(args, disks, **more)

@@ -48,31 +48,21 @@ class Verdict:
         )
 
 
-@dataclass
-class ExpectedSkip:
-    """A glob over a result line, and why that test may skip here."""
-
-    pattern: str
-    reason: str
-    used: bool = False
-
-
 def read_expected_skips(path):
-    """Parse lines of "PATTERN -- REASON"; blank lines and # remarks are free."""
-    expected = []
+    """{glob over a result line: why that test may skip here}; blank lines and # remarks are free."""
+    expected = {}
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
-            line = line.strip()
-            if not line or line.startswith("#"):
+            pattern, _, reason = map(str.strip, line.partition(" -- "))
+            if not line.strip() or line.startswith("#"):
                 continue
-            pattern, dashes, reason = line.partition(" -- ")
-            if not dashes or not pattern.strip() or not reason.strip():
+            if not pattern or not reason:
                 raise Misuse(f"{path}:{number}: write it as PATTERN -- REASON")
-            expected.append(ExpectedSkip(pattern.strip(), reason.strip()))
+            expected[pattern] = reason
     return expected
 
 
-def judge(result, console, ended="", timed_out=False, expected=()):
+def judge(result, console, ended="", timed_out=False, expected=None):
     """Judge a run.
 
     ended: how the machine itself failed, or "" when it went as it should.
@@ -90,25 +80,25 @@ def judge(result, console, ended="", timed_out=False, expected=()):
         return Verdict("LOST", report, [why, *last_line(result)])
     if ended:
         return Verdict("LOST", report, [ended])
-    return judge_tests(report, result, end, expected)
+    return judge_tests(report, result, end, expected or {})
 
 
 def judge_tests(report, result, end, expected):
     """Judge a run that came to its end."""
+    skips = [skip.strip() for skip in report.skips]
     reasons = [f"failed: {text}" for text in report.failures]
     reasons += report.complaints
-    for skip in report.skips:
-        allowed = [e for e in expected if fnmatch.fnmatchcase(skip.strip(), e.pattern)]
-        for e in allowed:
-            e.used = True
-        if not allowed:
-            reasons.append(f"skipped, and nobody expected it: {skip.strip()}")
+    reasons += [
+        f"skipped, and nobody expected it: {skip}" for skip in skips
+        if not any(fnmatch.fnmatchcase(skip, pattern) for pattern in expected)
+    ]
     if end.group(1) != "0":
         reasons.append(f"/payload/run returned {end.group(1)}")
     if result[end.end():].strip():
         reasons.append("something wrote to the result after the end")
     notes = [
-        f"expected to skip, but did not: {e.pattern} -- {e.reason}" for e in expected if not e.used
+        f"expected to skip, but did not: {pattern} -- {reason}" for pattern, reason in expected.items()
+        if not fnmatch.filter(skips, pattern)
     ]
     tests = report.passed + len(report.failures)
     if not tests and not report.skips and not report.complaints:
