@@ -24,28 +24,20 @@
  * cgroup.pressure, which takes the mutex of cgroups, the user makes and removes
  * cgroups there; in place of what reads files and arms triggers, it spins.
  *
- *	hostile SIZE SECONDS [ATTACK]
+ *	hostile SIZE SECONDS
  *
- * So many tasks, seconds for the first part, and only this attack.
+ * So many tasks, and seconds for the first part.
  */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
-#include <poll.h>
+#include <glob.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "psi_stat.h"
 #include "psi_storm.h"
@@ -82,13 +74,18 @@ struct waits {
 	unsigned long over_ms;
 };
 
-/* All processes share it. */
-static struct {
+/* What is measured, by all processes. */
+struct measured {
 	struct waits wake;
 	struct waits make;
 	struct waits event;
 	unsigned long lost;
 	unsigned long attacks;
+};
+
+/* All processes share it. */
+static struct {
+	struct measured now;
 	int ready;
 	bool mixed;
 } *shared;
@@ -102,27 +99,17 @@ static void add(struct waits *waits, __u64 ns)
 		waits->most = ns;
 }
 
-static void reset(void)
-{
-	shared->wake = (struct waits){};
-	shared->make = (struct waits){};
-	shared->event = (struct waits){};
-	shared->lost = 0;
-	shared->attacks = 0;
-}
-
 /* ---- The victim ---- */
 
 static void wake_up(void *arg)
 {
 	__u64 next = now_ns();
 
-	(void)arg;
 	set_policy(0, SCHED_FIFO, 50);
 	for (;;) {
 		next += WAKE_PERIOD;
 		sleep_until(next);
-		add(&shared->wake, now_ns() - next);
+		add(&shared->now.wake, now_ns() - next);
 		if (now_ns() > next + WAKE_PERIOD)
 			next = now_ns();
 	}
@@ -132,14 +119,13 @@ static void make_groups(void *arg)
 {
 	__u64 begin;
 
-	(void)arg;
 	set_policy(0, SCHED_FIFO, 49);
 	for (;;) {
 		sleep_for(MKDIR_PERIOD);
 		begin = now_ns();
 		if (mkdir(VICTIM "/x", 0755) || rmdir(VICTIM "/x"))
 			psi_die("the victim cannot make a cgroup: %s", strerror(errno));
-		add(&shared->make, now_ns() - begin);
+		add(&shared->now.make, now_ns() - begin);
 	}
 }
 
@@ -159,9 +145,9 @@ static void stall_and_wait(void *arg)
 		sleep_until(begin);
 		stall(stalls);
 		if (trigger_fired(fd, 300))
-			add(&shared->event, now_ns() - begin - STALL);
+			add(&shared->now.event, now_ns() - begin - STALL);
 		else
-			shared->lost++;
+			shared->now.lost++;
 	}
 }
 
@@ -183,26 +169,22 @@ static void ready(void)
 
 static void enter(const char *cgroup)
 {
-	char pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	cgroup_write(cgroup, "cgroup.procs", pid);
+	cgroup_write(cgroup, "cgroup.procs", "0");
 }
 
 static void make_and_remove(const char *path)
 {
 	ready();
-	for (;; shared->attacks++)
+	for (;; shared->now.attacks++)
 		if (mkdir(path, 0755) || rmdir(path))
 			psi_die("%s: %s", path, strerror(errno));
 }
 
 static void spin_ready(void)
 {
-	shared->attacks = 1;
+	shared->now.attacks = 1;
 	ready();
-	for (;;)
-		;
+	spin(NULL);
 }
 
 /* Of all at once, each does with fewer tasks. */
@@ -227,8 +209,7 @@ static int fork_waiting(const char *cgroup, int nr)
 		close(go[1]);
 		if (read(go[0], &byte, 1))
 			_exit(1);
-		for (;;)
-			;
+		spin(NULL);
 	}
 	close(go[0]);
 	enter(SELF);
@@ -255,7 +236,7 @@ static void attack_chains(void)
 
 	mkdir(path, 0755);
 	ready();
-	for (;; shared->attacks++) {
+	for (;; shared->now.attacks++) {
 		for (int i = 0; i < DEPTH; i++) {
 			strcat(path, "/d");
 			if (mkdir(path, 0755))
@@ -276,7 +257,7 @@ static void attack_toggle(void)
 	if (!psi)
 		make_and_remove(SELF "/x");
 	ready();
-	for (;; shared->attacks++) {
+	for (;; shared->now.attacks++) {
 		cgroup_write(HOSTILE "/s", "cgroup.pressure", "0");
 		cgroup_write(HOSTILE "/s", "cgroup.pressure", "1");
 	}
@@ -334,7 +315,7 @@ static void attack_ring(void)
 	}
 	sleep_for(100 * NSEC_PER_MSEC);
 	ready();
-	for (;; shared->attacks++) {
+	for (;; shared->now.attacks++) {
 		uring_prepare_read(&uring, fd, block, sizeof(block), 0);
 		uring_submit(&uring);
 		uring_reap(&uring);
@@ -345,7 +326,7 @@ static void attack_ring(void)
 static void attack_limits(void)
 {
 	ready();
-	for (;; shared->attacks++) {
+	for (;; shared->now.attacks++) {
 		if (mkdir(HOSTILE "/l", 0755))
 			psi_die("mkdir: %s", strerror(errno));
 		cgroup_write(HOSTILE "/l", "cpu.max", "1000 10000");
@@ -366,7 +347,7 @@ static void attack_triggers(void)
 	if (error != ENOSPC)
 		psi_die("the last trigger: %s", strerror(error));
 	ready();
-	for (;; shared->attacks++) {
+	for (;; shared->now.attacks++) {
 		fd = open_file(PSI_STAT, O_RDWR);
 		trigger_set(fd, "cpu.exact.some 1 2000000");
 		close(fd);
@@ -383,7 +364,7 @@ static void attack_readers(void)
 	if (!psi)
 		spin_ready();
 	ready();
-	for (int i = 0;; i++, shared->attacks++) {
+	for (int i = 0;; i++, shared->now.attacks++) {
 		snprintf(path, sizeof(path), CROWD "/g%d/%s", i / 2 % GROUPS, names[i % 2]);
 		fd = open_file(path, O_RDONLY);
 		if (read(fd, buf, sizeof(buf)) < 0)
@@ -415,48 +396,21 @@ static void run_attack(void *arg)
 	attack->fn();
 }
 
-static void run_spinner(void *arg)
-{
-	(void)arg;
-	for (;;)
-		;
-}
-
 /* ---- The run ---- */
 
 /* The user may do in there whatever the kernel lets him. */
 static void delegate(const char *path)
 {
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	char file[512];
+	char pattern[64];
+	glob_t found;
 
-	while ((entry = readdir(dir))) {
-		snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
-		if (strcmp(entry->d_name, "..") && chown(file, USER, USER))
-			psi_die("chown %s: %s", file, strerror(errno));
-	}
-	closedir(dir);
-}
-
-static void remove_groups(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	char below[4096];
-
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_type != DT_DIR || *entry->d_name == '.')
-			continue;
-		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-		remove_groups(below);
-	}
-	closedir(dir);
-	while (rmdir(path)) {
-		if (errno != EBUSY)
-			psi_die("rmdir %s: %s", path, strerror(errno));
-		sleep_for(10 * NSEC_PER_MSEC);
-	}
+	snprintf(pattern, sizeof(pattern), "%s/*", path);
+	if (chown(path, USER, USER) || glob(pattern, 0, NULL, &found))
+		psi_die("chown %s: %s", path, strerror(errno));
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (chown(found.gl_pathv[i], USER, USER))
+			psi_die("chown %s: %s", found.gl_pathv[i], strerror(errno));
+	globfree(&found);
 }
 
 static void hostile_create(void)
@@ -468,30 +422,21 @@ static void hostile_create(void)
 	delegate(SELF);
 }
 
-/* With all that it started. */
-static void hostile_remove(pid_t *pids, int nr)
-{
-	cgroup_write(HOSTILE, "cgroup.kill", "1");
-	while (nr--)
-		waitpid(pids[nr], NULL, 0);
-	remove_groups(HOSTILE);
-}
-
 static void print_waits(const char *phase, const char *name, const struct waits *waits)
 {
-	printf("# %s %s-mean-us %.1f\n", phase, name,
-	       waits->nr ? waits->sum / 1e3 / waits->nr : 0);
+	unsigned long nr = waits->nr ?: 1;
+
+	printf("# %s %s-mean-us %.1f\n", phase, name, waits->sum / 1e3 / nr);
 	printf("# %s %s-most-us %.1f\n", phase, name, waits->most / 1e3);
-	printf("# %s %s-long-pct %.1f\n", phase, name,
-	       waits->nr ? waits->over_ms * 100.0 / waits->nr : 0);
+	printf("# %s %s-long-pct %.1f\n", phase, name, waits->over_ms * 100.0 / nr);
 }
 
 static int phases;
 
 static void measure(const char *phase, int from, int to, __u64 length)
 {
-	const struct load spinner = { .cpu = -1, .cgroup = SPINNER, .fn = run_spinner };
-	const struct load rival = { .cpu = -1, .cgroup = SELF, .fn = run_spinner };
+	const struct load spinner = { .cpu = -1, .cgroup = SPINNER, .fn = spin };
+	const struct load rival = { .cpu = -1, .cgroup = SELF, .fn = spin };
 	pid_t pids[NR_ATTACKS + 1], pid;
 	__u64 used, begin;
 	int nr = 0;
@@ -513,28 +458,30 @@ static void measure(const char *phase, int from, int to, __u64 length)
 		sleep_for(10 * NSEC_PER_MSEC);
 	}
 	sleep_for(100 * NSEC_PER_MSEC);
-	reset();
+	shared->now = (struct measured){};
 	sleep_for(length);
-	print_waits(phase, "wake", &shared->wake);
-	print_waits(phase, "mkdir", &shared->make);
+	print_waits(phase, "wake", &shared->now.wake);
+	print_waits(phase, "mkdir", &shared->now.make);
 	if (psi) {
-		print_waits(phase, "event", &shared->event);
-		printf("# %s lost-events %lu\n", phase, shared->lost);
+		print_waits(phase, "event", &shared->now.event);
+		printf("# %s lost-events %lu\n", phase, shared->now.lost);
 	}
-	printf("# %s attacks %lu\n", phase, shared->attacks);
+	printf("# %s attacks %lu\n", phase, shared->now.attacks);
 
 	pids[nr++] = load_start(&rival);
 	pid = load_start(&spinner);
 	sleep_for(200 * NSEC_PER_MSEC);
-	reset();
+	shared->now = (struct measured){};
 	begin = now_ns();
 	used = file_number(SPINNER "/cpu.stat", "usage_usec ");
 	sleep_for(length / 2);
 	used = file_number(SPINNER "/cpu.stat", "usage_usec ") - used;
 	printf("# %s share-pct %.2f\n", phase, used * 1e5 / (now_ns() - begin));
-	printf("# %s spun-wake-most-us %.1f\n", phase, shared->wake.most / 1e3);
+	printf("# %s spun-wake-most-us %.1f\n", phase, shared->now.wake.most / 1e3);
 	load_stop(pid);
-	hostile_remove(pids, nr);
+	cgroup_remove(HOSTILE);
+	while (nr--)
+		reap(pids[nr]);
 	printf("ok %d - %s\n", ++phases, phase);
 	fflush(stdout);
 }
@@ -564,8 +511,8 @@ int main(int argc, char **argv)
 	struct stalls stalls;
 	__u64 length;
 
-	if (argc != 3 && argc != 4)
-		psi_die("usage: hostile SIZE SECONDS [ATTACK]");
+	if (argc != 3)
+		psi_die("usage: hostile SIZE SECONDS");
 	size = atoi(argv[1]);
 	length = atof(argv[2]) * NSEC_PER_SEC;
 	psi = !access(PSI_IO, F_OK);
@@ -589,10 +536,8 @@ int main(int argc, char **argv)
 
 	measure("alone", 0, 0, length);
 	for (int i = 0; i < NR_ATTACKS; i++)
-		if (argc == 3 || !strcmp(argv[3], attacks[i].name))
-			measure(attacks[i].name, i, i + 1, length);
-	if (argc == 3 || !strcmp(argv[3], "all"))
-		measure("all", 0, NR_ATTACKS, length);
+		measure(attacks[i].name, i, i + 1, length);
+	measure("all", 0, NR_ATTACKS, length);
 	printf("1..%d\n", phases);
 	cgroup_write(VICTIM, "cgroup.kill", "1");
 	cgroup_write(CROWD, "cgroup.kill", "1");
