@@ -102,9 +102,7 @@ class Report:
         elif match := RESULT.match(body):
             self._result(number, prefix, match)
         elif match := BAIL_OUT.match(body):
-            self.complaints.append(
-                f"line {number}: bailed out: {match.group(1) or 'no reason given'}"
-            )
+            self.complaints.append(f"line {number}: bailed out: {match.group(1) or 'no reason given'}")
 
     def _close(self):
         stream = self._open.pop()
@@ -114,16 +112,18 @@ class Report:
             self._ended.append(stream)
         return stream
 
-    def _leave(self, prefix):
-        """A line that is no result ends subtests without summing them up."""
+    def _below(self, prefix):
+        """Close what is below a prefix, and take the subtests that no result has summed up yet."""
         while self._open and len(self._open[-1].prefix) > len(prefix):
             self._close()
-        for stream in self._ended:
-            if len(stream.prefix) > len(prefix):
-                self.complaints.append(
-                    f"the subtests from line {stream.line} have no result of their own"
-                )
+        below = [s for s in self._ended if len(s.prefix) > len(prefix)]
         self._ended = [s for s in self._ended if len(s.prefix) <= len(prefix)]
+        return below
+
+    def _leave(self, prefix):
+        """A line that is no result ends subtests without summing them up."""
+        for stream in self._below(prefix):
+            self.complaints.append(f"the subtests from line {stream.line} have no result of their own")
 
     def _fresh(self, number, prefix):
         """Begin a stream, which ends any other of the same prefix."""
@@ -149,10 +149,7 @@ class Report:
             self.skips.append(match.string)
 
     def _result(self, number, prefix, match):
-        while self._open and len(self._open[-1].prefix) > len(prefix):
-            self._close()
-        subtests = [s for s in self._ended if len(s.prefix) > len(prefix)]
-        self._ended = [s for s in self._ended if len(s.prefix) <= len(prefix)]
+        subtests = self._below(prefix)
         stream = self._current(number, prefix)
         verdict, given, rest = match.groups()
         if given == "1" and 1 in stream.seen and stream.complete():

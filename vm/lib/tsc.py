@@ -33,11 +33,10 @@ def khz():
 
 def pair(read):
     """Time in ns and counter at the same moment: the least disturbed try."""
-    best = None
-    for _ in range(TRIES):
-        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        count = read()
-        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        if best is None or after - before < best[0]:
-            best = (after - before, (before + after) // 2, count)
-    return best[1:]
+    tries = [(clock(), read(), clock()) for _ in range(TRIES)]
+    before, count, after = min(tries, key=lambda each: each[2] - each[0])
+    return (before + after) // 2, count
+
+
+def clock():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
