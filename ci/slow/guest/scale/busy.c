@@ -36,16 +36,12 @@
  */
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "psi_leak.h"
+#include "psi_stat.h"
+#include "scale.h"
 
-#define TOP		CGROUP_ROOT "/scale"
-#define PERIOD		(2 * NSEC_PER_SEC)
 #define AFTER		(200 * NSEC_PER_MSEC)	/* after a mark */
 #define TURN		(500 * NSEC_PER_MSEC)
 #define HOG		(100 * NSEC_PER_MSEC)
@@ -72,7 +68,7 @@ static const __u64 length[NR_PHASES] = { NR_PERIODS * PERIOD, 5 * PERIOD, 5 * PE
  * @path: its cgroup
  * @wait: by the scheduler's clock, in ns, so far, then in the phase
  * @before: its totals before the phase
- * @exact: its line "exact some" before the phase, in us
+ * @exact: its line "exact some" before the phase, in ns
  * @waits: of a sleeper, so far, right after each mark of the phase with turns
  * @avg10: of cpu some at the end of the phase
  */
@@ -178,15 +174,10 @@ static void live(struct member *m, int nr)
 
 static void member_start(struct member *m)
 {
-	if (mkdir(m->path, 0755))
-		psi_die("%s: %s", m->path, strerror(errno));
+	group_make(m->path);
 	for (int i = 0; i < m->nr; i++) {
-		pid_t pid;
+		pid_t pid = group_fork(m->path);
 
-		fflush(stdout);
-		pid = cgroup_fork(m->path);
-		if (pid < 0)
-			psi_die("%s: clone3: %s", m->path, strerror(errno));
 		if (!pid)
 			live(m, i);
 		m->pid[i] = pid;
@@ -218,14 +209,22 @@ static void members_start(void)
 
 /* ---- Where averages move, and when ---- */
 
+static double avg10_of(const char *path)
+{
+	struct psi psi;
+
+	psi_read(path, &psi);
+	return psi.some.avg[AVG10] / 100.0;
+}
+
 static void watch(void *arg)
 {
 	const char *path = arg;
-	double last = psi_avg(path, AVG10), now;
+	double last = avg10_of(path), now;
 
 	for (;;) {
 		sleep_for(10 * NSEC_PER_MSEC);
-		now = psi_avg(path, AVG10);
+		now = avg10_of(path);
 		if (now == last)
 			continue;
 		last = now;
@@ -252,35 +251,31 @@ static __u64 find_mark(void)
 	return mark;
 }
 
-/* Whether they moved in each period since @mark, and never between two marks. */
-static bool moved_in_time(__u64 mark, __u64 begin, int periods)
+/* Whether they moved in each of these periods, and never between two marks. */
+static void test_moved(__u64 mark, __u64 begin, int periods)
 {
-	__u64 period, last = 0;
+	__u64 last = 0;
 	int seen = 0;
 
 	for (int i = 0; i < plan->nr; i++) {
-		__u64 late = (plan->moved[i] - mark + PERIOD / 2) % PERIOD;
+		__u64 since = plan->moved[i] - mark + PERIOD / 2;
+		double late = (double)(since % PERIOD) - PERIOD / 2;
 
 		if (plan->moved[i] < begin)
 			continue;
 		/* A reader sees it move at the mark, and again when the fold has the last us. */
-		period = (plan->moved[i] - mark + PERIOD / 2) / PERIOD;
-		seen += period != last;
-		last = period;
-		if (late < PERIOD / 2 - LATE || late > PERIOD / 2 + LATE)
-			ksft_print_msg("an average moved %.3f s after a mark\n",
-				       (double)late / NSEC_PER_SEC - 1);
-		else
-			continue;
-		return false;
+		seen += since / PERIOD != last;
+		last = since / PERIOD;
+		expect(fabs(late) <= LATE, "an average moved %.3f s after a mark", late / 1e9);
 	}
 	ksft_print_msg("averages moved in %d of %d periods\n", seen, periods);
-	return seen == periods;
+	expect(seen == periods, "in some periods they did not");
+	test_result("averages move every 2 s and at no other time");
 }
 
 /* ---- Reading ---- */
 
-static bool ordered;
+static bool ordered = true;
 
 /* A group's totals, looked over. */
 static void read_group(const char *path, struct pressure *p)
@@ -303,13 +298,18 @@ static __u64 member_wait(const struct member *m)
 	return task_wait_ns(m->pid[0]) + (m->nr > 1 ? task_wait_ns(m->pid[1]) : 0);
 }
 
-static void member_stat(const struct member *m, __u64 *exact)
+static __u64 member_exact(const struct member *m)
 {
 	char path[80];
 
-	snprintf(path, sizeof(path), "%s/cgroup.pressure.stat", m->path);
-	*exact = psi_stat_total(path, "cpu.exact.some");
+	snprintf(path, sizeof(path), "%s" CGROUP_STAT, m->path);
+	return psi_stat_total(path, "cpu.exact.some") * NSEC_PER_USEC;
 }
+
+static struct {
+	struct pressure p;
+	__u64 exact;
+} before;	/* of the system */
 
 static void read_before(void)
 {
@@ -318,55 +318,58 @@ static void read_before(void)
 
 		read_group(m->path, &m->before);
 		if (m->roams)
-			member_stat(m, &m->exact);
+			m->exact = member_exact(m);
 		m->wait = member_wait(m);
 	}
+	read_group(NULL, &before.p);
+	before.exact = psi_stat_total(PSI_STAT, "cpu.exact.some");
 }
 
-/* Averages as they are, before the next mark. */
-static void read_averages(__u64 next)
+/* At the end of a phase: averages as they are before the next mark. */
+static void read_averages(enum phase phase)
 {
+	__u64 end = plan->begin[phase] + length[phase];
 	char path[80];
 
+	sleep_until(end);
 	for (int i = 0; i < nr_members; i++) {
 		snprintf(path, sizeof(path), "%s/cpu.pressure", members[i].path);
-		members[i].avg10 = psi_avg(path, AVG10);
+		members[i].avg10 = avg10_of(path);
 	}
-	if (now_ns() >= next)
+	if (now_ns() >= end - AFTER + PERIOD)
 		psi_die("the machine is too slow to read all averages in a period");
+}
+
+/* The fold has all of a phase. */
+static void sleep_after(enum phase phase)
+{
+	sleep_until(plan->begin[phase] + length[phase] + PERIOD + NSEC_PER_SEC);
 }
 
 /* ---- Checks ---- */
 
-/* How often a check failed: the first few say why. */
-static int wrong;
-
-static void __printf(2, 3) expect(bool right, const char *fmt, ...)
-{
-	char text[256];
-	va_list args;
-
-	if (right || wrong++ >= 10)
-		return;
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	ksft_print_msg("%s\n", text);
-}
-
-static bool all_right(void)
-{
-	bool right = !wrong;
-
-	if (wrong > 10)
-		ksft_print_msg("and so on: %d\n", wrong);
-	wrong = 0;
-	return right;
-}
-
 static bool near(double value, double oracle, double share, double least)
 {
 	return fabs(value - oracle) <= oracle * share + least;
+}
+
+/* What a group has of cpu, and its tasks' wait, since read_before(), in ns. */
+struct growth {
+	double some, full, wait;
+};
+
+static struct growth growth_of(const struct member *m)
+{
+	struct growth g;
+	struct pressure p;
+
+	read_group(m->path, &p);
+	g.wait = member_wait(m) - m->wait;
+	g.some = p.some[RES_CPU] - m->before.some[RES_CPU];
+	g.full = p.full[RES_CPU] - m->before.full[RES_CPU];
+	expect(p.some[RES_MEMORY] == m->before.some[RES_MEMORY], "%s: memory pressure", m->path);
+	expect(p.some[RES_IO] == m->before.some[RES_IO], "%s: io pressure", m->path);
+	return g;
 }
 
 /* What the average of a sleeper's group has after the first phase. */
@@ -394,50 +397,41 @@ static double average_full(__u64 length)
 	return avg;
 }
 
-/* Turns that were @length long: all groups of a kind, by their tasks' clocks. */
-static bool waits_are_right(enum kind kind, bool roams, __u64 length)
+/* All groups of sleepers that roam, or do not, by their tasks' clocks. */
+static void test_waits(bool roams, __u64 length, const char *sentence)
 {
-	double most = 0, worst = 0, sum = 0;
+	double most = 0, worst = 0, sum = 0, least = roams ? length / 500 : NSEC_PER_MSEC;
 	int nr = 0;
 
 	for (int i = 0; i < nr_members; i++) {
 		struct member *m = &members[i];
-		double wait, some, full, least;
-		struct pressure p;
-		__u64 exact;
+		struct growth g;
 
-		if (m->kind != kind || m->roams != roams)
+		if (m->kind != SLEEPERS || m->roams != roams)
 			continue;
-		read_group(m->path, &p);
-		wait = member_wait(m) - m->wait;
-		some = p.some[RES_CPU] - m->before.some[RES_CPU];
-		full = p.full[RES_CPU] - m->before.full[RES_CPU];
+		g = growth_of(m);
 		if (roams) {
-			expect(some <= wait + NSEC_PER_MSEC,
+			expect(g.some <= g.wait + NSEC_PER_MSEC,
 			       "%s: plain some %.6f s, its task waited %.6f s", m->path,
-			       some / 1e9, wait / 1e9);
-			member_stat(m, &exact);
-			some = full = (exact - m->exact) * NSEC_PER_USEC;
+			       g.some / 1e9, g.wait / 1e9);
+			g.some = member_exact(m) - m->exact;
+			g.full = g.some;
 		}
-		least = roams ? length / 500 : NSEC_PER_MSEC;
-		expect(near(some, wait, 0.01, least) && near(full, wait, 0.01, least),
-		       "%s: some %.6f s, full %.6f s, its task waited %.6f s", m->path, some / 1e9,
-		       full / 1e9, wait / 1e9);
-		for (int r = RES_MEMORY; r < NR_RESOURCES; r++)
-			expect(p.some[r] == m->before.some[r], "%s: there is %s pressure", m->path,
-			       r == RES_IO ? "io" : "memory");
+		expect(near(g.some, g.wait, 0.01, least) && near(g.full, g.wait, 0.01, least),
+		       "%s: some %.6f s, full %.6f s, its task waited %.6f s", m->path,
+		       g.some / 1e9, g.full / 1e9, g.wait / 1e9);
 		nr++;
-		sum += wait;
-		most = fmax(most, wait);
-		worst = fmax(worst, fabs(some - wait));
+		sum += g.wait;
+		most = fmax(most, g.wait);
+		worst = fmax(worst, fabs(g.some - g.wait));
 	}
 	ksft_print_msg("figures: %d tasks waited %.1f s in all, %.3f s at most; some is %.0f us off at most\n",
 		       nr, sum / 1e9, most / 1e9, worst / 1e3);
 	expect(nr && most > length / 1000, "the load is no load");
-	return all_right();
+	test_result(sentence);
 }
 
-static bool averages_are_right(enum kind kind, __u64 length)
+static void test_averages(enum kind kind, __u64 length, const char *sentence)
 {
 	double worst = 0;
 
@@ -452,78 +446,39 @@ static bool averages_are_right(enum kind kind, __u64 length)
 		worst = fmax(worst, fabs(m->avg10 - oracle));
 	}
 	ksft_print_msg("figures: averages are %.3f points off at most\n", worst);
-	return all_right();
+	test_result(sentence);
 }
 
 /* Two spinners are 100 %. Both wait while others run, for as long as those say. */
-static bool spinners_are_right(__u64 length)
+static void test_spinners(__u64 length)
 {
-	for (int i = 0; i < nr_members; i++) {
-		struct member *m = &members[i];
-		double some, full, wait;
-		struct pressure p;
+	for (int i = cpus; i < 2 * cpus; i++) {
+		const struct member *m = &members[i];
+		struct growth g = growth_of(m);
 
-		if (m->kind != SPINNERS)
-			continue;
-		read_group(m->path, &p);
-		wait = member_wait(m) - m->wait;
-		some = p.some[RES_CPU] - m->before.some[RES_CPU];
-		full = p.full[RES_CPU] - m->before.full[RES_CPU];
-		expect(near(some, length, 0.02, 0), "%s: some %.6f s, must be %.6f s", m->path,
-		       some / 1e9, length / 1e9);
-		expect(near(some + full, wait, 0.01, NSEC_PER_MSEC),
+		expect(near(g.some, length, 0.02, 0), "%s: some %.6f s, must be %.6f s", m->path,
+		       g.some / 1e9, length / 1e9);
+		expect(near(g.some + g.full, g.wait, 0.01, NSEC_PER_MSEC),
 		       "%s: some %.6f s, full %.6f s, both tasks waited %.6f s", m->path,
-		       some / 1e9, full / 1e9, wait / 1e9);
+		       g.some / 1e9, g.full / 1e9, g.wait / 1e9);
 	}
-	return all_right();
+	test_result("and 100 % of their cgroups");
 }
 
-/* ---- The test ---- */
-
-struct system {
-	struct pressure p;
-	__u64 exact;
-};
-
-static void read_system(struct system *s)
-{
-	read_group(NULL, &s->p);
-	s->exact = psi_stat_total(PSI_STAT, "cpu.exact.some");
-}
-
-/* @percent of the time since @before, in a phase. */
-static bool system_is(const struct system *before, enum phase phase, double percent)
+/* @percent of a phase, since read_before(). */
+static void test_system(enum phase phase, double percent, const char *sentence)
 {
 	double oracle = percent / 100 * length[phase], some, exact;
-	struct system now;
+	struct pressure p;
 
-	read_system(&now);
-	some = now.p.some[RES_CPU] - before->p.some[RES_CPU];
-	exact = (now.exact - before->exact) * NSEC_PER_USEC;
+	read_group(NULL, &p);
+	some = p.some[RES_CPU] - before.p.some[RES_CPU];
+	exact = (psi_stat_total(PSI_STAT, "cpu.exact.some") - before.exact) * NSEC_PER_USEC;
 	ksft_print_msg("figures: system: some grew by %.4f s, exact some by %.4f s, must be %.4f s\n",
 		       some / 1e9, exact / 1e9, oracle / 1e9);
-	return near(some, oracle, 0.02, 0) && near(exact, oracle, 0.02, 0) &&
-	       !now.p.full[RES_CPU];
-}
-
-static bool nothing_grows(void)
-{
-	struct idle_growth g;
-
-	for (int i = 0; i < nr_members; i++)
-		read_group(members[i].path, &members[i].before);
-	idle_growth_measure(&g, 5 * NSEC_PER_SEC);
-	for (int i = 0; i < nr_members; i++) {
-		struct pressure p = pressure_since(members[i].path, &members[i].before);
-
-		for (int r = 0; r < NR_RESOURCES; r++)
-			expect(!p.some[r] && !p.full[r], "%s: some grew by %llu ns",
-			       members[i].path, p.some[r]);
-	}
-	ksft_print_msg("idle for 5 s: the system's cpu some grew by %.6f s, io by %.6f s, memory by %.6f s\n",
-		       g.cpu / 1e9, g.io / 1e9, g.memory / 1e9);
-	expect(!g.io && !g.memory && g.cpu < 50 * NSEC_PER_MSEC, "the system's totals grow");
-	return all_right();
+	expect(near(some, oracle, 0.02, 0) && near(exact, oracle, 0.02, 0), "over 2 %% off");
+	expect(!p.full[RES_CPU], "the system has full of cpu");
+	test_result(sentence);
 }
 
 /* What the thread that folds did so far. */
@@ -532,7 +487,7 @@ struct folder {
 	__u64 run;
 };
 
-static void folder_read(struct folder *folder)
+static struct folder folder_read(void)
 {
 	static char status[64], schedstat[64];
 	pid_t pid;
@@ -541,20 +496,28 @@ static void folder_read(struct folder *folder)
 		snprintf(status, sizeof(status), "/proc/%d/status", pid);
 		snprintf(schedstat, sizeof(schedstat), "/proc/%d/schedstat", pid);
 	}
-	folder->wakes = file_number(status, "\nvoluntary_ctxt_switches:");
-	folder->run = file_number(schedstat, "");
+	return (struct folder){
+		.wakes = file_number(status, "\nvoluntary_ctxt_switches:"),
+		.run = file_number(schedstat, ""),
+	};
 }
 
-static bool folds_in_time(const struct folder *before, __u64 periods)
+/* Sleeps through the first phase. */
+static void test_fold(void)
 {
-	struct folder now;
+	__u64 periods = length[WAITS] / PERIOD, wakes;
+	struct folder first, now;
 
-	folder_read(&now);
+	sleep_until(plan->begin[WAITS] - AFTER / 2);
+	first = folder_read();
+	sleep_until(plan->begin[WAITS] + length[WAITS] - AFTER / 2);
+	now = folder_read();
+	wakes = now.wakes - first.wakes;
 	ksft_print_msg("figures: the fold ran %llu times in %llu periods, for %.3f ms each\n",
-		       now.wakes - before->wakes, periods,
-		       (double)(now.run - before->run) / periods / NSEC_PER_MSEC);
+		       wakes, periods, (double)(now.run - first.run) / periods / NSEC_PER_MSEC);
 	/* Its clock and the timer's differ: it may wake up early once, and sleep again. */
-	return now.wakes - before->wakes >= periods && now.wakes - before->wakes <= 2 * periods;
+	expect(wakes >= periods && wakes <= 2 * periods, "it ran %llu times", wakes);
+	test_result("the fold keeps its period");
 }
 
 /* Begins after a mark, @later than now at least. */
@@ -565,23 +528,40 @@ static __u64 phase_begins(__u64 mark, __u64 later)
 	return at + PERIOD - (at - mark) % PERIOD + AFTER;
 }
 
+/* Lets the members begin, when it is known when phases do. */
+static void make_plan(__u64 mark)
+{
+	/* Averages forget how all began. */
+	plan->begin[WAITS] = phase_begins(mark, 15 * PERIOD);
+	plan->begin[ALL] = plan->begin[WAITS] + length[WAITS] + 10 * PERIOD;
+	plan->begin[HALF] = plan->begin[ALL] + length[ALL] + 10 * PERIOD;
+	close(start[0]);
+	close(start[1]);
+}
+
+static void test_idle(void)
+{
+	const char **paths = private_memory(nr_members * sizeof(*paths));
+
+	cgroup_write(TOP, "cgroup.kill", "1");
+	while (wait(NULL) > 0)
+		;
+	for (int i = 0; i < nr_members; i++)
+		paths[i] = members[i].path;
+	sleep_for(PERIOD + NSEC_PER_SEC);
+	expect_idle(paths, nr_members, 5 * NSEC_PER_SEC, 50 * NSEC_PER_MSEC);
+	test_result("after all tasks ended nothing grows");
+}
+
 int main(int argc, char **argv)
 {
 	struct load witness = { .policy = SCHED_FIFO, .prio = 20, .fn = watch };
-	struct folder folder;
-	struct system before;
-	const char *found;
 	char watched[80];
 	pid_t watcher;
-	__u64 mark, end;
+	__u64 mark;
 
-	if (argc < 2)
-		psi_die("how many cgroups?");
-	ksft_print_header();
-	ksft_set_plan(14);
-	ordered = true;
+	nr_members = scale_begin(argc, argv, 14, 4, 100000);
 	cpus = cpus_possible();
-	nr_members = atoi(argv[1]);
 	members = shared_memory(nr_members * sizeof(*members));
 	plan = shared_memory(sizeof(*plan));
 	pin_to(0);
@@ -589,81 +569,47 @@ int main(int argc, char **argv)
 	mark = find_mark();
 	members_start();
 
-	/* ---- Turns ---- */
-	for (int phase = 0; phase < NR_PHASES; phase++)
-		plan->begin[phase] = ~0ULL >> 1;
-	/* Averages forget how all began. */
-	plan->begin[WAITS] = phase_begins(mark, 15 * PERIOD);
-	plan->begin[ALL] = plan->begin[WAITS] + length[WAITS] + 10 * PERIOD;
-	plan->begin[HALF] = plan->begin[ALL] + length[ALL] + 10 * PERIOD;
-	read_system(&before);
+	make_plan(mark);
 	/* A group whose task waits long. */
+	snprintf(watched, sizeof(watched), "%s/cpu.pressure", members[2 * cpus].path);
 	witness.cpu = cpus - 1;
 	witness.arg = watched;
-	snprintf(watched, sizeof(watched), "%s/cpu.pressure", members[2 * cpus].path);
-	close(start[0]);
-	close(start[1]);
 	watcher = load_start(&witness);
 	sleep_for(PERIOD);
 	read_before();
 	if (now_ns() > plan->begin[WAITS] - PERIOD)
 		psi_die("the machine is too slow to read all files");
 	ksft_print_msg("%d tasks wake up twice a second\n", nr_members);
-	sleep_until(plan->begin[WAITS] - AFTER / 2);
-	folder_read(&folder);
-	end = plan->begin[WAITS] + length[WAITS];
-	sleep_until(end - AFTER / 2);
-	ksft_test_result(folds_in_time(&folder, length[WAITS] / PERIOD),
-			 "the fold keeps its period\n");
-	sleep_until(end);
-	read_averages(end - AFTER + PERIOD);
+	test_fold();
+	read_averages(WAITS);
 	load_stop(watcher);
-	sleep_until(end + PERIOD + NSEC_PER_SEC);
-	ksft_test_result(moved_in_time(mark, plan->begin[WAITS], length[WAITS] / PERIOD),
-			 "averages move every 2 s and at no other time\n");
-	ksft_test_result(waits_are_right(SLEEPERS, false, length[WAITS]),
-			 "some and full of each cgroup are what its task waited\n");
-	ksft_test_result(waits_are_right(SLEEPERS, true, length[WAITS]),
-			 "exact some of each cgroup whose task roams is what it waited\n");
-	ksft_test_result(averages_are_right(SLEEPERS, length[WAITS]),
-			 "avg10 of each cgroup is what its task waited\n");
+	sleep_after(WAITS);
+	test_moved(mark, plan->begin[WAITS], length[WAITS] / PERIOD);
+	test_waits(false, length[WAITS], "some and full of each cgroup are what its task waited");
+	test_waits(true, length[WAITS],
+		   "exact some of each cgroup whose task roams is what it waited");
+	test_averages(SLEEPERS, length[WAITS], "avg10 of each cgroup is what its task waited");
 
-	/* ---- Two spinners on every CPU ---- */
 	read_before();
-	read_system(&before);
 	ksft_print_msg("two tasks spin on each CPU\n");
-	end = plan->begin[ALL] + length[ALL];
-	sleep_until(end);
-	read_averages(end - AFTER + PERIOD);
-	sleep_until(end + PERIOD + NSEC_PER_SEC);
-	ksft_test_result(system_is(&before, ALL, 100),
-			 "two tasks on each CPU are 100 %% of the system\n");
-	ksft_test_result(spinners_are_right(length[ALL]), "and 100 %% of their cgroups\n");
-	ksft_test_result(averages_are_right(SPINNERS, length[ALL]), "avg10 of these is right\n");
-	ksft_test_result(waits_are_right(SLEEPERS, false, length[ALL]),
-			 "some and full of each other cgroup are what its task waited\n");
-	ksft_test_result(waits_are_right(SLEEPERS, true, length[ALL]),
-			 "exact some is right where a task roams between them\n");
+	read_averages(ALL);
+	sleep_after(ALL);
+	test_system(ALL, 100, "two tasks on each CPU are 100 % of the system");
+	test_spinners(length[ALL]);
+	test_averages(SPINNERS, length[ALL], "avg10 of these is right");
+	test_waits(false, length[ALL],
+		   "some and full of each other cgroup are what its task waited");
+	test_waits(true, length[ALL], "exact some is right where a task roams between them");
 
-	/* ---- On every other CPU one ---- */
 	read_before();
-	read_system(&before);
 	ksft_print_msg("two tasks spin on each even CPU, one on each odd one\n");
-	sleep_until(plan->begin[HALF] + length[HALF] + PERIOD + NSEC_PER_SEC);
-	ksft_test_result(system_is(&before, HALF, 50),
-			 "two tasks on every other CPU are 50 %% of the system\n");
+	sleep_after(HALF);
+	test_system(HALF, 50, "two tasks on every other CPU are 50 % of the system");
 
-	/* ---- The end ---- */
-	cgroup_write(TOP, "cgroup.kill", "1");
-	while (wait(NULL) > 0)
-		;
-	sleep_for(PERIOD + NSEC_PER_SEC);
-	ksft_test_result(nothing_grows(), "after all tasks ended nothing grows\n");
-	ksft_test_result(ordered, "full <= some <= elapsed in every file, each time\n");
+	test_idle();
+	expect(ordered, "see above");
+	test_result("full <= some <= elapsed in every file, each time");
 	cgroup_remove(TOP);
-	found = find_trigger();
-	if (found)
-		ksft_print_msg("%s\n", found);
-	ksft_test_result(!found, "no thread that serves triggers has work\n");
+	test_no_trigger();
 	ksft_finished();
 }

@@ -25,21 +25,15 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_stat.h"
+#include "scale.h"
 
-#define TOP		CGROUP_ROOT "/scale"
 #define BATCH		1000
 #define WARM		15	/* batches */
 #define BOUND		20	/* bytes for a cgroup */
-#define PERIOD		(2 * NSEC_PER_SEC)
 
-static unsigned long made, ran, read_exact, dead, told, held, wrong;
+static unsigned long made, ran, read_exact, dead, told, held;
 
 static const char *path_of(int nr, const char *file)
 {
@@ -49,21 +43,11 @@ static const char *path_of(int nr, const char *file)
 	return path;
 }
 
-static void check(bool right, const char *what, int nr)
-{
-	if (!right && wrong++ < 10)
-		ksft_print_msg("cgroup %d: %s\n", nr, what);
-}
-
 /* A task spins there for so long, from its fork to its end. */
 static void run_in(int nr, __u64 ns)
 {
-	pid_t pid;
+	pid_t pid = group_fork(path_of(nr, ""));
 
-	fflush(stdout);
-	pid = cgroup_fork(path_of(nr, ""));
-	if (pid < 0)
-		psi_die("%s: clone3: %s", path_of(nr, ""), strerror(errno));
 	if (!pid) {
 		spin_for(&ns);
 		_exit(0);
@@ -75,10 +59,7 @@ static void run_in(int nr, __u64 ns)
 /* A task that may run for 1 ms of 10. */
 static void hold_in(int nr)
 {
-	char path[96];
-
-	snprintf(path, sizeof(path), "%s", path_of(nr, ""));
-	cgroup_write(path, "cpu.max", "1000 10000");
+	write_file(path_of(nr, "cpu.max"), "1000 10000");
 	/* Ask while it has no task: all that comes is measured. */
 	psi_stat_total(path_of(nr, "cgroup.pressure.stat"), "cpu.limit.some");
 	run_in(nr, 5 * NSEC_PER_MSEC);
@@ -114,10 +95,10 @@ static void judge(int nr, int fd)
 	char buf[256];
 
 	if (nr % 10 == 2) {
-		check(poll_fd(fd, POLLPRI, 0) == NO_TRIGGER, "the waiter is not told", nr);
+		expect(poll_fd(fd, POLLPRI, 0) == NO_TRIGGER, "%d: the waiter is not told", nr);
 		told++;
 	}
-	check(read(fd, buf, sizeof(buf)) < 0 && errno == ENODEV, "a file can still be read", nr);
+	expect(read(fd, buf, sizeof(buf)) < 0 && errno == ENODEV, "%d: a file can be read", nr);
 	dead++;
 	close(fd);
 }
@@ -131,8 +112,7 @@ static void run_batch(int batch)
 		cgroup_write(TOP, "cgroup.subtree_control", controllers ? "+cpu +memory +io" :
 			     "-cpu -memory -io");
 	for (int i = 0; i < BATCH; i++) {
-		if (mkdir(path_of(batch * BATCH + i, ""), 0755))
-			psi_die("mkdir: %s", strerror(errno));
+		group_make(path_of(batch * BATCH + i, ""));
 		fd[i] = use(batch * BATCH + i, controllers);
 	}
 	for (int i = 0; i < BATCH; i++) {
@@ -180,39 +160,26 @@ static void memory_read(long long *bytes)
 		bytes[i] = file_number("/proc/meminfo", kinds[i]) << 10;
 }
 
-static bool memory_is_back(const long long *before, int batches)
+static void test_memory(const long long *before, int groups)
 {
-	long long now[NR_KINDS], bound = (long long)BOUND * batches * BATCH;
-	bool right = true;
+	long long now[NR_KINDS];
 
 	memory_read(now);
 	for (size_t i = 0; i < NR_KINDS; i++) {
 		long long more = i ? now[i] - before[i] : before[i] - now[i];
 
 		ksft_print_msg("figures: %s %s by %lld kB, %.2f bytes for a cgroup\n", kinds[i],
-			       i ? "grew" : "fell", more / 1024, (double)more / batches / BATCH);
-		right = right && more <= bound;
+			       i ? "grew" : "fell", more / 1024, (double)more / groups);
+		expect(more <= (long long)BOUND * groups, "%s is not back", kinds[i]);
 	}
-	return right;
-}
-
-static bool says(const char *found)
-{
-	if (found)
-		ksft_print_msg("%s\n", found);
-	return !found;
+	test_result("memory is back");
 }
 
 int main(int argc, char **argv)
 {
-	int batches = argc > 1 ? atoi(argv[1]) / BATCH : 0;
+	int batches = scale_begin(argc, argv, 6, (WARM + 1) * BATCH, 10000000) / BATCH;
 	long long before[NR_KINDS];
-	struct slow_disk disk;
 
-	if (batches <= WARM)
-		psi_die("how many cgroups? More than %d", WARM * BATCH);
-	ksft_print_header();
-	ksft_set_plan(6);
 	cpus_use(cpus_possible());
 	cgroup_create(TOP, "");
 	cgroup_write(CGROUP_ROOT, "cgroup.subtree_control", "+cpu +memory +io");
@@ -228,17 +195,15 @@ int main(int argc, char **argv)
 		       made, ran, read_exact);
 	ksft_print_msg("figures: %lu held by a limit, %lu files open at the end, %lu with a trigger\n",
 		       held, dead, told);
-	ksft_test_result(memory_is_back(before, batches), "memory is back\n");
-	ksft_test_result(!wrong && told,
-			 "files of a removed cgroup are dead, and waiters are told\n");
-	ksft_test_result(held > 0, "limits held some of them\n");
-	ksft_test_result(!file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants"),
-			 "no cgroup is still dying\n");
-	ksft_test_result(says(find_trigger()), "no trigger is left\n");
+	expect(told, "no waiter was told");
+	test_result("files of a removed cgroup are dead, and waiters are told");
+	test_memory(before, batches * BATCH);
+	expect(held, "none was held");
+	test_result("limits held some of them");
+	expect(!file_number(CGROUP_ROOT "/cgroup.stat", "nr_dying_descendants"), "one is");
+	test_result("no cgroup is still dying");
+	test_no_trigger();
 	cgroup_remove(TOP);
-	slow_disk_create(&disk, "psi_scale", 5 * NSEC_PER_MSEC, 64);
-	ksft_test_result(says(find_leak(disk.node)),
-			 "a load with a known answer is seen, nothing else\n");
-	slow_disk_remove(&disk);
+	test_no_leak();
 	ksft_finished();
 }

@@ -17,18 +17,13 @@
  * on. So the schedule of stalls is known, and with it each event: no tolerance but for the
  * time in which an event must come, two steps of a tenth of a window.
  */
-#include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "psi_leak.h"
-#include "psi_trigger.h"
+#include "psi_switches.h"
+#include "scale.h"
 
-#define TOP		CGROUP_ROOT "/scale"
 #define LATENCY		(5 * NSEC_PER_MSEC)
 #define WINDOW		(NSEC_PER_SEC)
 #define THRESHOLD	(50 * NSEC_PER_MSEC)
@@ -62,7 +57,7 @@ static struct watched *watched;
 static int nr_watched, epoll, cpus;
 static struct stalls stalls;
 /* Of all incarnations of all cgroups. */
-static unsigned long due, came, unexpected, undecided, armed, told;
+static long due, came, unexpected, undecided, armed, told, not_told;
 /* How late an event came at most; the longest stall without one. */
 static __u64 latest, silent;
 
@@ -92,8 +87,7 @@ static void arm(int nr)
 
 static void make(int nr)
 {
-	if (mkdir(path_of(nr, ""), 0755))
-		psi_die("%s: %s", path_of(nr, ""), strerror(errno));
+	group_make(path_of(nr, ""));
 	arm(nr);
 }
 
@@ -162,14 +156,8 @@ static void collect(__u64 ns)
 /* A task in the cgroup reads so often. */
 static void stall_in(int nr, int reads)
 {
-	pid_t pid;
-
 	watched[nr].due += reads == ENOUGH;
-	fflush(stdout);
-	pid = cgroup_fork(path_of(nr, ""));
-	if (pid < 0)
-		psi_die("%s: clone3: %s", path_of(nr, ""), strerror(errno));
-	if (pid)
+	if (group_fork(path_of(nr, "")))
 		return;
 	/* The test is on CPU 0. */
 	pin_to(1 + nr / EVERY % (cpus - 1));
@@ -190,14 +178,11 @@ static void stall_all(const int *nr, int count)
 	int tasks = 0;
 
 	for (int i = 0; i < count; i++) {
-		int what = nr[i] % EVERY;
-
-		if (what && what != EVERY / 2)
+		if (nr[i] % (EVERY / 2))
 			continue;
-		stall_in(nr[i], what ? TOO_FEW : ENOUGH);
-		if (++tasks % TOGETHER && i < count - 1)
-			continue;
-		while (waitpid(-1, NULL, WNOHANG) >= 0)
+		stall_in(nr[i], nr[i] % EVERY ? TOO_FEW : ENOUGH);
+		tasks++;
+		while (tasks % TOGETHER == 0 && waitpid(-1, NULL, WNOHANG) >= 0)
 			collect(5 * NSEC_PER_MSEC);
 	}
 	while (waitpid(-1, NULL, WNOHANG) >= 0)
@@ -205,28 +190,21 @@ static void stall_all(const int *nr, int count)
 	collect(2 * IN_TIME);
 }
 
-/* Different ones of all. */
+/* Puts that many at random before the others. */
 static void choose(int *nr, int count)
 {
 	static __u64 state = 88172645463325252ULL;
-	static bool taken[MAX_CGROUPS];
 
-	memset(taken, 0, sizeof(taken));
-	while (count) {
-		int one = random_u64(&state) % nr_watched;
+	for (int i = 0; i < count; i++) {
+		int other = i + random_u64(&state) % (nr_watched - i), one = nr[other];
 
-		if (taken[one])
-			continue;
-		taken[one] = true;
-		nr[--count] = one;
+		nr[other] = nr[i];
+		nr[i] = one;
 	}
 }
 
-/* Returns whether all were told that are removed with their trigger armed. */
-static bool come_and_go(const int *nr, int count)
+static void come_and_go(const int *nr, int count)
 {
-	bool right = true;
-
 	for (int i = 0; i < count; i++) {
 		if (i % 3)
 			disarm(nr[i]);
@@ -240,30 +218,23 @@ static bool come_and_go(const int *nr, int count)
 			continue;
 		}
 		if (i % 3 == 0) {
-			right = right && watched[nr[i]].gone;
+			not_told += !watched[nr[i]].gone;
 			disarm(nr[i]);
 		}
 		make(nr[i]);
 	}
-	return right;
 }
 
-/* How often the threads that serve triggers wake up while nothing happens. */
-static __u64 monitors_wake(void)
+/* The threads that serve triggers do not wake up while nothing happens. */
+static void expect_silence(void)
 {
 	__u64 before;
 
 	collect(3 * WINDOW);
 	before = monitor_switches();
 	sleep_for(3 * WINDOW);
-	return monitor_switches() - before;
-}
-
-static bool says(const char *found)
-{
-	if (found)
-		ksft_print_msg("%s\n", found);
-	return !found;
+	before = monitor_switches() - before;
+	expect(!before, "the threads that serve triggers woke up %llu times in 3 s", before);
 }
 
 static void set_up(void)
@@ -285,67 +256,59 @@ static void set_up(void)
 
 static void report(void)
 {
-	ksft_print_msg("figures: %lu triggers armed, %lu events, %lu due, the latest after %.1f ms\n",
+	ksft_print_msg("figures: %ld triggers armed, %ld events, %ld due, the latest after %.1f ms\n",
 		       armed, came, due, (double)latest / NSEC_PER_MSEC);
-	ksft_print_msg("figures: the longest stall without one %.1f ms, %lu too near to tell\n",
+	ksft_print_msg("figures: the longest stall without one %.1f ms, %ld too near to tell\n",
 		       (double)silent / NSEC_PER_MSEC, undecided);
-	ksft_print_msg("figures: %lu waiters told that their cgroup is gone\n", told);
+	ksft_print_msg("figures: %ld waiters told that their cgroup is gone\n", told);
 }
 
 int main(int argc, char **argv)
 {
-	static int all[MAX_CGROUPS], some[MAX_CGROUPS];
-	struct slow_disk disk;
-	bool gone = true;
-	__u64 wakes;
+	static int nr[MAX_CGROUPS];
+	int count;
 
-	nr_watched = argc > 1 ? atoi(argv[1]) : 0;
-	if (nr_watched < EVERY || nr_watched > MAX_CGROUPS)
-		psi_die("how many cgroups? At most %d", MAX_CGROUPS);
-	ksft_print_header();
-	ksft_set_plan(8);
+	nr_watched = scale_begin(argc, argv, 8, EVERY, MAX_CGROUPS);
+	count = nr_watched / ROUNDS;
 	set_up();
 	for (int i = 0; i < nr_watched; i++) {
-		if (i % 100 == 0 && mkdir(dirname(strdup(path_of(i, ""))), 0755))
-			psi_die("%s: %s", path_of(i, ""), strerror(errno));
-		all[i] = i;
+		char above[64];
+
+		snprintf(above, sizeof(above), TOP "/%d", i / 100);
+		if (i % 100 == 0)
+			group_make(above);
+		nr[i] = i;
 		make(i);
 		if (i % 2000 == 1999)
 			ksft_print_msg("%d cgroups, each with a trigger\n", i + 1);
 	}
-	wakes = monitors_wake();
-	ksft_print_msg("the threads that serve them woke up %llu times in 3 s\n", wakes);
-	ksft_test_result(!wakes, "triggers that have nothing to tell cost nothing\n");
+	expect_silence();
+	test_result("triggers that have nothing to tell cost nothing");
 
 	ksft_print_msg("one in %d stalls for long enough, one in %d for too short\n", EVERY, EVERY);
-	stall_all(all, nr_watched);
-	for (int round = 0; round < ROUNDS; round++) {
-		int count = nr_watched / ROUNDS;
-
-		choose(some, count);
-		gone = come_and_go(some, count) && gone;
-		stall_all(some, count);
-		ksft_print_msg("round %d of %d: %d cgroups came and went\n", round + 1, ROUNDS, count);
+	stall_all(nr, nr_watched);
+	for (int round = 1; round <= ROUNDS; round++) {
+		choose(nr, count);
+		come_and_go(nr, count);
+		stall_all(nr, count);
+		ksft_print_msg("round %d of %d: %d cgroups came and went\n", round, ROUNDS, count);
 	}
-	wakes = monitors_wake();
+	expect_silence();
+	test_result("when all stalls are over the threads that serve triggers sleep");
 	for (int i = 0; i < nr_watched; i++)
 		disarm(i);
 	report();
-	ksft_test_result(due > nr_watched / EVERY && came - unexpected == due,
-			 "each event that is due comes\n");
-	ksft_test_result(!unexpected && undecided < due / 10, "no other event comes\n");
-	ksft_test_result(latest && latest <= IN_TIME,
-			 "each comes within two tenths of its window\n");
-	ksft_test_result(gone && told == ROUNDS * ((nr_watched / ROUNDS + 2) / 3),
-			 "each waiter is told when its cgroup is removed\n");
-	ksft_test_result(!wakes,
-			 "when all stalls are over the threads that serve triggers sleep\n");
-	ksft_test_result(says(find_trigger()), "no trigger is left when all files are closed\n");
+	expect(due > nr_watched / EVERY && came - unexpected == due, "%ld were due", due);
+	test_result("each event that is due comes");
+	expect(!unexpected && undecided < due / 10, "%ld came", unexpected);
+	test_result("no other event comes");
+	expect(latest && latest <= IN_TIME, "the latest came after %llu ns", latest);
+	test_result("each comes within two tenths of its window");
+	expect(!not_told && told == ROUNDS * ((count + 2) / 3), "%ld were not", not_told);
+	test_result("each waiter is told when its cgroup is removed");
+	test_no_trigger();
 	cgroup_remove(TOP);
 	stalls_remove(&stalls);
-	slow_disk_create(&disk, "psi_scale", LATENCY, 64);
-	ksft_test_result(says(find_leak(disk.node)),
-			 "a load with a known answer is seen, nothing else\n");
-	slow_disk_remove(&disk);
+	test_no_leak();
 	ksft_finished();
 }
