@@ -15,8 +15,9 @@
  *
  * What they leave is the difference between two moments at which no cgroup is there: after
  * the first batches, when caches of the allocators are warm, and at the end. A cgroup is
- * freed after a grace period of RCU, by a work item, and the fold holds one for two
- * periods: both moments come after these.
+ * freed after a grace period of RCU, by a work item; the fold holds one for two periods, and
+ * the kernel looks every 20 s whether somebody still asks about one. Both moments come
+ * after these.
  *
  * Bound: 20 bytes for each cgroup. The smallest thing of PSI that a group has of its own,
  * a mask of CPUs, is 8 bytes with its share of a slab, so all but this one would show even
@@ -153,7 +154,7 @@ static void memory_read(long long *bytes)
 			break;
 		sleep_for(PERIOD);
 	}
-	sleep_for(3 * PERIOD);
+	sleep_for(15 * PERIOD);
 	shrink();
 	sleep_for(PERIOD);
 	for (size_t i = 0; i < NR_KINDS; i++)
