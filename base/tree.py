@@ -3,8 +3,8 @@
 
 import hashlib
 import os
+import pathlib
 import re
-import stat
 
 # Not part of the source: version control of whoever keeps it there.
 NOT_SOURCE = {".git", ".pc", ".hg", ".svn"}
@@ -13,67 +13,39 @@ NOT_SOURCE = {".git", ".pc", ".hg", ".svn"}
 def version(tree):
     """('6.12', '6.12.117') out of the top Makefile; None when there is no such thing."""
     try:
-        with open(os.path.join(tree, "Makefile"), encoding="utf-8", errors="replace") as file:
-            head = file.read(4096)
+        head = (pathlib.Path(tree) / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    number = []
-    for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL"):
-        match = re.search(r"^%s\s*=\s*(\d+)\s*$" % name, head, re.M)
-        if not match:
-            return None
-        number.append(match.group(1))
-    return ".".join(number[:2]), ".".join(number)
+    found = re.search(r"^VERSION = (\d+)\nPATCHLEVEL = (\d+)\nSUBLEVEL = (\d+)$", head, re.M)
+    return (".".join(found.groups()[:2]), ".".join(found.groups())) if found else None
 
 
-def files(tree):
-    """All files and symbolic links of a tree, as sorted relative paths."""
-    found = []
+def inventory(tree):
+    """{path: kind and hash} of all files and symbolic links: what git would store of them."""
+    found = {}
     for directory, names, leaves in os.walk(tree, onerror=raise_it):
-        if directory == tree:
-            names[:] = [name for name in names if name not in NOT_SOURCE]
-            leaves = [name for name in leaves if name not in NOT_SOURCE]
-        links = [name for name in names if os.path.islink(os.path.join(directory, name))]
-        for name in leaves + links:
-            found.append(os.path.relpath(os.path.join(directory, name), tree))
-    return sorted(found)
+        if directory == str(tree):
+            names[:] = set(names) - NOT_SOURCE
+            leaves = set(leaves) - NOT_SOURCE
+        for path in (pathlib.Path(directory) / name for name in [*names, *leaves]):
+            if path.is_symlink():
+                kind, data = "link", os.fsencode(os.readlink(path))
+            elif path.is_file():
+                kind, data = "exec" if path.stat().st_mode & 0o100 else "file", path.read_bytes()
+            elif path.is_dir():
+                continue
+            else:
+                raise OSError(f"{path} is neither a file nor a symbolic link")
+            found[str(path.relative_to(tree))] = f"{kind} {hashlib.sha256(data).hexdigest()}"
+    return dict(sorted(found.items()))
 
 
 def raise_it(error):
     raise error
 
 
-def content(tree, path):
-    """What git would store of a file: its kind and its bytes."""
-    full = os.path.join(tree, path)
-    mode = os.lstat(full).st_mode
-    if stat.S_ISLNK(mode):
-        return b"link", os.fsencode(os.readlink(full))
-    if not stat.S_ISREG(mode):
-        raise OSError("%s is neither a file nor a symbolic link" % full)
-    with open(full, "rb") as file:
-        return (b"exec" if mode & 0o100 else b"file"), file.read()
-
-
-def fingerprint(tree):
-    """A hash over names, kinds and contents of all files."""
-    total = hashlib.sha256()
-    for path in files(tree):
-        kind, data = content(tree, path)
-        total.update(b"%s %s %s\n" % (kind, os.fsencode(path),
-                                      hashlib.sha256(data).hexdigest().encode()))
-    return total.hexdigest()
-
-
 def differences(old, new):
     """Maps each path that differs to M (modified), D (deleted) or A (added)."""
-    changed = {}
-    olds, news = files(old), set(files(new))
-    for path in olds:
-        if path not in news:
-            changed[path] = "D"
-        elif content(old, path) != content(new, path):
-            changed[path] = "M"
-    for path in news.difference(olds):
-        changed[path] = "A"
-    return changed
+    olds, news = inventory(old), inventory(new)
+    return {path: "A" if path not in olds else "D" if path not in news else "M"
+            for path in olds | news if olds.get(path) != news.get(path)}
