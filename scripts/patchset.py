@@ -67,6 +67,16 @@ def run_program(main):
 # ---------------------------------------------------------------------------
 # The files of the project
 
+def sections(diff):
+    """The hunks of each file that a diff changes, as {path: text}."""
+    return {path.decode(): text for text, path in
+            re.findall(rb"^(diff --git a/(\S+) b/.*\n(?:(?!diff --git ).*\n)*)", diff, re.M)}
+
+
+def joined(hunks):
+    return b"".join(text for _, text in sorted(hunks.items()))
+
+
 @dataclasses.dataclass
 class Patch:
     """One file of patches/."""
@@ -75,33 +85,27 @@ class Patch:
     subject: str
     body: str
     overlays: list      # paths of the new files it brings
-    notes: bytes        # between "---" and the first hunk: for the reader of the file only
-    diff: bytes
-    common: bytes = b""     # the hunks in patches/NAME, where this kernel has others
+    hunks: dict         # of KERNEL: {path: text}
+    common: dict        # those in patches/NAME, for every kernel that has none of its own
 
     @classmethod
     def parse(cls, name, which, data):
-        found = re.fullmatch(rb"Subject: (\S[^\n]*)\n\n(.*?)\n*((?:^Overlay: \S+\n)*)---\n(.*?)(^diff --git .*)?", data,
+        found = re.fullmatch(rb"Subject: (\S[^\n]*)\n\n(.*?)\n*((?:^Overlay: \S+\n)*)---\n(diff --git .*)?", data,
                              re.S | re.M)
         if not found or not found[2].strip():
             raise Error(f"patches/{name}: must be a line 'Subject: ...', an empty line, the changelog, "
                         "lines 'Overlay: FILE', a line '---', and hunks")
         overlays = [line.split()[1] for line in found[3].decode().splitlines()]
-        return cls(name, which, found[1].decode(), found[2].decode().strip("\n"), overlays, found[4], found[5] or b"")
+        common = sections(found[4] or b"")
+        own = PATCHES / kernels.KERNEL / name
+        hunks = common | sections(own.read_bytes()) if kernels.OTHER and own.is_file() else common
+        return cls(name, which, found[1].decode(), found[2].decode().strip("\n"), overlays,
+                   {path: text for path, text in hunks.items() if b"\n@@ " in text}, common)
 
     def text(self):
         overlays = "".join(f"Overlay: {path}\n" for path in self.overlays)
         head = f"Subject: {self.subject}\n\n{self.body}\n{overlays and chr(10)}{overlays}---\n"
-        return head.encode() + self.notes + (self.common if kernels.OTHER else self.diff)
-
-    def of_kernel(self):
-        """The patch with the hunks that KERNEL has of its own."""
-        own = kernels.own_text(PATCHES / kernels.KERNEL / self.name)[1]
-        diff = kernels.overridden(self.diff, own) if kernels.OTHER else self.diff
-        return dataclasses.replace(self, diff=diff, common=self.diff)
-
-    def touched(self):
-        return [path.decode() for path in re.findall(rb"^diff --git a/(\S+) b/", self.diff, re.M)]
+        return head.encode() + joined(self.common)
 
 
 def read_text(path):
@@ -127,7 +131,7 @@ def read_series():
             if not which:
                 raise Error(f"patches/series: {line} is in no set: a line '= SET' begins one")
             read_text(PATCHES / line)
-            patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes()).of_kernel()
+            patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes())
     if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>\s]+>", author):
         raise Error("patches/series: From: must be 'Name <address>'")
     for stray in sorted(path for path in PATCHES.rglob("*.patch") if path.name not in patches):
@@ -182,10 +186,8 @@ def run_git(directory, *arguments, stdin=b"", **env):
                           start_new_session=True, pass_fds=[each.fileno() for each in held]) as process:
         printed, said = process.communicate(stdin)
     if process.returncode:
-        said = said.decode(errors="replace").strip()
-        if "No space left" in said:
-            raise Error(f"the disk is full: make room on {directory}, then run this again")
-        raise Error(" ".join(said.split()) or f"git {' '.join(arguments)} failed in {directory}")
+        said = " ".join(said.decode(errors="replace").split())
+        raise Error(said or f"git {' '.join(arguments)} failed in {directory}")
     return printed
 
 
@@ -223,7 +225,7 @@ class Git:
         """What a commit does to these files, without the names of blobs, which change with the base."""
         text = self("diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-renames", "--full-index", "-U3",
                     "--no-commit-id", commit, "--", *sorted(paths)) if paths else b""
-        return re.sub(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}( \d+)?\n", b"", text, flags=re.M)
+        return sections(re.sub(rb"^index [0-9a-f]{40}\.\.[0-9a-f]{40}( \d+)?\n", b"", text, flags=re.M))
 
     def checkout_set(self, name=""):
         """A checkout of the series up to the end of a set; git writes only what differs from the last one."""
@@ -240,10 +242,8 @@ class Git:
         """A checkout of a few files of a commit."""
         shutil.rmtree(place, ignore_errors=True)
         run_git(ROOT, "clone", "-q", "--shared", "--no-checkout", str(self.directory), str(place))
-        (place / ".git/info").mkdir(exist_ok=True)
-        (place / ".git/info/sparse-checkout").write_text("".join(f"/{path}\n" for path in paths))
         clone = Git(place)
-        clone("config", "core.sparseCheckout", "true")
+        clone("sparse-checkout", "set", "--no-cone", *(f"/{path}" for path in paths))
         clone("checkout", "-q", "--detach", commit)
         return clone
 
@@ -259,31 +259,29 @@ def make_commits(git, base, author, patches, overlays):
 
     with tempfile.TemporaryDirectory(prefix="psi-tree.") as scratch:
         scratch = pathlib.Path(scratch)
-        touched = sorted({path for patch in patches for path in patch.touched()} & there)
+        touched = there.intersection(path for patch in patches for path in patch.hunks)
         if touched:
             git("--work-tree", str(scratch), "checkout", base, "--", *touched, GIT_INDEX_FILE=f"{scratch}/.index")
         for number, patch in enumerate(patches, 1):
-            for path in patch.touched():
-                if path not in there:
-                    raise Error(f"patches/{patch.name}: has a hunk for {path}, which the kernel does not have "
-                                "(a new file stands at its path in the project, with an 'Overlay:' line)")
-            for path in patch.overlays:
-                if path in there:
-                    raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
-            if not patch.diff and not patch.overlays:
+            for path in patch.hunks.keys() - there:
+                raise Error(f"patches/{patch.name}: has a hunk for {path}, which the kernel does not have "
+                            "(a new file stands at its path in the project, with an 'Overlay:' line)")
+            for path in there.intersection(patch.overlays):
+                raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
+            if not patch.hunks and not patch.overlays:
                 raise Error(f"patches/{patch.name}: changes nothing")
             try:
-                if patch.diff:
-                    run_git(scratch, "apply", "--whitespace=nowarn", "-", stdin=patch.diff)
+                if patch.hunks:
+                    run_git(scratch, "apply", "--whitespace=nowarn", "-", stdin=joined(patch.hunks))
             except Error as error:
                 raise Error(f"patches/{patch.name}: does not apply without fuzz: {error}") from None
             stream.append(f"commit refs/psi/new\nmark :{number}\ncommitter {author} {date + 60 * number} +0000\n".encode())
             data(f"{patch.subject}\n\n{patch.body}\n".encode())
-            files = {path: file_state(scratch / path) for path in patch.touched() if (scratch / path).is_file()}
+            files = {path: file_state(scratch / path) for path in patch.hunks if (scratch / path).is_file()}
             for path, (mode, content) in (files | {path: overlays[path] for path in patch.overlays}).items():
                 stream.append(f"M {mode} inline {path}\n".encode())
                 data(content)
-            stream += [f"D {path}\n".encode() for path in set(patch.touched()) - set(files)]
+            stream += [f"D {path}\n".encode() for path in set(patch.hunks) - set(files)]
             stream.append(f"\nreset refs/psi/set/{patch.set}\nfrom :{number}\n\n".encode())
     git("update-ref", "--stdin", stdin=git("for-each-ref", "--format=delete %(refname)", "refs/psi/set"))
     git("fast-import", "--quiet", "--force", stdin=b"".join(stream))
@@ -309,9 +307,7 @@ def follow_base(git):
     done = subprocess.run([ROOT / "base" / "prepare"], stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise SystemExit(1)     # it said why
-    place = pathlib.Path(done.stdout.decode().strip().split("\n")[-1])
-    if not (place / ".git").is_dir():
-        raise Error(f"base/prepare printed {place}, which is not a git repository")
+    place = pathlib.Path(done.stdout.decode().strip())
     base = Git(place).line("rev-parse", "HEAD")
     if not TREE.exists():
         note("copying the kernel tree")
@@ -358,14 +354,9 @@ def make_tree():
         lock()
     git = Git(TREE)
     base = follow_base(git)
-    interrupted, head = git.resolve("refs/psi/new"), git.line("rev-parse", "HEAD")
-    if head == interrupted:
-        git("update-ref", "refs/psi/tip", head)     # it may have ended right before it did this
-    elif interrupted and head == git.resolve("refs/psi/tip"):
-        try:
-            update(git, interrupted)
-        except Error:
-            pass            # it was refused, not interrupted
+    head = git.line("rev-parse", "HEAD")
+    if head == git.resolve("refs/psi/new"):
+        git("update-ref", "refs/psi/tip", head)     # the last run may have ended right before it did this
     tip = make_commits(git, base, author, patches, overlays)
     update(git, tip)
     return types.SimpleNamespace(git=git, tip=tip, author=author, patches=patches, overlays=overlays)
