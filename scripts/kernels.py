@@ -17,7 +17,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEFAULT = "6.12"
 KERNEL = os.environ.get("KERNEL") or DEFAULT
 OTHER = KERNEL != DEFAULT
-BASE = ROOT / (f"BASE.{KERNEL}" if OTHER else "BASE")
 BUILD = ROOT / "build" / KERNEL if OTHER else ROOT / "build"
 
 

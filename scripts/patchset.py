@@ -132,12 +132,8 @@ def read_series():
                 raise Error(f"patches/series: {line} is in no set: a line '= SET' begins one")
             read_text(PATCHES / line)
             patches[line] = Patch.parse(line, which, (PATCHES / line).read_bytes())
-    if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>\s]+>", author):
-        raise Error("patches/series: From: must be 'Name <address>'")
     for stray in sorted(path for path in PATCHES.rglob("*.patch") if path.name not in patches):
         raise Error(f"{stray.relative_to(ROOT)} is not in patches/series")
-    if not patches:
-        raise Error("patches/series lists no patch")
     return author, list(patches.values())
 
 
