@@ -32,18 +32,10 @@ RULES = {
         ("config PSI", entry(r"config PSI", stop=r"\S")),
         ("config PSI_DEFAULT_DISABLED", entry(r"config PSI_DEFAULT_DISABLED", stop=r"\S")),
     ],
-    "arch/powerpc/configs/ppc64_defconfig": [
-        ("CONFIG_PSI", cut(r"CONFIG_PSI=y")),
-    ],
-    "MAINTAINERS": [
-        ("PSI entry", entry(r"PRESSURE STALL INFORMATION \(PSI\)", stop=r"[A-Z0-9][^:]")),
-    ],
-    "Documentation/accounting/index.rst": [
-        ("psi in the index", cut(r"   psi")),
-    ],
-    "Documentation/translations/zh_CN/accounting/index.rst": [
-        ("psi in the index", cut(r"   psi")),
-    ],
+    "arch/powerpc/configs/ppc64_defconfig": [("CONFIG_PSI", cut(r"CONFIG_PSI=y"))],
+    "MAINTAINERS": [("PSI entry", entry(r"PRESSURE STALL INFORMATION \(PSI\)", stop=r"[A-Z0-9][^:]"))],
+    "Documentation/accounting/index.rst": [("psi in the index", cut(r"   psi"))],
+    "Documentation/translations/zh_CN/accounting/index.rst": [("psi in the index", cut(r"   psi"))],
     "Documentation/admin-guide/kernel-parameters.txt": [
         ("psi=", entry(r"\tpsi=\t.*", stop=r"\t?\S")),
         ("cgroup_disable=pressure",
@@ -146,9 +138,7 @@ RULES = {
     ],
 
     # DAMON's quota goal that follows the memory pressure.
-    "include/linux/damon.h": [
-        ("DAMOS_QUOTA_SOME_MEM_PSI_US", cut(r".*\bDAMOS_QUOTA_SOME_MEM_PSI_US\b.*")),
-    ],
+    "include/linux/damon.h": [("DAMOS_QUOTA_SOME_MEM_PSI_US", cut(r".*\bDAMOS_QUOTA_SOME_MEM_PSI_US\b.*"))],
     "mm/damon/core.c": [
         PSI_H,
         UNIFDEF,
@@ -168,9 +158,7 @@ RULES = {
         ("quota_mem_pressure_us",
          entry(r"quota_mem_pressure_us", stop=r"quota_autotune_feedback$")),
     ],
-    "Documentation/mm/damon/design.rst": [
-        ("some_mem_psi_us", entry(r"- ``some_mem_psi_us``:.*", stop=r"\S")),
-    ],
+    "Documentation/mm/damon/design.rst": [("some_mem_psi_us", entry(r"- ``some_mem_psi_us``:.*", stop=r"\S"))],
     "tools/testing/selftests/damon/_damon_sysfs.py": [
         ("qgoal_metric_some_mem_psi_us", cut(r"qgoal_metric_some_mem_psi_us = .*")),
         ("list of metrics", replace(r", qgoal_metric_some_mem_psi_us\b", "")),

@@ -8,12 +8,8 @@ RULES = {
         ("label of the failed allocation", replace(r"^out_psi_free:\n(?=out_stat_exit:)", "")),
         ("its users", replace(r"\bgoto out_psi_free;", "goto out_stat_exit;")),
     ],
-    "arch/loongarch/configs/loongson32_defconfig": [
-        ("CONFIG_PSI", cut(r"CONFIG_PSI=y")),
-    ],
-    "arch/loongarch/configs/loongson64_defconfig": [
-        ("CONFIG_PSI", cut(r"CONFIG_PSI=y")),
-    ],
+    "arch/loongarch/configs/loongson32_defconfig": [("CONFIG_PSI", cut(r"CONFIG_PSI=y"))],
+    "arch/loongarch/configs/loongson64_defconfig": [("CONFIG_PSI", cut(r"CONFIG_PSI=y"))],
     "include/linux/damon.h": [
         ("last_psi_total of struct damos_quota_goal",
          replace(r"^/\* private: \*/\n\t\t/\* .* \*/\n\t\tu64 last_psi_total;\n\n", "")),
