@@ -146,7 +146,8 @@ def read_overlays(patches):
                 raise Error(f"overlay file {path} is claimed twice: by {claims[path]} and {patch.name}")
             claims[path] = patch.name
     if (ROOT / ".git").exists():
-        there = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS).decode().split("\0")
+        listed = run_git(ROOT, "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *OVERLAY_DIRS)
+        there = listed.decode().split("\0")
     else:           # of a tarball
         there = [str(path.relative_to(ROOT)) for top in OVERLAY_DIRS for path in (ROOT / top).rglob("*")
                  if not path.is_dir() and "__pycache__" not in path.parts]
@@ -271,7 +272,8 @@ def make_commits(git, base, author, patches, overlays):
                     run_git(scratch, "apply", "--whitespace=nowarn", "-", stdin=joined(patch.hunks))
             except Error as error:
                 raise Error(f"patches/{patch.name}: does not apply without fuzz: {error}") from None
-            stream.append(f"commit refs/psi/new\nmark :{number}\ncommitter {author} {date + 60 * number} +0000\n".encode())
+            head = f"commit refs/psi/new\nmark :{number}\ncommitter {author} {date + 60 * number} +0000\n"
+            stream.append(head.encode())
             data(f"{patch.subject}\n\n{patch.body}\n".encode())
             files = {path: file_state(scratch / path) for path in patch.hunks if (scratch / path).is_file()}
             for path, (mode, content) in (files | {path: overlays[path] for path in patch.overlays}).items():
