@@ -40,10 +40,9 @@ def functions(tree):
 class Mutant:
     """One bug: where it is, and which checks look for it."""
     name: str
-    place: str = ""     # a function, or a file for what is in no function
-    checks: list = dataclasses.field(default_factory=list)
-    old: str = ""
-    new: str = ""
+    place: str          # a function, or a file for what is in no function
+    checks: list
+    edit: str = ""      # the tokens that are there => what comes in their place
 
     def places(self, tree):
         """Where it can be made: [(file, begin, end)]; and why it cannot, if these are not one."""
@@ -53,7 +52,7 @@ class Mutant:
             parts = functions(tree).get(self.place, [])
         if not parts:
             return [], f"{self.name}: no such {'file' if '/' in self.place else 'function'}: {self.place}"
-        wanted, found = [token for token, _, _ in tokens(self.old)], []
+        wanted, found = [token for token, _, _ in tokens(self.edit.partition("=>")[0])], []
         for path, first, last in parts:
             lines = (tree / path).read_text().splitlines(keepends=True)
             start = sum(map(len, lines[:first - 1]))
@@ -74,26 +73,18 @@ class Mutant:
             sys.exit(f"mutations: {problem}")
         (name, begin, end), = found
         text = (tree / name).read_text()
-        (tree / name).write_text(text[:begin] + self.new.strip() + text[end:])
+        (tree / name).write_text(text[:begin] + self.edit.partition("=>")[2].strip() + text[end:])
 
 
 def read(root, name="mutants"):
     """The bugs of ci/lists/mutants, or of another list."""
-    mutants = []
-    for number, line in enumerate((root / "ci" / "lists" / name).read_text().splitlines(), 1):
-        mark, rest = line[:1], line[1:]
-        if mark in ("", "#"):
-            continue
-        if mark == "=":
-            mutants.append(Mutant(rest.strip()))
-        elif mark == "@":
-            mutants[-1].place = rest.strip()
-        elif mark == "?":
-            mutants[-1].checks.append(rest.split())
-        elif mark == "-":
-            mutants[-1].old += rest + "\n"
-        elif mark == "+":
-            mutants[-1].new += rest + "\n"
-        else:
-            sys.exit(f"mutations: ci/lists/{name}:{number}: what is that?")
+    mutants, checks = [], []
+    for line in (root / "ci" / "lists" / name).read_text().splitlines():
+        if line.startswith("["):
+            checks = [check.split() for check in line[1:-1].split("; ")]
+        elif line.startswith("\t"):
+            mutants[-1].edit += line[1:] + "\n"
+        elif line and not line.startswith("#"):
+            place, _, name = line.partition(": ")
+            mutants.append(Mutant(name, place, checks))
     return mutants
