@@ -96,6 +96,12 @@ class Row:
         return passed, failed, skipped
 
 
+    def result(self):
+        """What the guest said, in TAP; nothing if it did not come so far."""
+        result = self.logs / self.name / "log" / "result.tap"
+        return result.read_text(errors="replace") if result.is_file() else ""
+
+
 def boot_all(rows, said=None):
     """(passed, failed, skipped) of some rows together."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -106,7 +112,25 @@ def boot_all(rows, said=None):
 
 def run(rows, words=()):
     """Boot the rows whose name holds one of WORDS; print the closing line and end the program."""
-    rows = [row for row in rows if not words or any(word in row.name for word in words)]
-    passed, failed, skipped = boot_all(rows)
+    finish(*boot_all([row for row in rows if not words or any(word in row.name for word in words)]))
+
+
+def finish(passed, failed, skipped):
+    """The closing line, and the end of the program."""
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(bool(failed or not passed))
+
+
+def libraries(program):
+    """The shared libraries of a program of this system, its loader too."""
+    said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", said)
+
+
+def tool(*more):
+    """pressure(1) and the loads of its tests, and MORE of what make builds there, linked statically."""
+    out, top = BUILD / "psi-tool-guest", ROOT / "tools" / "psi"
+    out.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["make", "-s", "-C", top, f"O={out}", "LDFLAGS=-static"], check=True, stdout=sys.stderr)
+    subprocess.run([ROOT / "vm" / "cc", top / "test" / "load.c", "-o", out / "load"], check=True)
+    return [out / name for name in ("pressure", "load", *more)]

@@ -78,7 +78,7 @@ class Pair:
         """(passed, failed, skipped): of the bounds, and of the boots when they failed."""
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             counts = list(pool.map(lambda row: row.boot(), self.rows))
-        said = [(LOGS / row.name / "log" / "result.tap").read_text(errors="replace") for row in self.rows]
+        said = [row.result() for row in self.rows]
         found = list(judge(*map(values, said), self.shift, self.seconds))
         failed = sum(count[1] for count in counts) + sum(not good for _, good, _ in found)
         log = LOGS / self.name / "log"

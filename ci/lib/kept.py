@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tables that slow verbs keep below build/: a row stays until it is run again."""
+"""The tables that slow verbs keep below build/, where a row stays until it is run again, and those of docs/."""
+import re
 import subprocess
+import sys
 
 from . import codehash
+from .guest import ROOT
 
 
 class Table:
@@ -31,6 +34,16 @@ class Table:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.introduction + "\n" +
                              self.markdown([known.get(names, [*names, *missing]) for names in order]))
+
+
+def record(page, name, change):
+    """Put CHANGE(what is there) between "<!-- made by NAME -->" and "<!-- end -->" of a page of docs/."""
+    page = ROOT / "docs" / page
+    place = re.compile(rf"(?<=<!-- made by {re.escape(name)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+    text, count = place.subn(lambda found: change(found[0]), page.read_text(encoding="utf-8"))
+    if count != 1:
+        sys.exit(f"{page} has no place for the table")
+    page.write_text(text, encoding="utf-8")
 
 
 def commit(root):
