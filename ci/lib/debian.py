@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""File systems of a Debian with some packages: made once, and kept in PSI_CACHE/debian."""
+import fcntl
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+
+CACHE = pathlib.Path(os.environ.get("PSI_CACHE") or pathlib.Path.home() / ".cache/psi-linux") / "debian"
+# What no test looks at.
+LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+
+
+def image(release, packages, megabytes, *options, features=()):
+    """The image of a file system with these packages and what they need.
+
+    OPTIONS are those of mmdebstrap; tune2fs gives the file system its FEATURES.
+    """
+    recipe = repr((release, packages, megabytes, options, features, LEFT_OUT))
+    path = CACHE / f"{release}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.ext2"
+    tar, half, log = (path.with_suffix(suffix) for suffix in (".tar", ".new", ".log"))
+    commands = [["mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
+                 *(f"--dpkgopt=path-exclude={name}" for name in LEFT_OUT), *options, release, tar],
+                ["genext2fs", "--block-size", "4096", "--size-in-blocks", megabytes * 256, "--number-of-inodes", 100000,
+                 "--tarball", tar, half]]
+    if features:
+        commands.append(["/sbin/tune2fs", *features, half])
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.is_file():
+            return path
+        print(f"downloading {' '.join(packages)} and what they need, for {path}", flush=True)
+        with open(log, "w", encoding="utf-8") as said:
+            for command in commands:
+                if subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                  check=False).returncode:
+                    sys.exit(f"{command[0]} failed: see {log}; it needs a Debian mirror and 5 GB of disk")
+        tar.unlink()
+        half.rename(path)
+    return path
+
+
+def drive(path, *more):
+    """Options of vm/run for the disk of the guest whose serial number is "root"."""
+    file = ",".join(["if=none,id=root,format=raw", *more, f"file={str(path).replace(',', ',,')}"])
+    return "--qemu=-drive", f"--qemu={file}", "--qemu=-device", "--qemu=virtio-blk-pci,drive=root,serial=root"
