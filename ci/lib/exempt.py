@@ -10,7 +10,8 @@ class Exemptions:
     """A list whose lines have so many patterns; the last one may have blanks."""
 
     def __init__(self, name, fields=1):
-        lines = [line for line in (ROOT / "ci" / "lists" / name).read_text().splitlines() if line and not line.startswith("#")]
+        text = (ROOT / "ci" / "lists" / name).read_text()
+        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         self.patterns = {tuple(line.partition(" -- ")[0].split(" ", fields - 1)) for line in lines if " -- " in line}
         self.used = set()
         check(len(self.patterns) == len(lines) and {len(each) for each in self.patterns} <= {fields},
