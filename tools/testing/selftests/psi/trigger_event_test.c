@@ -765,8 +765,10 @@ FIXTURE_SETUP(ending)
 	self->fd[0] = trigger_arm(GROUP_IO, TRIGGER);
 	self->fd[1] = trigger_arm_user(GROUP_IO, "full 2000000 2000000");
 	self->fd[2] = trigger_arm(GROUP "/memory.pressure", "some 10000 10000000");
-	for (int i = 3; i < NR_ENDING; i++)
-		self->fd[i] = trigger_arm(GROUP_IO, TRIGGER);
+	self->fd[3] = trigger_arm(GROUP_IO, TRIGGER);
+	/* Two exclusive waiters on one open file. */
+	self->fd[4] = fcntl(self->fd[3], F_DUPFD_CLOEXEC, 0);
+	ASSERT_LE(0, self->fd[4]);
 	self->other = trigger_arm(PSI_IO, TRIGGER);
 	for (int i = 0; i < NR_ENDING; i++) {
 		self->waiter[i] = (struct waiter){ .wait = wait[i], .fd = self->fd[i] };
