@@ -189,7 +189,8 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 {
 	unsigned int attrs;
 
-	if (!p->psi.group || task_cpu(p) != d->cpu)
+	/* It is NULL for good, or never. */
+	if (data_race(!p->psi.group) || task_cpu(p) != d->cpu)
 		return;
 	/*
 	 * A task that migrates here was last counted under the lock of another
