@@ -1086,6 +1086,8 @@ TEST_F_TIMEOUT(user, who_is_interrupted_all_the_time_harms_nobody, 600)
 /* ---- Races: on CPUs that run in parallel ---- */
 
 #define RACE_TIME	(2 * NSEC_PER_SEC)
+/* A race goes on longer where a busy host has it do less. */
+#define RACE_ROUNDS	20
 
 /**
  * struct race - two threads that operate on a file at the same time
@@ -1130,7 +1132,7 @@ static void race_run(struct race *race, bool (*judge)(struct race *race))
 	pthread_barrier_init(&race->barrier, NULL, 2);
 	if (pthread_create(&second, NULL, race_second, race))
 		psi_die("pthread_create: %s", strerror(errno));
-	while (good && now_ns() < end) {
+	while (good && (now_ns() < end || race->rounds < RACE_ROUNDS)) {
 		race->fd = trigger_open(race->path);
 		pthread_barrier_wait(&race->barrier);
 		race->result[0] = race->fn(race, 0);
@@ -1192,7 +1194,6 @@ TEST_F_TIMEOUT(race, of_two_writers_has_one_winner, STORM_TIMEOUT)
 	race_run(&race, one_won);
 	ksft_print_msg("%d rounds; %d and %d in the last one\n", race.rounds, race.result[0],
 		       race.result[1]);
-	EXPECT_LT(20, race.rounds);
 	EXPECT_TRUE(one_won(&race));
 }
 
@@ -1218,7 +1219,6 @@ TEST_F_TIMEOUT(race, of_a_writer_and_a_poller_breaks_nothing, STORM_TIMEOUT)
 
 	race_run(&race, both_won);
 	ksft_print_msg("%d rounds\n", race.rounds);
-	EXPECT_LT(20, race.rounds);
 	EXPECT_TRUE(both_won(&race));
 }
 
@@ -1352,7 +1352,8 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_while_it_ends, &arming));
 	ASSERT_EQ(0, pthread_create(&thread[3], NULL, read_while_it_ends, &arming));
-	for (; now_ns() < end; rounds++)
+	for (; now_ns() < end || rounds < RACE_ROUNDS ||
+	       __atomic_load_n(&arming.armed, __ATOMIC_RELAXED) < RACE_ROUNDS; rounds++)
 		end_and_renew(remove, pid);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)
@@ -1364,8 +1365,6 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	ksft_print_msg("%d rounds, %d armed\n", rounds, arming.armed);
 	EXPECT_EQ(0, arming.wrong);
 	EXPECT_EQ(0, arming.backwards);
-	EXPECT_LT(10, rounds);
-	EXPECT_LT(10, arming.armed);
 }
 
 TEST_F_TIMEOUT(race, with_the_removal_of_the_cgroup_breaks_nothing, STORM_TIMEOUT)
