@@ -53,6 +53,7 @@
 #define STALL_PERIOD	(700 * NSEC_PER_MSEC)
 #define WAKE_PERIOD	(2 * NSEC_PER_MSEC)
 #define MKDIR_PERIOD	(5 * NSEC_PER_MSEC)
+#define SHARE_TIME	(150 * NSEC_PER_MSEC)
 #define DEPTH		100
 #define GROUPS		400
 
@@ -474,7 +475,8 @@ static void measure(const char *phase, int from, int to, __u64 length)
 	shared->now = (struct measured){};
 	begin = now_ns();
 	used = file_number(SPINNER "/cpu.stat", "usage_usec ");
-	sleep_for(length / 2);
+	/* Long beside a slice, which is some ms: the share must not depend on who is in one at the end. */
+	sleep_for(length / 2 > SHARE_TIME ? length / 2 : SHARE_TIME);
 	used = file_number(SPINNER "/cpu.stat", "usage_usec ") - used;
 	printf("# %s share-pct %.2f\n", phase, used * 1e5 / (now_ns() - begin));
 	printf("# %s spun-wake-most-us %.1f\n", phase, shared->now.wake.most / 1e3);
