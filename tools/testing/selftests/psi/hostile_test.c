@@ -1343,7 +1343,7 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	struct arming arming = {};
 	__u64 end = now_ns() + storm_time(RACE_TIME);
 	pthread_t thread[4];
-	int rounds = 0;
+	int rounds = 0, armed;
 
 	if (!remove) {
 		cgroup_create(DYING, "");
@@ -1352,9 +1352,11 @@ static void check_dying(struct __test_metadata *_metadata, bool remove, const pi
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_while_it_ends, &arming));
 	ASSERT_EQ(0, pthread_create(&thread[3], NULL, read_while_it_ends, &arming));
-	for (; now_ns() < end || rounds < RACE_ROUNDS ||
-	       __atomic_load_n(&arming.armed, __ATOMIC_RELAXED) < RACE_ROUNDS; rounds++)
+	do {
 		end_and_renew(remove, pid);
+		armed = __atomic_load_n(&arming.armed, __ATOMIC_RELAXED);
+		rounds++;
+	} while (now_ns() < end || rounds < RACE_ROUNDS || armed < RACE_ROUNDS);
 	__atomic_store_n(&arming.over, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
