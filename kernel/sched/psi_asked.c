@@ -515,13 +515,6 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-/* Whether nobody asks any more, unless a trigger does. */
-static bool psi_asked_over(const struct psi_asked *asked)
-{
-	return READ_ONCE(asked->group->removed) ||
-	       time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
-}
-
 /* End what nobody asks about any more, and look at the rest again later. */
 static void psi_asked_expire(struct work_struct *work)
 {
@@ -529,17 +522,13 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
+		bool old = time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+
+		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
+			psi_asked_end(asked);
+		else
+			llist_add(&asked->node, &psi_asked_groups);
 		cond_resched();
-		if (psi_asked_over(asked) && refcount_dec_if_one(&asked->users)) {
-			/* Nobody reads from now on. Who just did says so. */
-			smp_rmb();
-			if (psi_asked_over(asked)) {
-				psi_asked_end(asked);
-				continue;
-			}
-			refcount_set(&asked->users, 1);
-		}
-		llist_add(&asked->node, &psi_asked_groups);
 	}
 	if (!llist_empty(&psi_asked_groups))
 		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
