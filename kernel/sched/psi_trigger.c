@@ -68,8 +68,8 @@
  *   CPU in use. An opener holds it for moments, with preemption disabled:
  *   otherwise the scheduler could stop the holder for up to a second (cpu.max),
  *   and with it all that others armed. So nobody sleeps for the lock. A monitor
- *   that finds it taken comes back after PSI_RETRY_NS, an opener tries again
- *   after PSI_LOCK_US, and one that finds a monitor waiting lets it go first.
+ *   or opener that finds it taken comes back after PSI_RETRY_US, and an opener
+ *   that finds a monitor waiting lets it go first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -94,11 +94,12 @@
  */
 #define PSI_USER_TRIGGERS	1024
 
-/* A monitor that finds the lock of a group taken comes back after that. */
-#define PSI_RETRY_NS		NSEC_PER_MSEC
-
-/* An opener that finds it taken tries again after that, or up to twice that. */
-#define PSI_LOCK_US		100
+/*
+ * Who finds the lock of a group taken comes back after that. An opener may have
+ * a higher priority than the monitor that holds it: sooner, and on a slow
+ * machine its attempts would leave the monitor no time.
+ */
+#define PSI_RETRY_US		1000
 
 /*
  * Groups with samplers at work, by the time they are due, of each monitor. No
@@ -310,7 +311,7 @@ static u64 psi_watch_check(struct psi_watch *watch)
 
 	if (!mutex_trylock(&watch->lock)) {
 		WRITE_ONCE(watch->wanted, true);
-		return now + PSI_RETRY_NS;
+		return now + PSI_RETRY_US * NSEC_PER_USEC;
 	}
 	WRITE_ONCE(watch->wanted, false);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
@@ -426,11 +427,11 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 static void psi_watch_lock(struct psi_watch *watch)
 {
 	if (READ_ONCE(watch->wanted))
-		fsleep(PSI_RETRY_NS / NSEC_PER_USEC);
+		fsleep(PSI_RETRY_US);
 	preempt_disable();
 	while (!mutex_trylock(&watch->lock)) {
 		preempt_enable();
-		fsleep(PSI_LOCK_US);
+		fsleep(PSI_RETRY_US);
 		preempt_disable();
 	}
 }
