@@ -323,7 +323,7 @@ static __always_inline void psi_read_masked(struct psi_group *group, int nr, uns
 		off = rcu_dereference(group->off);
 		psi_read(group, nr, states, readings);
 	} while (unlikely(off != rcu_access_pointer(group->off)));
-	psi_mask(group, off, nr, readings);
+	psi_mask(group, off, nr, states, readings);
 }
 
 /*

@@ -173,12 +173,12 @@ static void psi_mask_classes(struct psi_account *readings)
 }
 
 /*
- * What is shown of readings of the first @nr kinds: totals stand still while
- * the group is off. For the system, "full" of cpu is zero. @off: of the group,
- * all the time in which it was read.
+ * What is shown of readings of the first @nr kinds, filled in for @states:
+ * totals stand still while the group is off. For the system, "full" of cpu is
+ * zero. @off: of the group, all the time in which it was read.
  */
 static __always_inline void psi_mask(const struct psi_group *group, const struct psi_off *off,
-				     int nr, struct psi_account *readings)
+				     int nr, unsigned int states, struct psi_account *readings)
 {
 	int kind, s;
 
@@ -186,6 +186,8 @@ static __always_inline void psi_mask(const struct psi_group *group, const struct
 		u64 *total = readings[kind].total;
 
 		for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
+			if (!(states & BIT(s)))
+				continue;
 			total[s] = psi_total_shown(off, kind, s, total[s]);
 			/* In a window that goes on, full may be more ahead. */
 			if (PSI_SOME_STATES & BIT(s))

@@ -43,7 +43,7 @@ void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
 
 	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	if (!on)
-		psi_mask(group, old, PSI_NR_KINDS, readings);
+		psi_mask(group, old, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	for (kind = PSI_PLAIN; on && kind < PSI_NR_KINDS; kind++) {
 		for (s = 0; s < PSI_NR_STATES; s++)
 			readings[kind].total[s] -= old->readings[kind].total[s];
