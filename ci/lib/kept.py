@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tables that slow verbs keep below build/, where a row stays until it is run again, and those of docs/."""
+import json
 import re
 import subprocess
 import sys
@@ -34,6 +35,46 @@ class Table:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.introduction + "\n" +
                              self.markdown([known.get(names, [*names, *missing]) for names in order]))
+
+    def work(self, rows, order, done=None):
+        """Run ROWS and end the program: (name, key, function); that returns (passed, failed, skipped) and the cells.
+
+        The file DONE has what passed, by its key: it is not run again, so an interrupted run goes on where it was. Without an ORDER
+        the table is only printed.
+        """
+        known = json.loads(done.read_text()) if done and done.is_file() else {}
+        results, sums, all_good = [], (0, 0, 0), True
+        for number, (name, key, function) in enumerate(rows, 1):
+            print(f"{number}/{len(rows)} {name} ...", flush=True)
+            counts, cells = known[key] if key in known else function()
+            good = counts[0] and not counts[1]
+            print(f"{number}/{len(rows)} {name} {'ok' if good else 'FAILED'}{', earlier' if key in known else ''}: "
+                  f"{'; '.join(map(str, cells[1:]))}", flush=True)
+            if done and good:
+                known[key] = counts, cells
+                done.write_text(json.dumps(known))
+            results.append(cells)
+            sums = tuple(map(sum, zip(sums, counts)))
+            all_good = all_good and good
+            if order:
+                self.keep(results, order)
+        print("\n" + self.markdown(results))
+        print("{} passed, {} failed, {} skipped".format(*sums))
+        sys.exit(not all_good)
+
+
+def choose(parser, rows):
+    """Of ROWS those whose name holds a word of the command line; and the other arguments."""
+    parser.add_argument("--list", action="store_true", help="print their names")
+    parser.add_argument("word", nargs="*")
+    args = parser.parse_args()
+    chosen = [row for row in rows if not args.word or any(word in row.name for word in args.word)]
+    if not chosen:
+        parser.error(f"no row has such a name: {' '.join(args.word)}")
+    if args.list:
+        print("\n".join(row.name for row in chosen))
+        sys.exit()
+    return chosen, args
 
 
 def record(page, name, change):
