@@ -23,19 +23,23 @@ LOGS = BUILD / "check"
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 
-def build(flavour="psi", config="default", said=None, up_to=None):
-    """Path of the kernel to boot, built if need be; None when that failed.
+def tree(up_to="", said=None):
+    """Path of the kernel's source, up to the end of a set of patches/series; None when that failed."""
+    done = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE, stderr=said,
+                          text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
 
-    What there is to say goes to SAID, a file.  UP_TO is a set of patches/series, after which the series ends.
+
+def build(flavour="psi", config="default", said=None, up_to=""):
+    """Path of the kernel to boot, built if need be, of the series up to the end of a set; None when that failed.
+
+    What there is to say goes to SAID, a file.
     """
-    command = [ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config]
-    if up_to:
-        done = subprocess.run([ROOT / "scripts" / "tree", "--set", up_to], stdout=subprocess.PIPE, stderr=said, text=True,
-                              check=False)
-        if done.returncode:
-            return None
-        command += ["--source", done.stdout.strip()]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    source = tree(up_to, said) if up_to else ""
+    if source is None:
+        return None
+    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config, *(["--source", source] if source else [])],
+                          stdout=subprocess.PIPE, stderr=said, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
 
 

@@ -9,15 +9,18 @@ from . import codehash
 from .guest import ROOT
 
 
+def markdown(header, rows):
+    """A table of these cells."""
+    def line(cells):
+        return f"| {' | '.join(map(str, cells)).lstrip()} |\n"
+    return line(header) + "|---" * len(header) + "|\n" + "".join(map(line, rows))
+
+
 class Table:
     """A file with an introduction and a Markdown table, whose first cells name a row."""
 
     def __init__(self, path, introduction, header, names=1):
         self.path, self.introduction, self.header, self.names = path, introduction, header, names
-
-    def markdown(self, rows):
-        lines = [self.header, ["---"] * len(self.header), *rows]
-        return "".join(f"| {' | '.join(str(cell) for cell in cells)} |\n" for cells in lines)
 
     def key(self, cells):
         return tuple(map(str, cells[:self.names]))
@@ -26,7 +29,7 @@ class Table:
         """{names: cells} of the file as it is."""
         text = self.path.read_text() if self.path.is_file() else ""
         rows = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-        return {self.key(cells): cells for cells in rows[2:]}
+        return {self.key(cells): cells for cells in rows[1:]}
 
     def keep(self, rows, order):
         """Replace these rows; all are written in this order of their names, those that never ran too."""
@@ -34,7 +37,7 @@ class Table:
         missing = ["not run yet", *["-"] * (len(self.header) - self.names - 1)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.introduction + "\n" +
-                             self.markdown([known.get(names, [*names, *missing]) for names in order]))
+                             markdown(self.header, [known.get(names, [*names, *missing]) for names in order]))
 
     def work(self, rows, order, done=None):
         """Run ROWS and end the program: (name, key, function); that returns (passed, failed, skipped) and the cells.
@@ -58,7 +61,7 @@ class Table:
             all_good = all_good and good
             if order:
                 self.keep(results, order)
-        print("\n" + self.markdown(results))
+        print("\n" + markdown(self.header, results))
         print("{} passed, {} failed, {} skipped".format(*sums))
         sys.exit(not all_good)
 

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 
-from . import acpi
-from .guest import BUILD, ROOT, Row
+from . import acpi, guest
+from .guest import BUILD, Row
 
 # Every boot: its name, the test program with its arguments, options of vm/run.
 # With one CPU virtual time is exact and a run can be repeated.  The shift is how
@@ -185,34 +185,35 @@ def programs(machine="x86_64", default_off=False, up_to=""):
     return place(machine, default_off, up_to) / "installed" / "psi"
 
 
+def make_selftests(source, out, target, machine="x86_64", *options):
+    """Selftests of the kernel SOURCE, as its own makefiles install them below OUT, linked statically; and a tarball of them."""
+    shutil.rmtree(out / "installed", ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    arch, cross = MACHINES[machine]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+    make = ["make", "-s", f"O={out}/kernel", f"ARCH={arch}", *([f"CROSS_COMPILE={cross}"] if cross else [])]
+    with open(out / "build.log", "wb") as log:
+        for command in (
+                [*make, "-C", source, "headers"],
+                [*make, "-C", f"{source}/tools/testing/selftests", f"TARGETS={target}", "FORCE_TARGETS=1", "USERLDFLAGS=-static",
+                 *options, f"INSTALL_PATH={out}/installed", "gen_tar"]):
+            if subprocess.run(command, stdout=log, stderr=log, env=clean, check=False).returncode:
+                sys.exit(f"selftests: {' '.join(command)} failed: see {out}/build.log")
+
+
 def build(machine="x86_64", default_off=False, up_to=""):
-    """The test programs as the kernel's own makefiles install them, statically linked; and a tarball of them.
+    """The test programs, and the file systems that they mount.
 
     With DEFAULT_OFF they expect a kernel where PSI is off unless asked for. UP_TO is a set of patches/series: only
     the programs that the series has at the end of it.
     """
-    tree = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE,
-                          text=True, check=False)
-    if tree.returncode:
-        sys.exit(1)
-    tree = tree.stdout.strip()
+    source = guest.tree(up_to) or sys.exit(1)       # it said why
     out = place(machine, default_off, up_to)
-    shutil.rmtree(out / "installed", ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-    log = out / "build.log"
-    arch, cross = MACHINES[machine]
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    make = ["make", "-s", f"O={out}/kernel", f"ARCH={arch}", *([f"CROSS_COMPILE={cross}"] if cross else [])]
-    with open(log, "wb") as output:
-        for command in (
-                [*make, "-C", tree, "headers"],
-                [*make, "-C", f"{tree}/tools/testing/selftests", "TARGETS=psi", "FORCE_TARGETS=1", "USERLDFLAGS=-static",
-                 *(["USERCFLAGS=-DPSI_DEFAULT=false"] if default_off else []), f"INSTALL_PATH={out}/installed", "gen_tar"]):
-            done = subprocess.run(command, stdout=output, stderr=output, env=clean, check=False)
-            if done.returncode or "warning:" in log.read_text(errors="replace"):
-                sys.exit(f"selftests: {' '.join(command)} failed, or warns: see {log}")
+    make_selftests(source, out, "psi", machine, *(["USERCFLAGS=-DPSI_DEFAULT=false"] if default_off else []))
+    if "warning:" in (out / "build.log").read_text(errors="replace"):
+        sys.exit(f"selftests: the compiler warns: see {out}/build.log")
     build_file_systems(out)
-    sources = {path.stem for path in pathlib.Path(tree, "tools/testing/selftests/psi").glob("*_test.c")}
+    sources = {path.stem for path in pathlib.Path(source, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
     used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + REAL} | {"boot_test"} | ELSEWHERE
     used &= sources if up_to else used
