@@ -20,6 +20,18 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 from kernels import BUILD, ROOT  # noqa: E402
 
 LOGS = BUILD / "check"
+# For a script of a Row: a disk that answers after some time of the guest's own timer.
+MAKE_DISK = """\
+mount -t configfs none /sys/kernel/config
+make_disk() { # NAME MB NANOSECONDS [SETTING=VALUE...]
+	disk=/sys/kernel/config/nullb/$1 settings="size=$2 completion_nsec=$3 irqmode=2"
+	mkdir $disk
+	shift 3
+	for setting in $settings "$@" power=1; do
+		echo "${setting#*=}" >"$disk/${setting%=*}"
+	done
+}
+"""
 VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 

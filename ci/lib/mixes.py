@@ -9,24 +9,18 @@ import random
 import re
 import typing
 
+from .guest import MAKE_DISK
+
 # A device that answers requests at the same time, and one that answers one after the other.
 DEVICES = {"parallel": 64, "serial": 1}
 LATENCY = 0.002         # s
 LOOPS = 41.6            # a us, on a machine of one instruction in 8 ns
 
-SETUP = r"""
+SETUP = MAKE_DISK + r"""
 PATH=/payload:$PATH
-mount -t configfs none /sys/kernel/config
-make_disk() { # NAME MB NANOSECONDS DEPTH
-	disk=/sys/kernel/config/nullb/$1
-	mkdir $disk
-	for setting in size=$2 memory_backed=1 irqmode=2 completion_nsec=$3 hw_queue_depth=$4 power=1; do
-		echo "${setting#*=}" >"$disk/${setting%=*}"
-	done
-}
-make_disk parallel 8 2000000 64
-make_disk serial 8 2000000 1
-make_disk swap 256 200000 64
+make_disk parallel 8 2000000 memory_backed=1 hw_queue_depth=64
+make_disk serial 8 2000000 memory_backed=1 hw_queue_depth=1
+make_disk swap 256 200000 memory_backed=1 hw_queue_depth=64
 mkswap /dev/swap >/dev/null
 swapon /dev/swap
 groups=/sys/fs/cgroup
