@@ -97,7 +97,7 @@ fuzz: deps
 	@ci/slow/fuzz $(FUZZ)
 
 faults: deps
-	@ci/slow/faults
+	@CONFIG=faults ci/selftests fault
 
 models: deps
 	@ci/slow/models $(MODEL)

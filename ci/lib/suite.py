@@ -90,8 +90,10 @@ WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "-
     *(("-v", variant) for variant in (
         "ext4", "xfs", "btrfs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
     ("-f", "swap"), ("-f", "global")))
-# These need a machine or a kernel of their own: see ci/slow/storms and ci/slow/faults.
-ELSEWHERE = {"coresched_test", "fault_test"}
+# Allocations that fail need CONFIG=faults: make faults.
+FAULTS = (("fault", "fault_test", "--shift", "3"),)
+# A machine of its own: see ci/slow/storms.
+ELSEWHERE = {"coresched_test"}
 # Programs that a test runs, and file systems that it mounts.
 BESIDE = {"watch_test": ("psi_watch",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
 # How each of these is made, and how many MB the file system has: as small as its mkfs allows.
@@ -215,7 +217,7 @@ def build(machine="x86_64", default_off=False, up_to=""):
     build_file_systems(out)
     sources = {path.stem for path in pathlib.Path(source, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
-    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + REAL} | {"boot_test"} | ELSEWHERE
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + FAULTS + REAL} | {"boot_test"} | ELSEWHERE
     used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")

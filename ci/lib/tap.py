@@ -11,6 +11,7 @@ The closing line is "N passed, N failed, N skipped"; the exit status is 1 when a
 are those of tools/psi, which has to do without this directory.
 """
 import pathlib
+import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools/psi/test"))
@@ -18,7 +19,14 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools/psi/tes
 import tap
 from tap import check, equal, test
 
-__all__ = ("check", "equal", "main", "test")
+__all__ = ("check", "equal", "good", "main", "test")
+
+
+def good(*command, **options):
+    """What a command says on stdout; it has to succeed."""
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, errors="replace", check=False, **options)
+    check(done.returncode == 0, f"{' '.join(map(str, command))} failed")
+    return done.stdout.strip()
 
 
 def main():
