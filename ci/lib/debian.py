@@ -10,6 +10,20 @@ import sys
 CACHE = pathlib.Path(os.environ.get("PSI_CACHE") or pathlib.Path.home() / ".cache/psi-linux") / "debian"
 # What no test looks at.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+# For a script of a Row: the disk of drive(), or its partition $partition, becomes $root.
+MOUNT = """\
+for disk in /sys/block/vd*; do
+	[ "$(cat $disk/serial)" != root ] || break
+done
+disk=/dev/${disk##*/}
+root=/tmp/root
+mkdir $root
+mount -t ext4 $disk$partition $root || exit
+for directory in proc sys dev; do
+	mount --rbind /$directory $root/$directory || exit
+done
+mount -t tmpfs tmpfs $root/run
+"""
 
 
 def image(release, packages, megabytes, *options, features=()):

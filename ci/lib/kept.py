@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tables that slow verbs keep below build/, where a row stays until it is run again, and those of docs/."""
+import hashlib
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -88,6 +90,15 @@ def record(page, name, change):
     if count != 1:
         sys.exit(f"{page} has no place for the table")
     page.write_text(text, encoding="utf-8")
+
+
+def key(*parts):
+    """A short name for what something is made of: texts, and the content of files."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.read_bytes() if isinstance(part, pathlib.Path) else part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:12]
 
 
 def commit(root):
