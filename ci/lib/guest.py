@@ -37,8 +37,8 @@ VERDICT = re.compile(r"(\w+) \S+: (\d+) passed, (\d+) failed, (\d+) skipped$")
 
 def tree(up_to="", said=None):
     """Path of the kernel's source, up to the end of a set of patches/series; None when that failed."""
-    done = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE, stderr=said,
-                          text=True, check=False)
+    done = subprocess.run([ROOT / "scripts" / "tree", *(["--set", up_to] if up_to else [])], stdout=subprocess.PIPE,
+                          stderr=said, text=True, check=False)
     return None if done.returncode else done.stdout.strip()
 
 
@@ -50,8 +50,9 @@ def build(flavour="psi", config="default", said=None, up_to=""):
     source = tree(up_to, said) if up_to else ""
     if source is None:
         return None
-    done = subprocess.run([ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config, *(["--source", source] if source else [])],
-                          stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    command = [ROOT / "scripts" / "kernel", "--flavour", flavour, "--config", config]
+    done = subprocess.run([*command, *(["--source", source] if source else [])], stdout=subprocess.PIPE, stderr=said,
+                          text=True, check=False)
     return None if done.returncode else done.stdout.strip()
 
 

@@ -44,8 +44,8 @@ class Table:
     def work(self, rows, order, done=None):
         """Run ROWS and end the program: (name, key, function); that returns (passed, failed, skipped) and the cells.
 
-        The file DONE has what passed, by its key: it is not run again, so an interrupted run goes on where it was. Without an ORDER
-        the table is only printed.
+        The file DONE has what passed, by its key: it is not run again, so an interrupted run goes on where it was.
+        Without an ORDER the table is only printed.
         """
         known = json.loads(done.read_text()) if done and done.is_file() else {}
         results, sums, all_good = [], (0, 0, 0), True

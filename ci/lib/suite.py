@@ -188,7 +188,7 @@ def programs(machine="x86_64", default_off=False, up_to=""):
 
 
 def make_selftests(source, out, target, machine="x86_64", *options):
-    """Selftests of the kernel SOURCE, as its own makefiles install them below OUT, linked statically; and a tarball of them."""
+    """Selftests of the kernel SOURCE, as its own makefiles install them below OUT, linked statically; and a tarball."""
     shutil.rmtree(out / "installed", ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     arch, cross = MACHINES[machine]
@@ -197,8 +197,8 @@ def make_selftests(source, out, target, machine="x86_64", *options):
     with open(out / "build.log", "wb") as log:
         for command in (
                 [*make, "-C", source, "headers"],
-                [*make, "-C", f"{source}/tools/testing/selftests", f"TARGETS={target}", "FORCE_TARGETS=1", "USERLDFLAGS=-static",
-                 *options, f"INSTALL_PATH={out}/installed", "gen_tar"]):
+                [*make, "-C", f"{source}/tools/testing/selftests", f"TARGETS={target}", "FORCE_TARGETS=1",
+                 "USERLDFLAGS=-static", *options, f"INSTALL_PATH={out}/installed", "gen_tar"]):
             if subprocess.run(command, stdout=log, stderr=log, env=clean, check=False).returncode:
                 sys.exit(f"selftests: {' '.join(command)} failed: see {out}/build.log")
 
@@ -217,7 +217,8 @@ def build(machine="x86_64", default_off=False, up_to=""):
     build_file_systems(out)
     sources = {path.stem for path in pathlib.Path(source, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
-    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + FAULTS + REAL} | {"boot_test"} | ELSEWHERE
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + FAULTS + REAL}
+    used |= {"boot_test"} | ELSEWHERE
     used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")

@@ -24,7 +24,8 @@ __all__ = ("check", "equal", "good", "main", "test")
 
 def good(*command, **options):
     """What a command says on stdout; it has to succeed."""
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, errors="replace", check=False, **options)
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, errors="replace", check=False,
+                          **options)
     check(done.returncode == 0, f"{' '.join(map(str, command))} failed")
     return done.stdout.strip()
 
