@@ -36,18 +36,10 @@
 
 static unsigned long made, ran, read_exact, dead, told, held;
 
-static const char *path_of(int nr, const char *file)
-{
-	static char path[96];
-
-	snprintf(path, sizeof(path), TOP "/%d%s%s", nr, *file ? "/" : "", file);
-	return path;
-}
-
 /* A task spins there for so long, from its fork to its end. */
 static void run_in(int nr, __u64 ns)
 {
-	pid_t pid = group_fork(path_of(nr, ""));
+	pid_t pid = group_fork(nr);
 
 	if (!pid) {
 		spin_for(&ns);
@@ -113,7 +105,7 @@ static void run_batch(int batch)
 		cgroup_write(TOP, "cgroup.subtree_control", controllers ? "+cpu +memory +io" :
 			     "-cpu -memory -io");
 	for (int i = 0; i < BATCH; i++) {
-		group_make(path_of(batch * BATCH + i, ""));
+		group_make(batch * BATCH + i);
 		fd[i] = use(batch * BATCH + i, controllers);
 	}
 	for (int i = 0; i < BATCH; i++) {

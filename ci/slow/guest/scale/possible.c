@@ -20,12 +20,10 @@
 #define TIME		(4 * NSEC_PER_SEC)
 #define TOGGLES		10
 
-static char path[GROUPS][64];
-
 /* Two spinners on a CPU, in a cgroup. */
-static void pair_start(pid_t pid[2], int cpu, const char *cgroup)
+static void pair_start(pid_t pid[2], int cpu, int nr)
 {
-	const struct load load = { .cpu = cpu, .cgroup = cgroup, .fn = spin };
+	const struct load load = { .cpu = cpu, .cgroup = path_of(nr, ""), .fn = spin };
 
 	for (int i = 0; i < 2; i++)
 		pid[i] = load_start(&load);
@@ -38,16 +36,16 @@ static void expect_near(const char *what, double ns, double oracle)
 }
 
 /* Beside them another pair on the first CPU: else the system would be what both CPUs have. */
-static void test_pair(int cpu, const char *cgroup, const char *sentence)
+static void test_pair(int cpu, int nr, const char *sentence)
 {
-	const char * const paths[] = { cgroup, TOP, CGROUP_ROOT, NULL };
+	const char * const paths[] = { strdup(path_of(nr, "")), TOP, CGROUP_ROOT, NULL };
 	struct pressure before[ARRAY_SIZE(paths)];
 	__u64 begin[ARRAY_SIZE(paths)];
 	pid_t pid[2], first[2];
 
-	pair_start(pid, cpu, cgroup);
+	pair_start(pid, cpu, nr);
 	if (cpu)
-		pair_start(first, 0, path[GROUPS - 1]);
+		pair_start(first, 0, GROUPS - 1);
 	sleep_for(ASKED_SOON);
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		begin[i] = now_ns();
@@ -82,18 +80,14 @@ static void test_reader(int cpu, const struct slow_disk *disk)
 }
 
 /* A trigger of the cgroup of two spinners fires, that of its neighbour does not. */
-static void test_trigger(int cpu, const char *cgroup, const char *other)
+static void test_trigger(int cpu)
 {
-	const char * const groups[] = { cgroup, other };
-	char file[96];
 	pid_t pid[2];
 	int fd[2];
 
-	for (int i = 0; i < 2; i++) {
-		snprintf(file, sizeof(file), "%s/cpu.pressure", groups[i]);
-		fd[i] = trigger_arm(file, "some 500000 1000000");
-	}
-	pair_start(pid, cpu, cgroup);
+	for (int i = 0; i < 2; i++)
+		fd[i] = trigger_arm(path_of(1 + i, "cpu.pressure"), "some 500000 1000000");
+	pair_start(pid, cpu, 1);
 	expect(trigger_fired(fd[0], 2000), "it does not fire");
 	expect(!trigger_fired(fd[1], 0), "the neighbour fires");
 	spin_pair_stop(pid);
@@ -103,15 +97,16 @@ static void test_trigger(int cpu, const char *cgroup, const char *other)
 }
 
 /* Tasks of a cgroup run, wait and stall on a CPU that goes offline and comes back. */
-static void toggle_under_load(int cpu, const char *cgroup, const struct slow_disk *disk)
+static void toggle_under_load(int cpu, int nr, const struct slow_disk *disk)
 {
 	struct reader *reader = shared_memory(sizeof(*reader));
-	struct load load = { .cpu = cpu, .cgroup = cgroup, .fn = read_blocks, .arg = reader };
+	struct load load = { .cpu = cpu, .fn = read_blocks, .arg = reader };
 	pid_t pid[3];
 
 	*reader = (struct reader){ .node = disk->node, .flags = O_DIRECT, .end = ~0ULL >> 1 };
 	for (int i = 0; i < TOGGLES; i++) {
-		pair_start(pid, cpu, cgroup);
+		pair_start(pid, cpu, nr);
+		load.cgroup = path_of(nr, "");
 		pid[2] = load_start(&load);
 		sleep_for(33 * NSEC_PER_MSEC);
 		cpu_online(cpu, false);
@@ -124,19 +119,12 @@ static void toggle_under_load(int cpu, const char *cgroup, const struct slow_dis
 	ksft_print_msg("CPU %d went offline and came back %d times\n", cpu, TOGGLES);
 }
 
-static void expect_files(const char *directory, const char *suffix, const char *stat_path)
+static void expect_file(const char *path)
 {
-	static const char * const names[] = { "cpu", "memory", "io" };
-	struct psi_stat stat;
 	struct psi psi;
-	char file[96];
 
-	for (int i = 0; i < NR_RESOURCES; i++) {
-		snprintf(file, sizeof(file), "%s/%s%s", directory, names[i], suffix);
-		psi_read(file, &psi);
-		expect_none(find_excess_in(file, &psi));
-	}
-	psi_stat_read(stat_path, &stat);
+	psi_read(path, &psi);
+	expect_none(find_excess_in(path, &psi));
 }
 
 static unsigned long memory_used(void)
@@ -147,17 +135,17 @@ static unsigned long memory_used(void)
 static void make_groups(void)
 {
 	unsigned long before = memory_used();
-	char stat_path[96];
+	struct psi_stat stat;
 
 	cgroup_create(TOP, "");
-	for (int i = 0; i < GROUPS; i++) {
-		snprintf(path[i], sizeof(path[i]), TOP "/%d", i);
-		group_make(path[i]);
-	}
+	for (int i = 0; i < GROUPS; i++)
+		group_make(i);
 	ksft_print_msg("figures: a cgroup takes %lu kB\n", (memory_used() - before) / GROUPS);
 	for (int i = 0; i < GROUPS; i++) {
-		snprintf(stat_path, sizeof(stat_path), TOP "/%d" CGROUP_STAT, i);
-		expect_files(path[i], ".pressure", stat_path);
+		expect_file(path_of(i, "cpu.pressure"));
+		expect_file(path_of(i, "memory.pressure"));
+		expect_file(path_of(i, "io.pressure"));
+		psi_stat_read(path_of(i, "cgroup.pressure.stat"), &stat);
 	}
 	test_result("cgroups are created, and their files have the format");
 }
@@ -165,9 +153,9 @@ static void make_groups(void)
 int main(int argc, char **argv)
 {
 	int last = scale_begin(argc, argv, 13, 2, 8192) - 1;
-	const char *paths[GROUPS];
 	char possible[32], expected[32];
 	struct slow_disk disk;
+	struct psi_stat stat;
 
 	snprintf(expected, sizeof(expected), "0-%d\n", last);
 	read_text("/sys/devices/system/cpu/possible", possible, sizeof(possible));
@@ -177,29 +165,29 @@ int main(int argc, char **argv)
 	pin_to(0);
 	task_delays_on();
 	slow_disk_create(&disk, "psi_scale", 5 * NSEC_PER_MSEC, 64);
-	expect_files(PSI_DIR, "", PSI_STAT);
+	expect_file(PSI_CPU);
+	expect_file(PSI_MEMORY);
+	expect_file(PSI_IO);
+	psi_stat_read(PSI_STAT, &stat);
 	test_result("the files of the system have the format");
 	make_groups();
 	for (int cpu = 0; cpu <= last; cpu += last) {
 		if (cpu)
 			cpu_online(cpu, true);
 		ksft_print_msg("CPU %d is online\n", cpu);
-		test_pair(cpu, path[0], cpu ? "two spinners on the last CPU are 100 %" :
+		test_pair(cpu, 0, cpu ? "two spinners on the last CPU are 100 %" :
 				 "two spinners on the first CPU are 100 %");
 		test_reader(cpu, &disk);
-		test_trigger(cpu, path[1], path[2]);
+		test_trigger(cpu);
 	}
-	toggle_under_load(last, path[3], &disk);
-	for (int i = 0; i < GROUPS; i++)
-		paths[i] = path[i];
+	toggle_under_load(last, 3, &disk);
 	sleep_for(ASKED_SOON);
-	expect_idle(paths, GROUPS, TIME, TIME / 100);
+	expect_idle(GROUPS, TIME, TIME / 100);
 	test_result("after a CPU went offline under tasks nothing grows");
-	test_pair(last, path[3], "and two spinners are 100 % there");
+	test_pair(last, 3, "and two spinners are 100 % there");
 	test_no_trigger();
 	cpu_online(last, false);
 	cgroup_remove(TOP);
-	expect(access(TOP, F_OK), "they are not");
 	test_result("cgroups are removed");
 	slow_disk_remove(&disk);
 	ksft_finished();

@@ -28,21 +28,32 @@ static inline int scale_begin(int argc, char **argv, int tests, int least, int m
 	return nr;
 }
 
-static inline void group_make(const char *path)
+/* A cgroup by its number, or a file of it; of eight calls each has a text of its own. */
+static inline const char *path_of(int nr, const char *file)
 {
-	if (mkdir(path, 0755))
-		psi_die("%s: %s", path, strerror(errno));
+	static char path[8][96];
+	static int at;
+
+	at = (at + 1) % ARRAY_SIZE(path);
+	snprintf(path[at], sizeof(path[at]), TOP "/%d%s%s", nr, *file ? "/" : "", file);
+	return path[at];
+}
+
+static inline void group_make(int nr)
+{
+	if (mkdir(path_of(nr, ""), 0755))
+		psi_die("%s: %s", path_of(nr, ""), strerror(errno));
 }
 
 /* fork() with the child in this cgroup. */
-static inline pid_t group_fork(const char *path)
+static inline pid_t group_fork(int nr)
 {
 	pid_t pid;
 
 	fflush(stdout);
-	pid = cgroup_fork(path);
+	pid = cgroup_fork(path_of(nr, ""));
 	if (pid < 0)
-		psi_die("%s: clone3: %s", path, strerror(errno));
+		psi_die("%s: clone3: %s", path_of(nr, ""), strerror(errno));
 	return pid;
 }
 
@@ -78,23 +89,22 @@ static inline void test_result(const char *sentence)
 }
 
 /*
- * No total of these cgroups grows in @ns, nor any of the system, but for a little wait of the
- * kernel's threads.
+ * No total of the first @nr cgroups grows in @ns, nor any of the system, but for a little wait
+ * of the kernel's threads.
  */
-static inline void expect_idle(const char * const *paths, int nr, __u64 ns, __u64 most)
+static inline void expect_idle(int nr, __u64 ns, __u64 most)
 {
 	struct pressure *before = private_memory(nr * sizeof(*before));
 	struct idle_growth g;
 
 	for (int i = 0; i < nr; i++)
-		pressure_read(paths[i], &before[i]);
+		pressure_read(path_of(i, ""), &before[i]);
 	idle_growth_measure(&g, ns);
 	for (int i = 0; i < nr; i++) {
-		struct pressure p = pressure_since(paths[i], &before[i]);
+		struct pressure p = pressure_since(path_of(i, ""), &before[i]);
 
 		for (int r = 0; r < NR_RESOURCES; r++)
-			expect(!p.some[r] && !p.full[r], "%s: some grew by %llu ns", paths[i],
-			       p.some[r]);
+			expect(!p.some[r] && !p.full[r], "%d: some grew by %llu ns", i, p.some[r]);
 	}
 	ksft_print_msg("idle for %llu s: the system's cpu some grew by %.6f s, io by %.6f s, memory by %.6f s\n",
 		       ns / NSEC_PER_SEC, g.cpu / 1e9, g.io / 1e9, g.memory / 1e9);

@@ -61,14 +61,6 @@ static long due, came, unexpected, undecided, armed, told, not_told;
 /* How late an event came at most; the longest stall without one. */
 static __u64 latest, silent;
 
-static const char *path_of(int nr, const char *file)
-{
-	static char path[96];
-
-	snprintf(path, sizeof(path), TOP "/%d/%d%s%s", nr / 100, nr, *file ? "/" : "", file);
-	return path;
-}
-
 /* Those that stall wait for io, the others for this and that. */
 static void arm(int nr)
 {
@@ -87,14 +79,8 @@ static void arm(int nr)
 
 static void make(int nr)
 {
-	group_make(path_of(nr, ""));
+	group_make(nr);
 	arm(nr);
-}
-
-static void unmake(int nr)
-{
-	if (rmdir(path_of(nr, "")))
-		psi_die("%s: %s", path_of(nr, ""), strerror(errno));
 }
 
 /* No more events of this trigger: were there as many as due? */
@@ -109,13 +95,10 @@ static void disarm(int nr)
 	}
 	if (!w->due && w->stalled > silent)
 		silent = w->stalled;
-	if (w->events > w->due) {
-		unexpected += w->events - w->due;
+	if (w->events != w->due)
 		ksft_print_msg("cgroup %d: %u events, %u due, stalled for %.3f ms\n", nr, w->events,
 			       w->due, (double)w->stalled / NSEC_PER_MSEC);
-	}
-	if (w->events < w->due)
-		ksft_print_msg("cgroup %d: no event came\n", nr);
+	unexpected += w->events > w->due ? w->events - w->due : 0;
 	due += w->due;
 	came += w->events;
 }
@@ -157,7 +140,7 @@ static void collect(__u64 ns)
 static void stall_in(int nr, int reads)
 {
 	watched[nr].due += reads == ENOUGH;
-	if (group_fork(path_of(nr, "")))
+	if (group_fork(nr))
 		return;
 	/* The test is on CPU 0. */
 	pin_to(1 + nr / EVERY % (cpus - 1));
@@ -208,8 +191,8 @@ static void come_and_go(const int *nr, int count)
 	for (int i = 0; i < count; i++) {
 		if (i % 3)
 			disarm(nr[i]);
-		if (i % 3 != 1)
-			unmake(nr[i]);
+		if (i % 3 != 1 && rmdir(path_of(nr[i], "")))
+			psi_die("%s: %s", path_of(nr[i], ""), strerror(errno));
 	}
 	collect(10 * NSEC_PER_MSEC);
 	for (int i = 0; i < count; i++) {
@@ -254,15 +237,6 @@ static void set_up(void)
 	cgroup_create(TOP, "");
 }
 
-static void report(void)
-{
-	ksft_print_msg("figures: %ld triggers armed, %ld events, %ld due, the latest after %.1f ms\n",
-		       armed, came, due, (double)latest / NSEC_PER_MSEC);
-	ksft_print_msg("figures: the longest stall without one %.1f ms, %ld too near to tell\n",
-		       (double)silent / NSEC_PER_MSEC, undecided);
-	ksft_print_msg("figures: %ld waiters told that their cgroup is gone\n", told);
-}
-
 int main(int argc, char **argv)
 {
 	static int nr[MAX_CGROUPS];
@@ -272,11 +246,6 @@ int main(int argc, char **argv)
 	count = nr_watched / ROUNDS;
 	set_up();
 	for (int i = 0; i < nr_watched; i++) {
-		char above[64];
-
-		snprintf(above, sizeof(above), TOP "/%d", i / 100);
-		if (i % 100 == 0)
-			group_make(above);
 		nr[i] = i;
 		make(i);
 		if (i % 2000 == 1999)
@@ -297,7 +266,11 @@ int main(int argc, char **argv)
 	test_result("when all stalls are over the threads that serve triggers sleep");
 	for (int i = 0; i < nr_watched; i++)
 		disarm(i);
-	report();
+	ksft_print_msg("figures: %ld triggers armed, %ld events, %ld due, the latest after %.1f ms\n",
+		       armed, came, due, (double)latest / NSEC_PER_MSEC);
+	ksft_print_msg("figures: the longest stall without one %.1f ms, %ld too near to tell\n",
+		       (double)silent / NSEC_PER_MSEC, undecided);
+	ksft_print_msg("figures: %ld waiters told that their cgroup is gone\n", told);
 	expect(due > nr_watched / EVERY && came - unexpected == due, "%ld were due", due);
 	test_result("each event that is due comes");
 	expect(!unexpected && undecided < due / 10, "%ld came", unexpected);
