@@ -14,16 +14,11 @@ PARTS = 1.5 * len(PHASES)   # of the time
 TASKS = 2000
 # On a machine that takes 1 ns for an instruction, in us; in points.
 WAIT, SHARE = 1000, 3
-# The holder of the mutex of cgroups may lose its CPU to other tasks, and how long the worst of 140 makers waits for it is chance. So
-# the longest is judged where phases last so many seconds. Short ones judge how often it takes over a millisecond: of 1,780 makers
-# beside the attack `limits` (ci/slow/storms --minutes 2 hostile) 4.5 % without PSI and 4.8 % with it, so of 140 plus or minus 2 by chance.
+# The holder of the mutex of cgroups may lose its CPU to other tasks, and how long the worst of 140 makers waits for it
+# is chance. So the longest is judged where phases last so many seconds. Short ones judge how often it takes over a
+# millisecond: of 1,780 makers beside the attack `limits` (ci/slow/storms --minutes 2 hostile) 4.5 % without PSI and
+# 4.8 % with it, so of 140 plus or minus 2 by chance.
 MANY, LONG = 7, 10
-WAITS = {
-    "wake-most-us": "the longest wake-up",
-    "spun-wake-most-us": "the longest wake-up beside spinners",
-    "mkdir-mean-us": "making a cgroup, on average",
-    "mkdir-most-us": "making a cgroup, the longest",
-}
 VALUE = re.compile(r"^# (\w+) ([\w-]+) ([\d.]+)$", re.MULTILINE)
 
 
@@ -33,33 +28,32 @@ def values(text):
 
 
 def judge(none, psi, shift, seconds):
-    """(sentence, whether it holds, numbers) for each bound; NONE and PSI as from values(), of phases of so many SECONDS."""
+    """(sentence, whether it holds, numbers) for each bound; NONE and PSI as from values(), of phases of SECONDS."""
     wait = WAIT << shift
     for phase in PHASES:
-        def numbers(name, of=phase):
-            return none.get((of, name)), psi.get((of, name))
-
-        for name, what in WAITS.items():
-            # Of many attacks at once, what holds the mutex of cgroups waits for its turn, and how long is chance: with PSI
-            # 8 ms on average and without PSI 13, or 9 and 5, depending on what the others do.
-            if name.startswith("mkdir") and (phase == "all" or (name == "mkdir-most-us" and seconds < MANY)):
-                continue
-            without, with_psi = numbers(name)
-            yield (f"{phase}: {what} is at most {wait} us more than without PSI",
-                   None not in (without, with_psi) and with_psi <= without + wait, f"{without} {with_psi}")
-        without, with_psi = numbers("mkdir-long-pct")
-        if phase != "all":
-            yield (f"{phase}: making a cgroup takes over a millisecond at most {LONG} points more often than without PSI",
-                   None not in (without, with_psi) and with_psi <= without + LONG, f"{without} {with_psi}")
-        without, with_psi = numbers("share-pct")
-        yield (f"{phase}: the share of the CPU is at most {SHARE} points less than without PSI",
-               None not in (without, with_psi) and with_psi >= without - SHARE, f"{without} {with_psi}")
-        alone, late = numbers("event-most-us", "alone")[1], numbers("event-most-us")[1]
+        # Of many attacks at once, what holds the mutex of cgroups waits for its turn, and how long is chance: with PSI
+        # 8 ms on average and without PSI 13, or 9 and 5, depending on what the others do.
+        makes = phase != "all"
+        for name, what, sign, most, judged in (
+                ("wake-most-us", f"the longest wake-up is at most {wait} us more", 1, wait, True),
+                ("spun-wake-most-us", f"the longest wake-up beside spinners is at most {wait} us more", 1, wait, True),
+                ("mkdir-mean-us", f"making a cgroup, on average, is at most {wait} us more", 1, wait, makes),
+                ("mkdir-most-us", f"making a cgroup, the longest, is at most {wait} us more", 1, wait,
+                 makes and seconds >= MANY),
+                ("mkdir-long-pct", f"making a cgroup takes over a millisecond at most {LONG} points more often", 1, LONG,
+                 makes),
+                ("share-pct", f"the share of the CPU is at most {SHARE} points less", -1, SHARE, True)):
+            without, with_psi = none.get((phase, name)), psi.get((phase, name))
+            if judged:
+                yield (f"{phase}: {what} than without PSI",
+                       None not in (without, with_psi) and sign * (with_psi - without) <= most, f"{without} {with_psi}")
+        alone, late = psi.get(("alone", "event-most-us")), psi.get((phase, "event-most-us"))
         yield (f"{phase}: an event is at most {wait} us later than alone",
                None not in (alone, late) and late <= alone + wait, f"{alone} {late}")
-        yield f"{phase}: no event is lost", numbers("lost-events")[1] == 0, f"{numbers('lost-events')[1]}"
+        lost, attacks = psi.get((phase, "lost-events")), psi.get((phase, "attacks"))
+        yield f"{phase}: no event is lost", lost == 0, f"{lost}"
         if phase != "alone":
-            yield f"{phase}: the attack went on", (numbers("attacks")[1] or phase == "throttled"), f"{numbers('attacks')[1]}"
+            yield f"{phase}: the attack went on", attacks or phase == "throttled", f"{attacks}"
 
 
 class Pair:
