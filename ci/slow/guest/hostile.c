@@ -57,6 +57,15 @@
 #define DEPTH		100
 #define GROUPS		400
 
+/* A call that must not fail; its value. */
+#define MUST(call) ({							\
+	__auto_type __value = (call);					\
+									\
+	if (__value == (typeof(__value))-1)				\
+		psi_die("%s: %s", #call, strerror(errno));		\
+	__value;							\
+})
+
 static bool psi;
 static int size;		/* number of tasks */
 static const char *disk;	/* anybody may read it */
@@ -124,8 +133,8 @@ static void make_groups(void *arg)
 	for (;;) {
 		sleep_for(MKDIR_PERIOD);
 		begin = now_ns();
-		if (mkdir(VICTIM "/x", 0755) || rmdir(VICTIM "/x"))
-			psi_die("the victim cannot make a cgroup: %s", strerror(errno));
+		MUST(mkdir(VICTIM "/x", 0755));
+		MUST(rmdir(VICTIM "/x"));
 		add(&shared->now.make, now_ns() - begin);
 	}
 }
@@ -158,9 +167,10 @@ static void become_user(void)
 {
 	const struct rlimit limit = { 100000, 100000 };
 
-	if (setrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NPROC, &limit) ||
-	    setresgid(USER, USER, USER) || setresuid(USER, USER, USER))
-		psi_die("setresuid: %s", strerror(errno));
+	MUST(setrlimit(RLIMIT_NOFILE, &limit));
+	MUST(setrlimit(RLIMIT_NPROC, &limit));
+	MUST(setresgid(USER, USER, USER));
+	MUST(setresuid(USER, USER, USER));
 }
 
 static void ready(void)
@@ -173,14 +183,7 @@ static void enter(const char *cgroup)
 	cgroup_write(cgroup, "cgroup.procs", "0");
 }
 
-static void make_and_remove(const char *path)
-{
-	ready();
-	for (;; shared->now.attacks++)
-		if (mkdir(path, 0755) || rmdir(path))
-			psi_die("%s: %s", path, strerror(errno));
-}
-
+/* In place of what a kernel without PSI does not have. */
 static void spin_ready(void)
 {
 	shared->now.attacks = 1;
@@ -202,8 +205,7 @@ static int fork_waiting(const char *cgroup, int nr)
 
 	mkdir(cgroup, 0755);
 	enter(cgroup);
-	if (pipe(go))
-		psi_die("pipe: %s", strerror(errno));
+	MUST(pipe(go));
 	for (int i = 0; i < nr; i++) {
 		if (fork_or_die())
 			continue;
@@ -240,27 +242,28 @@ static void attack_chains(void)
 	for (;; shared->now.attacks++) {
 		for (int i = 0; i < DEPTH; i++) {
 			strcat(path, "/d");
-			if (mkdir(path, 0755))
-				psi_die("%s: %s", path, strerror(errno));
+			MUST(mkdir(path, 0755));
 		}
 		enter(path);
 		sleep_for(NSEC_PER_MSEC);
 		enter(SELF);
 		for (; (int)strlen(path) > top; *strrchr(path, '/') = 0)
-			if (rmdir(path))
-				psi_die("%s: %s", path, strerror(errno));
+			MUST(rmdir(path));
 	}
 }
 
 static void attack_toggle(void)
 {
 	fork_waiting(HOSTILE "/s", many());
-	if (!psi)
-		make_and_remove(SELF "/x");
 	ready();
 	for (;; shared->now.attacks++) {
-		cgroup_write(HOSTILE "/s", "cgroup.pressure", "0");
-		cgroup_write(HOSTILE "/s", "cgroup.pressure", "1");
+		if (psi) {
+			cgroup_write(HOSTILE "/s", "cgroup.pressure", "0");
+			cgroup_write(HOSTILE "/s", "cgroup.pressure", "1");
+		} else {
+			MUST(mkdir(SELF "/x", 0755));
+			MUST(rmdir(SELF "/x"));
+		}
 	}
 }
 
@@ -273,15 +276,11 @@ static void ring_create(struct uring *uring)
 
 	p->flags = IORING_SETUP_CQSIZE;
 	p->cq_entries = COMPLETIONS;
-	uring->fd = syscall(SYS_io_uring_setup, URING_ENTRIES, p);
-	if (uring->fd < 0)
-		psi_die("io_uring: %s", strerror(errno));
-	uring->rings = mmap(NULL, p->cq_off.cqes + COMPLETIONS * sizeof(struct io_uring_cqe),
-			    PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING);
-	uring->sqes = mmap(NULL, p->sq_entries * sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
-			   MAP_SHARED, uring->fd, IORING_OFF_SQES);
-	if (uring->rings == MAP_FAILED || uring->sqes == MAP_FAILED)
-		psi_die("mmap: %s", strerror(errno));
+	uring->fd = MUST(syscall(SYS_io_uring_setup, URING_ENTRIES, p));
+	uring->rings = MUST(mmap(NULL, p->cq_off.cqes + COMPLETIONS * sizeof(struct io_uring_cqe),
+				 PROT_READ | PROT_WRITE, MAP_SHARED, uring->fd, IORING_OFF_SQ_RING));
+	uring->sqes = MUST(mmap(NULL, p->sq_entries * sizeof(*uring->sqes), PROT_READ | PROT_WRITE,
+				MAP_SHARED, uring->fd, IORING_OFF_SQES));
 }
 
 static void *wait_in_ring(void *arg)
@@ -328,11 +327,9 @@ static void attack_limits(void)
 {
 	ready();
 	for (;; shared->now.attacks++) {
-		if (mkdir(HOSTILE "/l", 0755))
-			psi_die("mkdir: %s", strerror(errno));
+		MUST(mkdir(HOSTILE "/l", 0755));
 		cgroup_write(HOSTILE "/l", "cpu.max", "1000 10000");
-		if (rmdir(HOSTILE "/l"))
-			psi_die("rmdir: %s", strerror(errno));
+		MUST(rmdir(HOSTILE "/l"));
 	}
 }
 
@@ -368,8 +365,7 @@ static void attack_readers(void)
 	for (int i = 0;; i++, shared->now.attacks++) {
 		snprintf(path, sizeof(path), CROWD "/g%d/%s", i / 2 % GROUPS, names[i % 2]);
 		fd = open_file(path, O_RDONLY);
-		if (read(fd, buf, sizeof(buf)) < 0)
-			psi_die("%s: %s", path, strerror(errno));
+		MUST(read(fd, buf, sizeof(buf)));
 		close(fd);
 	}
 }
@@ -406,11 +402,11 @@ static void delegate(const char *path)
 	glob_t found;
 
 	snprintf(pattern, sizeof(pattern), "%s/*", path);
-	if (chown(path, USER, USER) || glob(pattern, 0, NULL, &found))
-		psi_die("chown %s: %s", path, strerror(errno));
+	MUST(chown(path, USER, USER));
+	if (glob(pattern, 0, NULL, &found))
+		psi_die("%s: nothing", pattern);
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		if (chown(found.gl_pathv[i], USER, USER))
-			psi_die("chown %s: %s", found.gl_pathv[i], strerror(errno));
+		MUST(chown(found.gl_pathv[i], USER, USER));
 	globfree(&found);
 }
 
@@ -527,8 +523,7 @@ int main(int argc, char **argv)
 	stalls_create(&stalls, "psi_hostile", STALL);
 	victims[2].arg = &stalls;
 	disk = stalls.disk.node;
-	if (chmod(disk, 0444))
-		psi_die("chmod %s: %s", disk, strerror(errno));
+	MUST(chmod(disk, 0444));
 	cgroup_create(SPINNER, "+cpu");
 	cgroup_create(VICTIM, "");
 	printf("TAP version 13\n");
