@@ -88,10 +88,10 @@ class Row:
         (directory / "expected-skips").write_text(self.expected_skips)
         return directory
 
-    def boot(self, said=None):
+    def boot(self, said=None, show=True):
         """(passed, failed, skipped); anything but a clean PASS counts as one failure at least.
 
-        What vm/run says of failures goes to SAID, a file.
+        What vm/run says of failures goes to SAID, a file; what it prints, is printed if SHOW.
         """
         command = [ROOT / "vm" / "run", "--name", self.name, "--kernel", self.kernel, "--timeout", str(self.timeout),
                    "--log", self.logs / self.name / "log", "--time", "real" if self.real_time else "virtual",
@@ -100,7 +100,8 @@ class Row:
         with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=said, text=True) as process:
             for line in process.stdout:     # the verdict is the last; with --live the others are what the guest says
                 line = line.rstrip("\n")
-                print(line, flush=True)
+                if show:
+                    print(line, flush=True)
         status = process.returncode
         if not line:
             print(f"{self.name}: vm/run ended with status {status} and no verdict", flush=True)
