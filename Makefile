@@ -148,7 +148,7 @@ bench: deps
 	@bench/run $(BENCH)
 
 bench-check: deps
-	@bench/check $(BENCH)
+	@bench/run --check $(BENCH)
 
 bench-native: deps
 	@bench/native $(BENCH)
