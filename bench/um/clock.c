@@ -6,7 +6,7 @@
  * counts jiffies.  That costs nothing, and stands still through thousands of
  * context switches.  On real hardware the clock moves, and a read of it is one
  * of the dearer things a switch does.  So this one reads the TSC, the way x86
- * does; with pingpong.clock=jiffies it stays what it was.  Calls are counted.
+ * does.  Calls are counted.
  *
  * With clock_twice a call does its work twice, to the same effect: how much slower
  * all the rest gets is what the calls cost where they are.
@@ -17,7 +17,6 @@
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/sched/clock.h>
-#include <linux/string.h>
 #include <os.h>
 
 #include "clock.h"
@@ -30,9 +29,8 @@ unsigned long clock_reads;
 unsigned int clock_cost;
 bool clock_twice;
 
-static u32 mult;			/* 0: jiffies */
+static u32 mult;			/* 0: still jiffies */
 static u64 first_cycles, first_ns;
-static char name[8] = "tsc";
 
 static __always_inline u64 jiffies_clock(void)
 {
@@ -56,11 +54,6 @@ notrace unsigned long long sched_clock(void)
 		OPTIMIZER_HIDE_VAR(now);
 	}
 	return tsc_clock();
-}
-
-const char *clock_name(void)
-{
-	return name;
 }
 
 static void __init clock_calibrate(void)
@@ -97,17 +90,9 @@ static unsigned int __init clock_measure(void)
 	return div_u64(best * 1000, READS);
 }
 
-static int __init clock_setup(char *text)
-{
-	strscpy(name, text);
-	return 1;
-}
-__setup("pingpong.clock=", clock_setup);
-
 static int __init clock_init(void)
 {
-	if (strcmp(name, "jiffies"))
-		clock_calibrate();
+	clock_calibrate();
 	clock_cost = clock_measure();
 	return 0;
 }

@@ -13,6 +13,4 @@ extern unsigned int clock_cost;
 /* Calls do their work twice. */
 extern bool clock_twice;
 
-const char *clock_name(void);
-
 #endif /* CLOCK_H */

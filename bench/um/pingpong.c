@@ -11,7 +11,7 @@
  * Write "BATCHES ROUNDS TWICE" to /proc/pingpong, and they do so many round trips
  * so many times, with clock_twice.  Read it, and there is
  *
- *	players PID PID clock NAME COST		the threads; ps for a read of the clock
+ *	players PID PID clock COST		the threads; ps for a read of the clock
  *	batch NS SWITCHES READS			of each batch: host's time, context
  *						switches of both, reads of the clock
  */
@@ -134,8 +134,7 @@ static int game_show(struct seq_file *m, void *unused)
 	unsigned int i;
 
 	mutex_lock(&game);
-	seq_printf(m, "players %d %d clock %s %u\n",
-		   players[0]->pid, players[1]->pid, clock_name(), clock_cost);
+	seq_printf(m, "players %d %d clock %u\n", players[0]->pid, players[1]->pid, clock_cost);
 	for (i = 0; i < nr_batches; i++)
 		seq_printf(m, "batch %lu %lu %lu\n",
 			   batches[i].ns, batches[i].switches, batches[i].reads);
