@@ -161,8 +161,6 @@ def read_overlays(patches):
 
 
 def file_state(path):
-    if path.is_symlink():
-        raise Error(f"{path} is a symbolic link; only plain files are supported")
     return "100755" if path.stat().st_mode & 0o100 else "100644", path.read_bytes()
 
 

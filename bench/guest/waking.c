@@ -234,14 +234,6 @@ void throttle(const char *kind, unsigned int tasks)
 	result((busy - done) / held);
 }
 
-static bool is_isolated(unsigned int cpu)
-{
-	unsigned int found = 0;
-	FILE *file = fopen("/sys/devices/system/cpu/isolated", "re");
-
-	return file && fscanf(file, "%u", &found) == 1 && found == cpu;
-}
-
 /* Times that a thread of the workqueues of CPU 1 slept, so far. */
 static uint64_t works(const char *name, const char *status)
 {
@@ -278,10 +270,6 @@ void isolated(const char *kind, unsigned int number)
 	uint64_t works_before, timers_before;
 	const char *leaf = cgroup_leaf(kind, 4);
 
-	if (!is_isolated(1)) {
-		printf("# this kernel cannot isolate CPUs\n");
-		return;
-	}
 	if (has_psi())
 		trigger_arm(cgroup_file(leaf, "cpu.pressure"), "some 500000 1000000");
 	for (number = 0; number < 2; number++) {
