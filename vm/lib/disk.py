@@ -4,40 +4,29 @@
 import ctypes
 import json
 import os
-import re
 from dataclasses import dataclass, field
 
 from ending import Misuse
 
 IO_URING_SETUP = 425
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+REQUESTS = ("read", "write", "flush")
 
 
 @dataclass
 class Disk:
-    """A virtio disk: its size, what slows it down, what fails on it."""
+    """A virtio disk: its size, what fails on it."""
 
     megabytes: int
     serial: str = ""
-    limits: dict = field(default_factory=dict)
     errors: list = field(default_factory=list)
 
     @classmethod
     def parse(cls, text):
-        """SIZE_MB[:iops=N][:bps=N][:err=read|write|flush]..."""
+        """SIZE_MB[:err=read|write|flush]..."""
         size, *options = text.split(":")
-        if not size.isdecimal() or int(size) == 0:
-            raise Misuse(f"--disk {text}: the size is a number of megabytes")
-        disk = cls(int(size))
-        for option in options:
-            if match := re.fullmatch(r"(iops|bps)=(0*[1-9]\d*)([KMG]?)", option):
-                disk.limits[f"{match[1]}-total"] = int(match[2]) * UNITS[match[3]]
-            elif match := re.fullmatch("err=(read|write|flush)", option):
-                disk.errors.append(match[1])
-            else:
-                raise Misuse(f"--disk {text}: {option} is none of iops=N, bps=N, err=read|write|flush;"
-                             " K, M and G may follow N")
-        return disk
+        if not size.isdecimal() or int(size) == 0 or not set(options) <= {f"err={each}" for each in REQUESTS}:
+            raise Misuse(f"--disk {text}: the size is a number of megabytes; err=read|write|flush may follow")
+        return cls(int(size), errors=[option.removeprefix("err=") for option in options])
 
     def arguments(self, name, fd, virtual):
         """QEMU's options for this disk, with its data in the file fd.
@@ -55,11 +44,6 @@ class Disk:
             rules = [{"event": "none", "iotype": kind, "errno": 5, "once": False} for kind in self.errors]
             argv += blockdev("blkdebug", f"{name}-bad", image=top, **{"inject-error": rules})
             top = f"{name}-bad"
-        if self.limits:
-            group = f"{name}-group"
-            argv += ["-object", json.dumps({"qom-type": "throttle-group", "id": group, "limits": self.limits})]
-            argv += blockdev("throttle", f"{name}-slow", file=top, **{"throttle-group": group})
-            top = f"{name}-slow"
         device = f"serial={self.serial or name},ioeventfd={'off' if virtual else 'on'}"
         return [*argv, "-device", f"virtio-blk-pci,drive={top},{device}"]
 

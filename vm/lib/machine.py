@@ -59,11 +59,6 @@ class Machine:
         self.kind = kind_of(args.kernel)
         if not shutil.which(self.kind.qemu):
             raise Misuse(f"{self.kind.qemu} is missing: install {self.kind.package} (make deps)")
-        if virtual and any(disk.limits for disk in disks):
-            raise Misuse(
-                "--disk: iops= and bps= run on the host's clock, which has no part in virtual"
-                " time: use --time real, or io.max of a cgroup in the guest"
-            )
         parallel = args.smp > 1 or "-smp" in args.qemu
         if parallel and not virtual and not self.kvm() and jumplabel.patches_text(args.kernel):
             raise Misuse(

@@ -30,8 +30,7 @@ def add_machine(parser):
     add("--append", action="append", default=[], metavar="STR", help="more kernel parameters")
     add("--qemu", action="append", default=[], metavar="ARG", help="one more argument of QEMU; may be repeated")
     add("--disk", action="append", default=[], type=Disk.parse,
-        metavar="MB[:iops=N][:bps=N][:err=KIND]",
-        help="an empty virtio disk; err: read, write or flush fails")
+        metavar="MB[:err=KIND]", help="an empty virtio disk; err: read, write or flush fails")
     add("--swap", type=Disk.parse, metavar="MB[:...]", help="a virtio disk that the guest swaps on")
 
 
