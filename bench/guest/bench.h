@@ -17,6 +17,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define SECOND		1000000000ull
+#define CGROUPS		"/sys/fs/cgroup"
 
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
@@ -44,6 +45,7 @@ static inline void profile_end(unsigned long times)
 	profile.times += times;
 }
 
+extern char case_name[64];
 /* The result of this case; of a workload without cases, the one of this name. */
 void result(double value);
 void result_named(const char *name, double value);
@@ -59,6 +61,7 @@ double measure(void (*prepare)(void), void (*work)(unsigned int nr), unsigned in
 /* Paths of cgroups are relative to the root of the hierarchy, which is "". */
 void cgroup_make(const char *cgroup);
 void cgroup_remove(const char *cgroup);
+void directory_remove(const char *path);
 void cgroup_enter(const char *cgroup, pid_t pid);
 void cgroup_write(const char *cgroup, const char *file, const char *text);
 /* The path of a file, until the next call. */

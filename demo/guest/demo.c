@@ -4,10 +4,10 @@
  * the pressure files, the load average and vmpressure. It states facts and
  * judges nothing; the host does.
  *
- * usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY
+ * usage: demo READ_DEVICE SWAP_DEVICE
  *
- * CGROUPS is cgroup2 without the memory controller; that is of cgroup v1 and
- * mounted on MEMORY, because only there is vmpressure.
+ * cgroup2 is without the memory controller; that is of cgroup v1 and mounted on
+ * MEMORY, because only there is vmpressure.
  *
  * What it prints, one line each; t is guest time in seconds since the start:
  *
@@ -35,8 +35,6 @@
 #include <linux/fs.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -49,23 +47,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../bench/guest/bench.h"
+
 #define MS 1000000ull
-#define SEC (1000 * MS)
 #define PAGE 4096ul
 
 #define MAX_PROCESSES 64
 
 #define SAMPLE_EVERY (500 * MS)
-#define QUIET (5 * SEC)		/* more than the 2 s after which averages are due */
-#define CPU_LOAD (16 * SEC)
+#define QUIET (5 * SECOND)		/* more than the 2 s after which averages are due */
+#define CPU_LOAD (16 * SECOND)
 #define CPU_PERIOD 70000		/* us; samples come now in its busy part, now in the other */
 #define CPU_QUOTA 14000		/* of it for each CPU */
-#define IO_LOAD (20 * SEC)	/* the second half with work in the background */
-#define MEMORY_LOAD (18 * SEC)
-#define FILL_AT_MOST (60 * SEC)
+#define IO_LOAD (20 * SECOND)	/* the second half with work in the background */
+#define MEMORY_LOAD (18 * SECOND)
+#define FILL_AT_MOST (60 * SECOND)
 
 #define READS_PER_SECOND 20		/* of all processes */
 #define SWAP_INS_PER_SECOND 40	/* of each process */
+#define MEMORY "/tmp/memory"
 #define FIT "8M"		/* the limit of each process, 2048 pages */
 #define CACHE 1280		/* pages of which are file cache */
 #define WORKING_SET 1088
@@ -92,48 +92,23 @@ static struct board {
 
 static int processes;			/* of the load */
 static uint64_t zero;			/* guest time at the start */
-static int cpus;
 
 /* vmpressure: an event of a level is one for the lower ones, too. */
 static const char * const levels[] = { "low", "medium", "critical" };
 static int level_fd[3];
 static uint64_t level_events[3];
 
-/* Gives up, on the result channel, where the reason is seen. */
-#define give_up(format, ...)					\
-	do {							\
-		printf("Bail out! " format "\n", ##__VA_ARGS__);	\
-		_exit(1);					\
-	} while (0)
-
-static uint64_t clock_ns(clockid_t clock)
+static uint64_t cpu_time(void)
 {
 	struct timespec ts;
 
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * SEC + ts.tv_nsec;
-}
-
-static uint64_t now(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-static void sleep_until(uint64_t t)
-{
-	struct timespec ts = { t / SEC, t % SEC };
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-}
-
-static uint64_t cpu_time(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * SECOND + ts.tv_nsec;
 }
 
 static double seconds(uint64_t ns)
 {
-	return (double)ns / SEC;
+	return (double)ns / SECOND;
 }
 
 /* Prints " LINE=AVG10,TOTAL" for each line of a pressure file, but for causes, which only /proc/pressure/stat has. */
@@ -162,7 +137,7 @@ static void sample(uint64_t t)
 		if (read(level_fd[i], &more, sizeof(more)) == sizeof(more))
 			level_events[i] += more;
 	if (getloadavg(&load, 1) != 1)
-		give_up("no load average");
+		die("no load average");
 	printf("# sample t=%.6f load=%.2f vmpressure=%lu,%lu,%lu", seconds(t - zero), load, level_events[0],
 	       level_events[1], level_events[2]);
 	sample_file("/proc/pressure/cpu", "cpu.");
@@ -181,16 +156,12 @@ static void phase(const char *name, const char *text)
 	sample(t);
 }
 
-static void sample_at(uint64_t t)
-{
-	sleep_until(t);
-	sample(now());
-}
-
 static void sample_until(uint64_t end)
 {
-	for (uint64_t t = now() + SAMPLE_EVERY; t <= end; t += SAMPLE_EVERY)
-		sample_at(t);
+	for (uint64_t t = now() + SAMPLE_EVERY; t <= end; t += SAMPLE_EVERY) {
+		sleep_until(t);
+		sample(now());
+	}
 	sleep_until(end);
 }
 
@@ -200,32 +171,16 @@ static void quiet(void)
 	sample_until(now() + QUIET);
 }
 
-static void write_to(const char *directory, const char *file, const char *text)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		give_up("write %s to %s: %m", text, path);
-	close(fd);
-}
-
 /* vmpressure of the whole machine: what no cgroup listens to goes up to the root. */
-static void listen_to_vmpressure(const char *memory)
+static void listen_to_vmpressure(void)
 {
-	char text[64], path[128];
-	int pressure_fd;
+	int pressure_fd = open_file(MEMORY "/memory.pressure_level");
+	char text[64];
 
-	snprintf(path, sizeof(path), "%s/memory.pressure_level", memory);
-	pressure_fd = open(path, O_RDONLY);
 	for (int i = 0; i < 3; i++) {
 		level_fd[i] = eventfd(0, EFD_NONBLOCK);
-		if (pressure_fd < 0 || level_fd[i] < 0)
-			give_up("%s: %m", path);
 		snprintf(text, sizeof(text), "%d %d %s", level_fd[i], pressure_fd, levels[i]);
-		write_to(memory, "cgroup.event_control", text);
+		write_file(MEMORY "/cgroup.event_control", text);
 	}
 	close(pressure_fd);
 }
@@ -236,35 +191,29 @@ static void limit_reads(const char *cgroup, const char *device, int per_second)
 	char text[64];
 	struct stat st;
 
-	if (stat(device, &st) || !S_ISBLK(st.st_mode))
-		give_up("%s is not a block device", device);
-	snprintf(text, sizeof(text), "%u:%u riops=%d",
-		 major(st.st_rdev), minor(st.st_rdev), per_second);
-	write_to(cgroup, "io.max", text);
+	if (stat(device, &st))
+		die("%s", device);
+	snprintf(text, sizeof(text), "%u:%u riops=%d", major(st.st_rdev), minor(st.st_rdev), per_second);
+	cgroup_write(cgroup, "io.max", text);
 }
 
 /* Returns in the child, on its CPU, with an account of its own. */
 static struct account *start(int cpu, const char *cgroup)
 {
 	struct account *own = &board->account[processes++];
-	cpu_set_t set;
+	pid_t pid;
 
 	memset(own, 0, sizeof(*own));
-	own->pid = fork();
-	if (own->pid < 0)
-		give_up("fork: %m");
-	if (own->pid) {
+	pid = fork_or_die();
+	if (pid) {
+		own->pid = pid;
 		own->runnable = now();
 		return NULL;
 	}
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		give_up("cpu %d: %m", cpu);
-	if (cgroup)
-		write_to(cgroup, "cgroup.procs", "0");
+	pin(0, cpu);
+	cgroup_enter(cgroup, 0);
 	return own;
 }
 
@@ -275,7 +224,7 @@ static int finish(int number, const char *name)
 
 	while (processes) {
 		if (waitpid(board->account[--processes].pid, &status, 0) < 0)
-			give_up("waitpid: %m");
+			die("waitpid");
 		good &= !status;
 	}
 	printf("%s %d - the %s load ran to its end\n", good ? "ok" : "not ok", number, name);
@@ -285,7 +234,7 @@ static int finish(int number, const char *name)
 /* The mean over the CPUs: right where no CPU of the load is ever idle. */
 static unsigned long mean_us(uint64_t sum)
 {
-	return sum / cpus / 1000;
+	return sum / cpus() / 1000;
 }
 
 /*
@@ -311,29 +260,37 @@ static void spin(struct account *own, uint64_t until)
 	while ((own->end = now()) < until);
 }
 
+/* So many spinners on each CPU. */
+static void spin_all(unsigned int each, const char *cgroup)
+{
+	uint64_t until = now() + CPU_LOAD;
+
+	for (unsigned int i = 0; i < each * cpus(); i++) {
+		struct account *own = start(i % cpus(), cgroup);
+
+		if (own) {
+			spin(own, until);
+			own->inside_run = cpu_time();
+			_exit(0);
+		}
+	}
+	sample_until(until);
+}
+
 /*
  * Two spinners on each CPU: from the moment there are two until the first one
  * ends, one of them waits.
  */
 static void cpu_load(int number)
 {
-	uint64_t until, sum = 0;
+	uint64_t sum = 0;
 
 	phase("cpu", "two spinners on each CPU");
-	until = now() + CPU_LOAD;
-	for (int i = 0; i < 2 * cpus; i++) {
-		struct account *own = start(i % cpus, NULL);
-
-		if (own) {
-			spin(own, until);
-			_exit(0);
-		}
-	}
-	sample_until(until);
+	spin_all(2, "");
 	finish(number, "cpu");
 
-	for (int i = 0; i < cpus; i++) {
-		struct account *a = &board->account[i], *b = &board->account[i + cpus];
+	for (unsigned int i = 0; i < cpus(); i++) {
+		struct account *a = &board->account[i], *b = &board->account[i + cpus()];
 
 		sum += (a->end < b->end ? a->end : b->end) -
 		       (a->runnable > b->runnable ? a->runnable : b->runnable);
@@ -344,28 +301,18 @@ static void cpu_load(int number)
 }
 
 /* One spinner on each CPU, which nobody else wants: it has what cpu.max allows. */
-static void cpu_limit_load(int number, const char *cgroup)
+static void cpu_limit_load(int number)
 {
-	uint64_t until, sum = 0;
+	uint64_t sum = 0;
 	char quota[32];
 
-	snprintf(quota, sizeof(quota), "%d %d", cpus * CPU_QUOTA, CPU_PERIOD);
-	write_to(cgroup, "cpu.max", quota);
+	snprintf(quota, sizeof(quota), "%d %d", cpus() * CPU_QUOTA, CPU_PERIOD);
+	cgroup_write("/cpu", "cpu.max", quota);
 	phase("cpu-limit", "a spinner on each CPU, with a limit");
-	until = now() + CPU_LOAD;
-	for (int i = 0; i < cpus; i++) {
-		struct account *own = start(i, cgroup);
-
-		if (own) {
-			spin(own, until);
-			own->inside_run = cpu_time();
-			_exit(0);
-		}
-	}
-	sample_until(until);
+	spin_all(1, "/cpu");
 	finish(number, "cpu-limit");
 
-	for (int i = 0; i < cpus; i++) {
+	for (unsigned int i = 0; i < cpus(); i++) {
 		struct account *own = &board->account[i];
 
 		sum += own->end - own->runnable - own->inside_run;
@@ -396,12 +343,12 @@ static void read_disk(struct account *own, const char *device, uint64_t company,
 	uint64_t size, begun, run;
 
 	if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size))
-		give_up("%s: %m", device);
+		die("%s", device);
 	do {
 		begun = now();
 		run = cpu_time();
 		if (pread(fd, buffer, PAGE, draw(&seed) % (size / PAGE) * PAGE) != (ssize_t)PAGE)
-			give_up("read %s: %m", device);
+			die("read %s", device);
 		run = cpu_time() - run;
 		own->end = now();
 
@@ -420,7 +367,7 @@ static void company(struct account *own, uint64_t begin, uint64_t until)
 	struct sched_param lowest = { 0 };
 
 	if (sched_setscheduler(0, SCHED_IDLE, &lowest))
-		give_up("SCHED_IDLE: %m");
+		die("SCHED_IDLE");
 	sleep_until(begin);
 	spin(own, until);
 }
@@ -429,20 +376,20 @@ static void company(struct account *own, uint64_t begin, uint64_t until)
  * One reader on each CPU, asleep nearly all the time. In the second half
  * something else calculates meanwhile: io some goes on, io full does not.
  */
-static void io_load(int number, const char *device, const char *cgroup)
+static void io_load(int number, const char *device)
 {
 	uint64_t half, until, wall = 0, run = 0, alone = 0, alone_run = 0;
 
-	limit_reads(cgroup, device, READS_PER_SECOND);
+	limit_reads("/io", device, READS_PER_SECOND);
 	phase("io", "random reads from a slow disk");
 	half = now() + IO_LOAD / 2;
 	until = now() + IO_LOAD;
-	for (int i = 0; i < 2 * cpus; i++) {
-		struct account *own = start(i % cpus, i < cpus ? cgroup : NULL);
+	for (unsigned int i = 0; i < 2 * cpus(); i++) {
+		struct account *own = start(i % cpus(), i < cpus() ? "/io" : "");
 
 		if (!own)
 			continue;
-		if (i < cpus)
+		if (i < cpus())
 			read_disk(own, device, half, until);
 		else
 			company(own, half, until);
@@ -453,7 +400,7 @@ static void io_load(int number, const char *device, const char *cgroup)
 	sample_until(until);
 	finish(number, "io");
 
-	for (int i = 0; i < cpus; i++) {
+	for (unsigned int i = 0; i < cpus(); i++) {
 		wall += board->account[i].inside;
 		run += board->account[i].inside_run;
 		alone += board->account[i].alone;
@@ -487,47 +434,38 @@ static void fill_cache(const char *device, int cpu)
 {
 	size_t bytes = CACHE * PAGE;
 	char *buffer = malloc(bytes);
-	int fd = open(device, O_RDONLY);
+	int fd = open_file(device);
 
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);	/* these and no others */
 	for (int i = 0; i < 3; i++)
 		if (pread(fd, buffer, bytes, cpu * bytes) != (ssize_t)bytes)
-			give_up("read %s: %m", device);
+			die("read %s", device);
 	free(buffer);
 	/* The file stays open: the cache of a device goes with its last user. */
 }
 
-/* One line of memory.stat of a cgroup, or of /proc/vmstat. */
-static unsigned long statistic(const char *directory, const char *file, const char *wanted)
+/* A file of the cgroup of the process on this CPU, where the memory controller is; until the next call. */
+static const char *memory_file(int cpu, const char *file)
 {
-	unsigned long value, found = 0;
-	char path[128], name[64];
-	FILE *stream;
+	static char path[128];
 
-	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	stream = fopen(path, "r");
-	if (!stream)
-		give_up("%s: %m", path);
-	while (fscanf(stream, "%63s %lu", name, &value) == 2)
-		if (!strcmp(name, wanted))
-			found = value;
-	fclose(stream);
-	return found;
+	snprintf(path, sizeof(path), MEMORY "/%d/%s", cpu, file);
+	return path;
 }
 
-static void set_fill(const char *cgroup)
+static void set_fill(int cpu)
 {
 	size_t bytes = WORKING_SET * PAGE;
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (pages == MAP_FAILED)
-		give_up("working set: %m");
+		die("working set");
 	set = pages;
 	for (unsigned long i = 0; i < WORKING_SET; i++)
 		set[i * PAGE] = 1;
 	if (madvise(pages, bytes, MADV_PAGEOUT))
-		give_up("swap out: %m");
-	while (statistic(cgroup, "memory.stat", "writeback"))
+		die("swap out");
+	while (number_in(memory_file(cpu, "memory.stat"), "writeback"))
 		sleep_until(now() + 10 * MS);
 }
 
@@ -545,12 +483,12 @@ static void touch(void)
  * that by themselves come up to date every two seconds, far too late here; a
  * reader of memory.stat is never served old ones, and so brings them up to date.
  */
-static void set_sweep(const char *cgroup)
+static void set_sweep(int cpu)
 {
 	for (unsigned long i = 0; i < SWEEPS * WORKING_SET; i++) {
 		touch();
 		if (i % 16 == 0)
-			statistic(cgroup, "memory.stat", "rss");
+			number_in(memory_file(cpu, "memory.stat"), "rss");
 	}
 }
 
@@ -585,22 +523,23 @@ struct pages {
  */
 static struct pages count_pages(void)
 {
-	write_to("/proc/sys/vm", "stat_refresh", "1");
+	write_file("/proc/sys/vm/stat_refresh", "1");
 	return (struct pages){
-		.returned = statistic("/proc", "vmstat", "workingset_refault_anon"),
-		.known = statistic("/proc", "vmstat", "workingset_restore_anon"),
+		.returned = number_in("/proc/vmstat", "workingset_refault_anon"),
+		.known = number_in("/proc/vmstat", "workingset_restore_anon"),
 	};
 }
 
 /* Has its set in the end, and uses it when the gate opens. */
-static void use_memory(struct account *own, int cpu, const char *cached, const char *cgroup, int gate)
+static void use_memory(struct account *own, int cpu, const char *cached, int gate)
 {
 	char byte;
 
+	write_file(memory_file(cpu, "cgroup.procs"), "0");
 	fill_cache(cached, cpu);
-	set_fill(cgroup);
-	write_to(cgroup, "memory.limit_in_bytes", FIT);
-	set_sweep(cgroup);
+	set_fill(cpu);
+	write_file(memory_file(cpu, "memory.limit_in_bytes"), FIT);
+	set_sweep(cpu);
 	atomic_fetch_add(&board->ready, 1);
 	if (read(gate, &byte, 1) != 1)
 		_exit(1);
@@ -608,54 +547,54 @@ static void use_memory(struct account *own, int cpu, const char *cached, const c
 	_exit(0);
 }
 
+/* The cgroup of the process on this CPU, where the io controller is; until the next call. */
+static const char *swapping(int cpu)
+{
+	static char cgroup[32];
+
+	snprintf(cgroup, sizeof(cgroup), "/memory/%d", cpu);
+	return cgroup;
+}
+
 /*
  * One process on each CPU uses a working set that does not fit, after
  * a phase in which the kernel gets to know it.
  */
-static void memory_load(int number, const char *cached, const char *device,
-			const char *cgroup, const char *memory)
+static void memory_load(int number, const char *cached, const char *device)
 {
 	uint64_t low = 0, high = 0, until;
 	struct pages before, after;
-	char path[128];
-	int good, gate[2];
+	int good, nr = cpus(), gate[2];
+	char open[MAX_PROCESSES] = "";
 
-	if (pipe(gate))
-		give_up("pipe: %m");
+	pipe_or_die(gate);
 	phase("fill", "the working set is built");
-	for (int i = 0; i < cpus; i++) {
-		struct account *own;
+	for (int i = 0; i < nr; i++) {
+		/* A cgroup each: in one for all, the first to lose a page loses them all. */
+		struct account *own = start(i, swapping(i));
 
-		/* One each: in one for all, the first to lose a page loses them all. */
-		snprintf(path, sizeof(path), "%s/%d", memory, i);
-		own = start(i, path);
-		if (!own)
-			continue;
-		close(gate[1]);
-		snprintf(path, sizeof(path), "%s/%d", cgroup, i);
-		write_to(path, "cgroup.procs", "0");
-		snprintf(path, sizeof(path), "%s/%d", memory, i);
-		use_memory(own, i, cached, path, gate[0]);
+		if (own) {
+			close(gate[1]);
+			use_memory(own, i, cached, gate[0]);
+		}
 	}
 	until = now() + FILL_AT_MOST;
-	while (atomic_load(&board->ready) < cpus) {
-		sample_at(now() + SAMPLE_EVERY);
+	while (atomic_load(&board->ready) < nr) {
+		sample_until(now() + SAMPLE_EVERY);
 		if (waitpid(-1, NULL, WNOHANG) > 0)
-			give_up("a process of the memory load ended before it began");
+			die("a process of the memory load ended before it began");
 		if (now() > until)
-			give_up("no working set after %.0f s", seconds(FILL_AT_MOST));
+			die("no working set after %.0f s", seconds(FILL_AT_MOST));
 	}
 	quiet();
 
-	for (int i = 0; i < cpus; i++) {
-		snprintf(path, sizeof(path), "%s/%d", cgroup, i);
-		limit_reads(path, device, SWAP_INS_PER_SECOND);
-	}
+	for (int i = 0; i < nr; i++)
+		limit_reads(swapping(i), device, SWAP_INS_PER_SECOND);
 	before = count_pages();
 	phase("memory", "a working set larger than its limit");
 	board->until = now() + MEMORY_LOAD;
-	if (write(gate[1], path, cpus) != cpus)
-		give_up("gate: %m");
+	if (write(gate[1], open, nr) != nr)
+		die("gate");
 	sample_until(board->until);
 	good = finish(number, "memory");
 
@@ -663,9 +602,9 @@ static void memory_load(int number, const char *cached, const char *device,
 	after.returned -= before.returned;
 	after.known -= before.known;
 	if (good && (!after.returned || after.known > after.returned))
-		give_up("%lu pages came back, %lu of them known", after.returned, after.known);
+		die("%lu pages came back, %lu of them known", after.returned, after.known);
 	/* Who failed kept no account; the result says that he did. */
-	for (int i = 0; good && i < cpus; i++) {
+	for (int i = 0; good && i < nr; i++) {
 		struct account *own = &board->account[i];
 		uint64_t asleep = own->inside - own->inside_run;
 
@@ -685,32 +624,25 @@ int main(int argc, char **argv)
 
 	/* One write per line: lines of different processes never mix. */
 	setvbuf(stdout, NULL, _IOLBF, 4096);
-	if (argc != 5 || chdir(argv[3]))
-		give_up("usage: demo READ_DEVICE SWAP_DEVICE CGROUPS MEMORY");
-	if (access("/proc/pressure/cpu", F_OK))
-		give_up("this kernel has no /proc/pressure");
-	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	if (cpus < 1 || 2 * cpus > MAX_PROCESSES)
-		give_up("made for 1 to %d CPUs, this machine has %d", MAX_PROCESSES / 2, cpus);
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (board == MAP_FAILED)
-		give_up("shared memory: %m");
+	if (argc != 3)
+		die("usage: demo READ_DEVICE SWAP_DEVICE");
+	if (!has_psi())
+		die("this kernel has no /proc/pressure");
+	board = shared_memory(sizeof(*board));
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
-		give_up("real-time priority: %m");
-
-	listen_to_vmpressure(argv[4]);
+		die("real-time priority");
+	listen_to_vmpressure();
 
 	zero = now();
-	printf("TAP version 13\n1..4\n# setup cpus=%d\n", cpus);
+	printf("TAP version 13\n1..4\n# setup cpus=%d\n", cpus());
 	quiet();
 	cpu_load(1);
 	quiet();
-	cpu_limit_load(2, "cpu");
+	cpu_limit_load(2);
 	quiet();
-	io_load(3, argv[1], "io");
+	io_load(3, argv[1]);
 	quiet();
-	memory_load(4, argv[1], argv[2], "memory", argv[4]);
+	memory_load(4, argv[1], argv[2]);
 	quiet();
 	phase("end", "-");
 	return 0;
