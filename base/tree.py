@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is in a kernel tree: its version, its files, and how two trees differ."""
+"""What is in a tree: its version, its files, how two differ; and what decides how the base comes out."""
 
 import hashlib
 import os
@@ -49,3 +49,11 @@ def differences(old, new):
     olds, news = inventory(old), inventory(new)
     return {path: "A" if path not in olds else "D" if path not in news else "M"
             for path in olds | news if olds.get(path) != news.get(path)}
+
+
+def rules_key(base, series):
+    """Hash of the programs and tables below base/ that decide what comes out."""
+    found = inventory(base)
+    used = {path: found[path] for path in found if not path.endswith(".md") and not path.startswith("test/") and
+            (not path[0].isdigit() or path.startswith(f"{series}/"))}
+    return hashlib.sha256(repr(used).encode()).hexdigest()
