@@ -4,8 +4,6 @@
  * the pressure files, the load average and vmpressure. It states facts and
  * judges nothing; the host does.
  *
- * usage: demo READ_DEVICE SWAP_DEVICE
- *
  * cgroup2 is without the memory controller; that is of cgroup v1 and mounted on
  * MEMORY, because only there is vmpressure.
  *
@@ -40,6 +38,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -65,6 +64,8 @@
 
 #define READS_PER_SECOND 20		/* of all processes */
 #define SWAP_INS_PER_SECOND 40	/* of each process */
+#define DISK "/dev/vda"		/* to read from */
+#define SWAP "/dev/vdb"
 #define MEMORY "/tmp/memory"
 #define FIT "8M"		/* the limit of each process, 2048 pages */
 #define CACHE 1280		/* pages of which are file cache */
@@ -335,20 +336,20 @@ static uint64_t draw(uint64_t *seed)
  * O_DIRECT: each read goes to the disk. Until `company` the readers have the
  * machine for themselves; the director then starts background work beside them.
  */
-static void read_disk(struct account *own, const char *device, uint64_t company, uint64_t until)
+static void read_disk(struct account *own, uint64_t company, uint64_t until)
 {
 	uint64_t seed = 88172645463325252ull + (own - board->account);
-	int fd = open(device, O_RDONLY | O_DIRECT);
+	int fd = open(DISK, O_RDONLY | O_DIRECT);
 	void *buffer = aligned_alloc(PAGE, PAGE);
 	uint64_t size, begun, run;
 
 	if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size))
-		die("%s", device);
+		die(DISK);
 	do {
 		begun = now();
 		run = cpu_time();
 		if (pread(fd, buffer, PAGE, draw(&seed) % (size / PAGE) * PAGE) != (ssize_t)PAGE)
-			die("read %s", device);
+			die("read " DISK);
 		run = cpu_time() - run;
 		own->end = now();
 
@@ -376,11 +377,11 @@ static void company(struct account *own, uint64_t begin, uint64_t until)
  * One reader on each CPU, asleep nearly all the time. In the second half
  * something else calculates meanwhile: io some goes on, io full does not.
  */
-static void io_load(int number, const char *device)
+static void io_load(int number)
 {
 	uint64_t half, until, wall = 0, run = 0, alone = 0, alone_run = 0;
 
-	limit_reads("/io", device, READS_PER_SECOND);
+	limit_reads("/io", DISK, READS_PER_SECOND);
 	phase("io", "random reads from a slow disk");
 	half = now() + IO_LOAD / 2;
 	until = now() + IO_LOAD;
@@ -390,7 +391,7 @@ static void io_load(int number, const char *device)
 		if (!own)
 			continue;
 		if (i < cpus())
-			read_disk(own, device, half, until);
+			read_disk(own, half, until);
 		else
 			company(own, half, until);
 		_exit(0);
@@ -422,7 +423,7 @@ static void io_load(int number, const char *device)
  *
  *  - The set is swept in a circle, so that each page is away for as long as any.
  *  - Beside it is a cache of file pages, read often. At the swappiness that
- *    `run` sets, reclaim leaves it alone; it is the yardstick for "soon".
+ *    set_up() sets, reclaim leaves it alone; it is the yardstick for "soon".
  *  - Each page goes round twice before the load proper begins.
  *
  * And so that reclaim cannot run dry, each page of the set is written to the
@@ -430,16 +431,16 @@ static void io_load(int number, const char *device)
  */
 static volatile unsigned char *set;
 
-static void fill_cache(const char *device, int cpu)
+static void fill_cache(int cpu)
 {
 	size_t bytes = CACHE * PAGE;
 	char *buffer = malloc(bytes);
-	int fd = open_file(device);
+	int fd = open_file(DISK);
 
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);	/* these and no others */
 	for (int i = 0; i < 3; i++)
 		if (pread(fd, buffer, bytes, cpu * bytes) != (ssize_t)bytes)
-			die("read %s", device);
+			die("read " DISK);
 	free(buffer);
 	/* The file stays open: the cache of a device goes with its last user. */
 }
@@ -531,12 +532,12 @@ static struct pages count_pages(void)
 }
 
 /* Has its set in the end, and uses it when the gate opens. */
-static void use_memory(struct account *own, int cpu, const char *cached, int gate)
+static void use_memory(struct account *own, int cpu, int gate)
 {
 	char byte;
 
 	write_file(memory_file(cpu, "cgroup.procs"), "0");
-	fill_cache(cached, cpu);
+	fill_cache(cpu);
 	set_fill(cpu);
 	write_file(memory_file(cpu, "memory.limit_in_bytes"), FIT);
 	set_sweep(cpu);
@@ -560,7 +561,7 @@ static const char *swapping(int cpu)
  * One process on each CPU uses a working set that does not fit, after
  * a phase in which the kernel gets to know it.
  */
-static void memory_load(int number, const char *cached, const char *device)
+static void memory_load(int number)
 {
 	uint64_t low = 0, high = 0, until;
 	struct pages before, after;
@@ -575,7 +576,7 @@ static void memory_load(int number, const char *cached, const char *device)
 
 		if (own) {
 			close(gate[1]);
-			use_memory(own, i, cached, gate[0]);
+			use_memory(own, i, gate[0]);
 		}
 	}
 	until = now() + FILL_AT_MOST;
@@ -589,7 +590,7 @@ static void memory_load(int number, const char *cached, const char *device)
 	quiet();
 
 	for (int i = 0; i < nr; i++)
-		limit_reads(swapping(i), device, SWAP_INS_PER_SECOND);
+		limit_reads(swapping(i), SWAP, SWAP_INS_PER_SECOND);
 	before = count_pages();
 	phase("memory", "a working set larger than its limit");
 	board->until = now() + MEMORY_LOAD;
@@ -618,19 +619,38 @@ static void memory_load(int number, const char *cached, const char *device)
 	       "memory.shortage.some=0,0\n", low, high, low, high, low, high);
 }
 
-int main(int argc, char **argv)
+static void set_up(void)
+{
+	/* One page per swap-in: each page that comes back is one that was asked for. */
+	write_file("/proc/sys/vm/page-cluster", "0");
+	/* Reclaim takes pages that can be swapped, not the file cache beside them. The cgroups below inherit it. */
+	write_file("/proc/sys/vm/swappiness", "200");
+	if (mkdir(MEMORY, 0755) || mount("memory", MEMORY, "cgroup", 0, "memory"))
+		die(MEMORY);
+	cgroup_write("", "cgroup.subtree_control", "+cpu +io");
+	cgroup_make("/cpu");
+	cgroup_make("/io");
+	cgroup_make("/memory");
+	cgroup_write("/memory", "cgroup.subtree_control", "+io");
+	for (unsigned int i = 0; i < cpus(); i++) {
+		cgroup_make(swapping(i));
+		if (mkdir(memory_file(i, ""), 0755))
+			die(MEMORY);
+	}
+}
+
+int main(void)
 {
 	struct sched_param priority = { .sched_priority = 50 };
 
 	/* One write per line: lines of different processes never mix. */
 	setvbuf(stdout, NULL, _IOLBF, 4096);
-	if (argc != 3)
-		die("usage: demo READ_DEVICE SWAP_DEVICE");
 	if (!has_psi())
 		die("this kernel has no /proc/pressure");
 	board = shared_memory(sizeof(*board));
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
 		die("real-time priority");
+	set_up();
 	listen_to_vmpressure();
 
 	zero = now();
@@ -640,9 +660,9 @@ int main(int argc, char **argv)
 	quiet();
 	cpu_limit_load(2);
 	quiet();
-	io_load(3, argv[1]);
+	io_load(3);
 	quiet();
-	memory_load(4, argv[1], argv[2]);
+	memory_load(4);
 	quiet();
 	phase("end", "-");
 	return 0;
