@@ -566,7 +566,7 @@ static void memory_load(int number)
 	uint64_t low = 0, high = 0, until;
 	struct pages before, after;
 	int good, nr = cpus(), gate[2];
-	char open[MAX_PROCESSES] = "";
+	char go[MAX_PROCESSES] = "";
 
 	pipe_or_die(gate);
 	phase("fill", "the working set is built");
@@ -594,7 +594,7 @@ static void memory_load(int number)
 	before = count_pages();
 	phase("memory", "a working set larger than its limit");
 	board->until = now() + MEMORY_LOAD;
-	if (write(gate[1], open, nr) != nr)
+	if (write(gate[1], go, nr) != nr)
 		die("gate");
 	sample_until(board->until);
 	good = finish(number, "memory");
