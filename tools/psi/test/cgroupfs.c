@@ -91,7 +91,8 @@ ssize_t write(int fd, const void *data, size_t size)
 		path[length] = 0;
 		if (strstr(path, "/cgroup.procs")) {
 			length = snprintf(pid, sizeof(pid), "%d\n", getpid());
-			lseek(fd, 0, SEEK_END);
+			/* Others may enter at the same moment. */
+			fcntl(fd, F_SETFL, O_APPEND);
 			return syscall(SYS_write, fd, pid, length) == length ? 1 : -1;
 		}
 	}
