@@ -496,7 +496,7 @@ static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plai
 
 static void psi_test_switch_to(struct kunit *test, struct psi_group *group, bool on)
 {
-	/* psi_off_alloc() may sleep, but a test calls this in an RCU section. */
+	/* psi_off_alloc() may sleep; a test calls this in an RCU section. */
 	struct psi_off *memory = kzalloc(sizeof(*memory), GFP_ATOMIC);
 
 	KUNIT_ASSERT_NOT_NULL(test, memory);
