@@ -95,9 +95,10 @@
 #define PSI_USER_TRIGGERS	1024
 
 /*
- * Who finds the lock of a group taken comes back after that. An opener may have
- * a higher priority than the monitor that holds it: sooner, and on a slow
- * machine its attempts would leave the monitor no time.
+ * A monitor or opener that finds the lock of a group taken comes back after
+ * that. An opener may have a higher priority than the monitor that holds the
+ * lock. If it came back sooner, it would leave a slow machine no time for that
+ * monitor.
  */
 #define PSI_RETRY_US		1000
 
