@@ -595,13 +595,17 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
-/* Begin a section. @folio and @paced: why, for its class. */
+/*
+ * Begin a section. @folio and @paced: why, for its class. The outermost says
+ * that.
+ */
 static int psi_iowait_set(struct folio *folio, bool paced)
 {
 	int token = current->psi_iowait;
 
 	current->psi_iowait = 1;
-	WRITE_ONCE(current->psi.paced, paced);
+	if (!token)
+		WRITE_ONCE(current->psi.paced, paced);
 	psi_io_wait(folio);
 	return token;
 }

@@ -405,14 +405,22 @@ static unsigned int psi_test_counted_as(struct task_struct *p)
 	return attrs;
 }
 
-/* A task that paused as a writer waits for something else in a ring. */
-static void psi_test_ring_unpaced(struct kunit *test)
+/*
+ * A writer that pauses waits for a tag meanwhile, and later for something else
+ * in a ring.
+ */
+static void psi_test_paced(struct kunit *test)
 {
+	int outer = psi_iowait_begin_paced(), inner = psi_iowait_begin();
 	struct psi_async_wait wait;
 	struct psi_async async;
 
+	KUNIT_EXPECT_TRUE(test, current->psi.paced);
+	psi_iowait_end(inner);
+	KUNIT_EXPECT_TRUE(test, current->psi.paced);
+	psi_iowait_end(outer);
+
 	psi_async_init(&async);
-	WRITE_ONCE(current->psi.paced, true);
 	__psi_async_wait(&async, &wait);
 	KUNIT_EXPECT_FALSE(test, current->psi.paced);
 	__psi_async_done(&async, &wait);
@@ -936,7 +944,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_class_samplers),
 	KUNIT_CASE(psi_test_limit_used),
 	KUNIT_CASE(psi_test_limit_idle_rings),
-	KUNIT_CASE(psi_test_ring_unpaced),
+	KUNIT_CASE(psi_test_paced),
 	KUNIT_CASE(psi_test_some_memory),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
