@@ -160,7 +160,7 @@ static inline void psi_io_limit_init(struct psi_io_limit *limit)
  */
 static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
 {
-	if (IS_ENABLED(CONFIG_PSI_STAT))
+	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
 		__psi_io_hold(limit, hold);
 }
 

@@ -603,6 +603,8 @@ static int psi_iowait_set(struct folio *folio, bool paced)
 {
 	int token = current->psi_iowait;
 
+	if (!psi_enabled())
+		return 0;
 	current->psi_iowait = 1;
 	if (!token)
 		WRITE_ONCE(current->psi.paced, paced);
@@ -674,6 +676,8 @@ int psi_iowait_begin_paced(void)
  */
 void psi_iowait_end(int token)
 {
+	if (!psi_enabled())
+		return;
 	if (!token)
 		psi_io_done();
 	current->psi_iowait = token;

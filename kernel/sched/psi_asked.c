@@ -469,7 +469,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 		return NULL;
 	}
 	asked->group = group;
-	asked->read = jiffies;
+	asked->read = jiffies - PSI_ASKED_FOR;
 	return asked;
 }
 
@@ -522,7 +522,7 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		bool old = time_after(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+		bool old = time_after_eq(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
 
 		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
 			psi_asked_end(asked);
@@ -598,7 +598,6 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 		/* Pairs with the load above, and with that of the fold. */
 		smp_store_release(&asked->known, true);
 	}
-	WRITE_ONCE(asked->read, jiffies);
 	return asked;
 }
 

@@ -232,7 +232,6 @@ static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct p
 	t->owed = false;
 	t->quiet = now->at + window;
 	psi_trigger_restart(t, now);
-	atomic_set(&t->event, 1);
 	return true;
 }
 

@@ -3,13 +3,13 @@
  * Pressure stall information: the statistics file
  *
  *   /proc/pressure/stat, or cgroup.pressure.stat, has all that is known of a
- *   group, all of one moment. A key says resource, kind and line:
+ *   group, from one moment. A key says resource, kind and line:
  *
  *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
  *
  *   The lines without a kind repeat the plain files. The causes of memory
- *   stalls follow (psi_causes.c).
+ *   stalls follow, read a moment later (psi_causes.c).
  */
 
 /**
@@ -71,6 +71,7 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	asked = psi_ask(group);
 	if (!asked)
 		return -ENOMEM;
+	WRITE_ONCE(asked->read, jiffies);
 	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	if (readings)
 		psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);

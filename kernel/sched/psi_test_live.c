@@ -415,9 +415,9 @@ static void psi_test_paced(struct kunit *test)
 	struct psi_async_wait wait;
 	struct psi_async async;
 
-	KUNIT_EXPECT_TRUE(test, current->psi.paced);
+	KUNIT_EXPECT_EQ(test, current->psi.paced, psi_enabled());
 	psi_iowait_end(inner);
-	KUNIT_EXPECT_TRUE(test, current->psi.paced);
+	KUNIT_EXPECT_EQ(test, current->psi.paced, psi_enabled());
 	psi_iowait_end(outer);
 
 	psi_async_init(&async);
@@ -425,6 +425,20 @@ static void psi_test_paced(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, current->psi.paced);
 	__psi_async_done(&async, &wait);
 	psi_async_exit(&async);
+}
+
+/* Where PSI is off, a wait for io leaves nothing behind. */
+static void psi_test_off(struct kunit *test)
+{
+	int token = psi_iowait_begin();
+	struct psi_io_limit limit = { };
+
+	KUNIT_EXPECT_EQ(test, current->psi_iowait, psi_enabled());
+	psi_iowait_end(token);
+	psi_io_limit_init(&limit);
+	psi_io_hold(&limit, true);
+	KUNIT_EXPECT_EQ(test, atomic_read(&limit.held), psi_enabled());
+	psi_io_hold(&limit, false);
 }
 
 /*
@@ -945,6 +959,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_limit_used),
 	KUNIT_CASE(psi_test_limit_idle_rings),
 	KUNIT_CASE(psi_test_paced),
+	KUNIT_CASE(psi_test_off),
 	KUNIT_CASE(psi_test_some_memory),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),

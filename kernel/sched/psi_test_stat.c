@@ -1068,6 +1068,7 @@ static void psi_test_asked_expires(struct kunit *test)
 	/* A read less than five minutes ago. */
 	read = psi_ask(group);
 	KUNIT_EXPECT_PTR_EQ(test, read, trigger);
+	WRITE_ONCE(read->read, jiffies);
 	psi_unask(read);
 	cancel_delayed_work_sync(&psi_asked_work);
 	psi_asked_expire(&psi_asked_work.work);
@@ -1089,6 +1090,11 @@ static void psi_test_asked_expires(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), read);
 	if (read)
 		psi_unask(read);
+
+	/* Nobody read it this time: it ends with the last trigger. */
+	cancel_delayed_work_sync(&psi_asked_work);
+	psi_asked_expire(&psi_asked_work.work);
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 out:
 	psi_cgroup_free(cgrp);
 }

@@ -217,7 +217,9 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
 		if (step)
 			psi_trigger_look(t, sampler, sample);
 		if (psi_trigger_report(t, sampler->window, sample)) {
-			psi_trace_trigger(t);
+			/* Else poll() has not reported the last one yet. */
+			if (!atomic_xchg(&t->event, 1))
+				psi_trace_trigger(t);
 			/*
 			 * No barrier: a task that looks for the event is in the
 			 * queue by then.

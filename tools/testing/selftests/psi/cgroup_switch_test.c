@@ -551,6 +551,30 @@ TEST_F(tree, seen_from_a_cgroup_namespace_has_the_files_at_its_root)
 	EXPECT_EQ(0, in_a_child(look_from_a_namespace));
 }
 
+/*
+ * With nsdelegate, the root of a namespace is delegated to it: who is in there
+ * arms triggers, and cannot switch the files off.
+ */
+static int delegate_to_a_namespace(void)
+{
+	int fd, ret;
+
+	cgroup_write(CHILD, "cgroup.procs", "0");
+	if (mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, "nsdelegate") || unshare(CLONE_NEWCGROUP))
+		psi_die("nsdelegate: %s", strerror(errno));
+	fd = open_file(CHILD "/io.pressure", O_RDWR);
+	ret = trigger_set(fd, "some 150000 2000000");
+	if (!ret && cgroup_try_write(CHILD, "cgroup.pressure", "0") != EPERM)
+		ret = -1;
+	return ret;
+}
+
+TEST_F(tree, is_delegated_to_a_namespace_but_for_the_switch)
+{
+	EXPECT_EQ(0, in_a_child(delegate_to_a_namespace));
+	EXPECT_EQ(0, mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, NULL));
+}
+
 static int look_at_v1(void)
 {
 	if (mount_here("cgroup", "none,name=psi"))

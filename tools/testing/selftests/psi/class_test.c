@@ -168,6 +168,25 @@ TEST_F_TIMEOUT(memory, above_memory_high_is_a_limit, 200)
 	expect_class(_metadata, "memory", BY_LIMIT, 10);
 }
 
+static void reclaim_forever(void *arg)
+{
+	for (;;) {
+		cgroup_try_write(GROUP, "memory.reclaim", "1M");
+		sleep_for(20 * NSEC_PER_MSEC);
+	}
+}
+
+/* Who writes to memory.reclaim takes the pages, not the machine. */
+TEST_F_TIMEOUT(memory, evicted_by_memory_reclaim_is_a_limit, 200)
+{
+	const struct load load = { .cpu = 0, .fn = reclaim_forever };
+
+	self->pid[0] = start(thrash, &self->thrasher);
+	self->pid[1] = load_start(&load);
+	sleep_for(WARM);
+	expect_class(_metadata, "memory", BY_LIMIT, 5);
+}
+
 /* It sleeps above memory.high of the one, and goes on to sleep in the other. */
 TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 {
@@ -243,8 +262,8 @@ static void read_direct(void *arg)
 	read_blocks(&reader);
 }
 
-/* By io_uring, several at a time. @flags: IOSQE_* */
-static void read_by_uring(const char *node, unsigned int flags)
+/* By io_uring, several at a time. @flags: IOSQE_*, @setup: IORING_SETUP_* */
+static void read_by_uring(const char *node, unsigned int flags, unsigned int setup)
 {
 	struct uring uring;
 	void *buf[4];
@@ -252,7 +271,7 @@ static void read_by_uring(const char *node, unsigned int flags)
 
 	for (int i = 0; i < 4; i++)
 		fd = open_blocks(node, O_DIRECT, &buf[i]);
-	if (!uring_create(&uring, 0))
+	if (!uring_create(&uring, setup))
 		psi_die("io_uring: %s", strerror(errno));
 	for (__u64 pos = 0;; pos = (pos + 64 * BLOCK) % (DISK_MB << 20)) {
 		for (int i = 0; i < 4; i++)
@@ -266,13 +285,19 @@ static void read_by_uring(const char *node, unsigned int flags)
 
 static void read_by_a_ring(void *arg)
 {
-	read_by_uring(arg, 0);
+	read_by_uring(arg, 0, 0);
 }
 
 /* The task waits before its workers submit what it waits for. */
 static void read_by_workers(void *arg)
 {
-	read_by_uring(arg, IOSQE_ASYNC);
+	read_by_uring(arg, IOSQE_ASYNC, 0);
+}
+
+/* A thread of the kernel submits it. */
+static void read_by_a_thread(void *arg)
+{
+	read_by_uring(arg, 0, IORING_SETUP_SQPOLL);
 }
 
 /* Writes to the page cache of the disk, and waits until it is on the disk. */
@@ -302,6 +327,7 @@ FIXTURE_VARIANT(io) {
 FIXTURE_VARIANT_ADD(io, read) { .load = read_direct, .waits = 80 };
 FIXTURE_VARIANT_ADD(io, by_a_ring) { .load = read_by_a_ring, .waits = 60 };
 FIXTURE_VARIANT_ADD(io, by_workers) { .load = read_by_workers, .waits = 60 };
+FIXTURE_VARIANT_ADD(io, by_a_thread) { .load = read_by_a_thread, .waits = 60 };
 FIXTURE_VARIANT_ADD(io, written_back) { .load = write_and_wait, .waits = 10 };
 
 FIXTURE_SETUP(io)

@@ -1610,6 +1610,30 @@ TEST_F_TIMEOUT(neighbour, harms_nobody, STORM_TIMEOUT)
 	EXPECT_LE(45.0, now.share);
 }
 
+/* ---- Monitors ---- */
+
+/* The lowest real-time priority: a program with a higher one comes first. */
+TEST(monitors_have_their_priorities)
+{
+	static const struct {
+		const char *name;
+		int policy, priority;
+	} threads[] = {
+		{ "psi", SCHED_OTHER, 0 },
+		{ "psi_watch", SCHED_OTHER, 0 },
+		{ "psi_watch_rt", SCHED_FIFO, 1 },
+	};
+	struct sched_param param;
+	pid_t pid;
+
+	for (int i = 0; i < 3; i++) {
+		ASSERT_EQ(1, kernel_threads(threads[i].name, &pid, 1));
+		EXPECT_EQ(threads[i].policy, sched_getscheduler(pid));
+		ASSERT_EQ(0, sched_getparam(pid, &param));
+		EXPECT_EQ(threads[i].priority, param.sched_priority);
+	}
+}
+
 /* ---- Cells ---- */
 
 /* Of the 300 bytes that a cell may take, so many at least. */

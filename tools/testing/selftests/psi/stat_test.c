@@ -215,6 +215,7 @@ TEST_F_TIMEOUT(asked, totals_stand_still_when_nobody_asks_any_more, 900)
 {
 	struct totals before, after, begun, last;
 	const __u64 us = 100 * NSEC_PER_SEC / NSEC_PER_USEC;
+	struct psi_stat stat;
 	__u64 begin;
 
 	start(self);
@@ -223,6 +224,10 @@ TEST_F_TIMEOUT(asked, totals_stand_still_when_nobody_asks_any_more, 900)
 	before = totals_read(_metadata);
 	sleep_until(begin + FORGOTTEN + 100 * NSEC_PER_SEC);
 	after = totals_read(_metadata);
+	/* Averages went on, to nothing. */
+	psi_stat_read(STAT, &stat);
+	EXPECT_GE(1, stat.of[RES_IO][KIND_EXACT].some.avg[AVG10]);
+	EXPECT_LE(9000, stat.of[RES_IO][KIND_PLAIN].some.avg[AVG10]);
 	/* It stalls nearly all the time. */
 	ASSERT_LT(4 * us, after.plain - before.plain);
 	ksft_print_msg("plain grew by %llu us, exact by %llu us, shortage by %llu us\n",
