@@ -433,7 +433,7 @@ static void psi_test_off(struct kunit *test)
 	int token = psi_iowait_begin();
 	struct psi_io_limit limit = { };
 
-	KUNIT_EXPECT_EQ(test, current->psi_iowait, psi_enabled());
+	KUNIT_EXPECT_EQ(test, !!current->psi_iowait, psi_enabled());
 	psi_iowait_end(token);
 	psi_io_limit_init(&limit);
 	psi_io_hold(&limit, true);
