@@ -224,7 +224,7 @@ static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sa
 	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
 }
 
-/* Report what is owed, unless the last event is too young. */
+/* Whether to report what is owed: not if the last event is too young. */
 static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct psi_sample *now)
 {
 	if (!t->owed || now->at < t->quiet)
