@@ -249,6 +249,8 @@ def others():
         yield from over(f"{words}, depth {{}}", figure.format("leaf"), depths)
         yield from over("the same where exact pressure of each group was asked for, depth {}", figure.format("exact"),
                         (0, 8))
+    yield from over("a timer wakes a task on an idle CPU, more than five minutes after somebody asked for that, depth {}",
+                    "idle/forgotten/{}", (0, 8))
     yield from over("fork, exit and wait, depth {}", "fork/leaf/{}", (0, 1, 8))
     for depth in (1, 4, 8):
         yield from over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")

@@ -164,13 +164,17 @@ const char *cgroup_chain(const char *parent, const char *name, unsigned int dept
 const char *cgroup_leaf(const char *kind, unsigned int depth)
 {
 	const char *leaf = cgroup_chain("", "a", depth);
+	bool forgotten = !strcmp(kind, "forgotten");
 	char path[512];
 
-	if (strcmp(kind, "exact") || access("/proc/pressure/stat", F_OK))
+	if ((strcmp(kind, "exact") && !forgotten) || access("/proc/pressure/stat", F_OK))
 		return leaf;
 	read_once("/proc/pressure/stat");
 	for (strcpy(path, leaf); *path; *strrchr(path, '/') = 0)
 		read_once(cgroup_file(path, "cgroup.pressure.stat"));
+	/* The kernel looks every 20 s who still asks, if something else wakes it up. */
+	if (forgotten)
+		sleep_until(now() + 330 * SECOND);
 	return leaf;
 }
 

@@ -69,7 +69,7 @@ const char *cgroup_file(const char *cgroup, const char *file);
 bool cgroup_has(const char *cgroup, const char *file);
 /* A chain of DEPTH groups below PARENT, each the child of the one before; the path of the last. */
 const char *cgroup_chain(const char *parent, const char *name, unsigned int depth);
-/* The same below the root. If KIND is "exact", exact pressure of them and of the system is asked for. */
+/* The same below the root. "exact": exact pressure of them and of the system is asked for. "forgotten": it was, minutes ago. */
 const char *cgroup_leaf(const char *kind, unsigned int depth);
 /* Have the group, and those above it, use a controller. */
 void cgroup_controller(const char *cgroup, const char *controller);

@@ -22,7 +22,7 @@
 
 /*
  * Cases with the same kind are together: KIND/NUMBER,NUMBER.  They come in this order.  Exact pressure
- * of the system is asked for, and limits are known, for good: these come last.
+ * of the system is asked for, and limits are known, for longer than a case takes: these come last.
  */
 static const struct workload {
 	const char *name;
@@ -31,7 +31,7 @@ static const struct workload {
 } workloads[] = {
 	{ "beside", beside, "leaf/0,8 exact/0,8" },
 	{ "fork", forks, "leaf/0,1,8" },
-	{ "idle", idle, "leaf/0,1,4,8 exact/0,8" },
+	{ "idle", idle, "leaf/0,1,4,8 exact/0,8 forgotten/0,8" },
 	{ "isolated", isolated, "" },
 	{ "latency", latency, "nothing rmdir fold read trigger off-on sampler sampler/triggers" },
 	{ "latency", latency, "read/triggers trigger/triggers fold/groups" },
