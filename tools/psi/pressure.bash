@@ -23,8 +23,9 @@ _pressure()
 	--html|--output|--record) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
 	--style) mapfile -t COMPREPLY < <(compgen -W 'fifo pipe' -- "$word"); return ;;
+	--sort) mapfile -t COMPREPLY < <(compgen -W 'worst cpu memory io own others limit name' -- "$word"); return ;;
 	--beside) mapfile -t COMPREPLY < <(compgen -W 'node_exporter cadvisor' -- "$word"); return ;;
-	--match|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup|--jobs|--cpu|--memory|--io|--since|--until|--step|--size|--sync) return ;;
+	--match|--filter|--leave|--time|--interval|--count|--below|--for|--timeout|--every|--cgroup|--jobs|--cpu|--memory|--io|--since|--until|--step|--size|--sync) return ;;
 	esac
 	case $verb in
 	show) verbs='--time --record --since --until' ;;
@@ -32,7 +33,7 @@ _pressure()
 	record) verbs='--record --every --size --sync --count --plain' ;;
 	replay) verbs='--record --since --until --step' ;;
 	run) verbs='--html --output' ;;
-	top) verbs='--interval --count --record --since --until' ;;
+	top) verbs='--interval --count --sort --filter --tree --record --since --until' ;;
 	wait) verbs='--below --for --timeout --cgroup' ;;
 	pace) verbs='--jobs --cpu --memory --io --cgroup --style --output' ;;
 	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;

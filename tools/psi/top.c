@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* pressure top: cgroups live, worst first. */
+/* pressure top: cgroups live, worst first or as asked for. */
+#define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +13,9 @@
 
 #define HISTORY		10	/* points of the sparkline */
 #define ROWS_PLAIN	16	/* without a terminal, or where its size is not known */
-#define AROUND		8	/* lines of the screen that are no rows */
+#define INDENT_MAX	8	/* of a tree; what is deeper needs the room for its name */
+#define KEYS		"keys: w(orst) c(pu) m(emory) i(o) o(wn, others) l(imit) n(ame) sort, " \
+			"t: tree, /: filter, Escape: no filter, h: this line, q: quit"
 
 static const struct column columns[] = {
 	{ "cgroup", "cgroup", FMT_NAME, 0 },
@@ -34,6 +37,36 @@ struct history {
 struct histories {
 	struct history *history;
 	int count;
+};
+
+/* The first letter of an order is its key. */
+enum { BY_WORST, BY_CPU, BY_MEMORY, BY_IO, BY_OWN, BY_OTHERS, BY_LIMIT, BY_NAME, ORDERS };
+static const char * const orders[] = {
+	"worst", "cpu", "memory", "io", "own", "others", "limit", "name"
+};
+
+/* What is shown, and how; while it is typed, keys are those of the filter. */
+static struct {
+	int order;
+	char filter[PATH_MAX];
+	bool tree, typing, help;
+} view;
+
+/* A cgroup, to be ranked; in a tree, below the nearest ancestor that is there. */
+struct row {
+	const struct load *load;
+	struct row *parent;
+	int depth;
+	bool shown;
+	double key;
+};
+
+/* A look: loads and histories are both by name. */
+struct top {
+	struct loads loads;
+	struct histories histories;
+	bool stat, screen;
+	const struct snapshot *recorded;
 };
 
 static struct termios saved;
@@ -106,57 +139,171 @@ static void split(struct cell *own, const struct load *load)
 	own[2].number = limit;
 }
 
-static void fill(struct table *table, const struct loads *loads,
-		 const struct histories *histories, int rows)
+static struct row *parent_of(const struct top *top, struct row *rows, const char *name)
 {
-	const struct load **rank;
-	int count = loads_rank(loads, &rank);
+	char *path = text_of("%s", name), *end;
+	const struct history *found = NULL;
 
-	for (int i = 0; i < count && (!rows || i < rows); i++) {
-		struct cell *cell = table_row(table);
-
-		cell[0].text = text_of("%s", rank[i]->name);
-		for (int resource = 0; resource < PSI_IRQ; resource++)
-			cell[1 + resource].number = percent_of(rank[i], resource, PSI_SOME);
-		cell[4].text = text_of("%s", worst_percent(rank[i]) < 0.05 ? "" :
-				       psi_resource_name(worst_resource(rank[i])));
-		split(&cell[5], rank[i]);
-		cell[8].text = spark(find(histories, rank[i]->name)->percent, HISTORY);
+	while (!found && (end = strrchr(path, '/')) && end[1]) {
+		end[end == path] = 0;
+		found = find(&top->histories, path);
 	}
-	free(rank);
+	free(path);
+	return found ? &rows[found - top->histories.history] : NULL;
 }
 
-/* With @recorded, what is shown is not of now. */
-static void show(const struct loads *loads, const struct histories *histories, bool stat,
-		 bool screen, const struct snapshot *recorded)
+/* What ranks it, the largest first; among equals the worst. */
+static double key_of(const struct load *load)
 {
+	struct cell part[] = { { NULL, NAN }, { NULL, NAN }, { NULL, NAN } };
+	double key = 0;
+
+	split(part, load);
+	if (view.order == BY_NAME)
+		return 0;
+	if (view.order >= BY_OWN)
+		key = part[view.order - BY_OWN].number;
+	else if (view.order >= BY_CPU)
+		key = percent_of(load, view.order - BY_CPU, PSI_SOME);
+	/* Totals, in microseconds, resolve less than that. */
+	return (isnan(key) ? -1 : key) + worst_percent(load) / 1e9;
+}
+
+/*
+ * In a tree, ancestors that are siblings decide; a cgroup comes before those below
+ * it.  Rows are stored by name, which decides among equals.
+ */
+static int by_order(const void *a, const void *b)
+{
+	const struct row *x = *(struct row *const *)a, *y = *(struct row *const *)b;
+
+	for (; x->depth > y->depth; x = x->parent)
+		if (x->parent == y)
+			return 1;
+	for (; y->depth > x->depth; y = y->parent)
+		if (y->parent == x)
+			return -1;
+	for (; x->parent != y->parent; x = x->parent)
+		y = y->parent;
+	return x->key == y->key ? (x > y) - (x < y) : x->key < y->key ? 1 : -1;
+}
+
+/* Those that are shown, in order; returns how many. */
+static int rank(const struct top *top, struct row *rows, struct row **ranked)
+{
+	int count = 0;
+
+	for (int i = 0; i < top->loads.count; i++) {
+		const char *name = top->loads.load[i].name;
+		struct row *row = &rows[i];
+
+		row->load = &top->loads.load[i];
+		row->key = key_of(row->load);
+		row->parent = view.tree ? parent_of(top, rows, name) : NULL;
+		row->depth = row->parent ? row->parent->depth + 1 : 0;
+		/* The first one is the system. */
+		if (!*name || !strcasestr(name, view.filter))
+			continue;
+		for (; row && !row->shown; row = row->parent) {
+			row->shown = true;
+			ranked[count++] = row;
+		}
+	}
+	qsort(ranked, count, sizeof(*ranked), by_order);
+	return count;
+}
+
+static void fill(struct table *table, const struct top *top, int limit)
+{
+	struct row *rows = checked(calloc(top->loads.count + 1, sizeof(*rows)));
+	struct row **ranked = checked(calloc(top->loads.count + 1, sizeof(*ranked)));
+	int count = rank(top, rows, ranked);
+
+	for (int i = 0; i < count && (!limit || i < limit); i++) {
+		const struct load *load = ranked[i]->load;
+		struct cell *cell = table_row(table);
+		int depth = ranked[i]->depth;
+
+		cell[0].text = text_of("%*s%s", depth < INDENT_MAX ? depth : INDENT_MAX, "",
+				       depth ? strrchr(load->name, '/') + 1 : load->name);
+		for (int resource = 0; resource < PSI_IRQ; resource++)
+			cell[1 + resource].number = percent_of(load, resource, PSI_SOME);
+		cell[4].text = text_of("%s", worst_percent(load) < 0.05 ? "" :
+				       psi_resource_name(worst_resource(load)));
+		split(&cell[5], load);
+		cell[8].text = spark(top->histories.history[ranked[i] - rows].percent, HISTORY);
+	}
+	free(ranked);
+	free(rows);
+}
+
+static void say_view(struct report *report, bool screen, bool empty)
+{
+	const char *filter = view.filter;
+
+	if (screen && view.help)
+		report_say(report, KEYS);
+	if (view.typing)
+		report_say(report, "filter: %s_ (Enter: done, Escape: none)", filter);
+	else
+		report_say(report, "by %s%s%s%s%s%s%s", orders[view.order],
+			   view.tree ? ", as a tree" : "", *filter ? ", names with '" : "", filter,
+			   *filter ? "'" : "", *filter && empty ? ": none" : "",
+			   screen ? " (h: keys, q: quit)" : "");
+}
+
+/* Without the last rows where a screen of @height lines has no room; 0: not known. */
+static void print_fitting(const struct report *report, int height)
+{
+	int rows = report->tables->nr_rows, over = 1 - height;
+	size_t length;
+	char *text;
+	FILE *memory = checked(open_memstream(&text, &length));
+
+	report_text(memory, report, screen_width());
+	if (fclose(memory))
+		die("out of memory");
+	for (size_t i = 0; i < length; i++)
+		over += text[i] == '\n';
+	free(text);
+	if (height && over > 0 && rows)
+		report->tables->nr_rows = rows > over ? rows - over : 1;
+	printf("\033[H\033[J");
+	report_print(stdout, report);
+	report->tables->nr_rows = rows;
+}
+
+static void show(const struct top *top)
+{
+	const struct loads *loads = &top->loads;
 	struct winsize size = { 0 };
 	struct report report = { 0 };
 	struct table *table;
-	int rows = ROWS_PLAIN;
 
 	/* A serial console has 0 by 0. */
-	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row)
-		rows = size.ws_row > AROUND + 1 ? size.ws_row - AROUND : 1;
+	if (top->screen)
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	if (loads->count && !*loads->load[0].name)
-		report_say(&report,
-			   "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %%%s",
+		report_say(&report, "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %%",
 			   main_percent(&loads->load[0], PSI_CPU),
 			   main_percent(&loads->load[0], PSI_MEMORY),
-			   main_percent(&loads->load[0], PSI_IO), screen ? "  (q quits)" : "");
+			   main_percent(&loads->load[0], PSI_IO));
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
-	fill(table, loads, histories, opt_json ? 0 : rows);
-	if (recorded)
-		note_record(&report, recorded);
-	else if (!screen || opt_json)
-		note_missing(&report, stat);
-	else if (!stat)
+	fill(table, top, opt_json ? 0 : size.ws_row ?: ROWS_PLAIN);
+	if (!opt_json)
+		say_view(&report, top->screen, !table->nr_rows);
+	if (top->recorded)
+		note_record(&report, top->recorded);
+	else if (!top->screen)
+		note_missing(&report, top->stat);
+	else if (!top->stat)
 		report_note(&report, "limits are not known to this kernel: they count as others");
-	if (screen)
-		printf("\033[H\033[J");
-	report_print(stdout, &report);
+	if (top->screen)
+		print_fitting(&report, size.ws_row);
+	else
+		report_print(stdout, &report);
 	report_free(&report);
 }
 
@@ -198,38 +345,103 @@ static void stop(void)
 	draw_screen();
 }
 
+/* Obey a key; true for the one that quits. */
+static bool press(unsigned char key)
+{
+	size_t end = strlen(view.filter);
+
+	if (key == '\033') {
+		view.typing = *view.filter = 0;
+	} else if (!view.typing) {
+		view.typing = key == '/';
+		view.tree ^= key == 't';
+		view.help ^= key == 'h' || key == '?';
+		/* The next one that begins so. */
+		for (int i = ORDERS, old = view.order; i > 0; i--)
+			if (*orders[(old + i) % ORDERS] == key)
+				view.order = (old + i) % ORDERS;
+		return key == 'q';
+	} else if (key == '\n' || key == '\r') {
+		view.typing = false;
+	} else if (key == '\b' || key == 0x7f) {
+		/* A character of UTF-8 goes with all its bytes. */
+		while (end && (view.filter[--end] & 0xc0) == 0x80)
+			;
+		view.filter[end] = 0;
+	} else if (key >= ' ' && end + 1 < sizeof(view.filter)) {
+		view.filter[end] = key;
+		view.filter[end + 1] = 0;
+	}
+	return false;
+}
+
+/* True when somebody wants to quit. */
+static bool read_keys(void)
+{
+	char keys[256];
+	ssize_t count = read(STDIN_FILENO, keys, sizeof(keys) - 1);
+
+	keys[count > 0 ? count : 0] = 0;
+	for (ssize_t i = 0; i < count; i++) {
+		/* An arrow, or the like, is no Escape. */
+		if (keys[i] == '\033' && keys[i + 1] && strchr("[O", keys[i + 1]))
+			for (i += 2; keys[i] && keys[i] < '@'; i++)
+				;
+		else if (press(keys[i]))
+			return true;
+	}
+	return count <= 0;
+}
+
 /* Wait; true when somebody wants to quit. */
-static bool pause_for(double seconds, bool screen)
+static bool pause_for(const struct top *top, double seconds)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	double end = now() + seconds, left;
-	char key = 0;
 
-	if (!screen)
+	if (!top->screen)
 		return sleep_with_progress(seconds, "measuring");
 	while (!over && (left = end - now()) > 0) {
-		if (poll(&input, 1, left * 1000 + 1) > 0 &&
-		    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q'))
+		bool typed = poll(&input, 1, left * 1000 + 1) > 0;
+
+		if (typed && read_keys())
 			return true;
+		typed |= stopped;
 		if (stopped)
 			stop();
+		if (typed && top->loads.count)
+			show(top);
 	}
 	return over;
+}
+
+/* Takes the place of the look before. */
+static void look(struct top *top, const struct snapshot *from, const struct snapshot *to)
+{
+	free(top->loads.load);
+	loads_make(&top->loads, from, to);
+	remember(&top->histories, &top->loads);
+	top->stat = to->stat;
+	show(top);
 }
 
 int verb_top(int argc, char **argv)
 {
 	double interval = 0;
 	struct span span = SPAN_NONE;
+	const char *sort = "worst", *filter = "";
 	long count = 0;
 	const struct opt opts[] = {
 		{ "interval", OPT_DURATION, &interval, "TIME", "from one look to the next (2s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks (1 without a terminal)" },
+		{ "sort", OPT_TEXT, &sort, "COLUMN",
+		  "worst, cpu, memory, io, own, others, limit or name" },
+		{ "filter", OPT_TEXT, &filter, "TEXT", "only cgroups with TEXT in their path" },
+		{ "tree", OPT_FLAG, &view.tree, NULL, "children below their parent" },
 		SPAN_OPTS(span),
 		{ 0 }
 	};
-	bool screen;
-	struct histories histories = { 0 };
+	struct top top = { 0 };
 	struct snapshot from, to;
 
 	if (*parse_options(argc, argv, opts, "top [OPTIONS]"))
@@ -237,31 +449,33 @@ int verb_top(int argc, char **argv)
 	if (span_given(&span) && (interval || count))
 		die("--%s: of a record, --since and --until choose the time",
 		    interval ? "interval" : "count");
+	if (view.tree && opt_json)
+		die("--tree: not with --json, which has the whole path of each cgroup");
+	while (view.order < ORDERS && strcmp(orders[view.order], sort))
+		view.order++;
+	if (view.order == ORDERS)
+		die("--sort: '%s' is no column to sort by; 'pressure top --help' lists them", sort);
+	/* No path is longer. */
+	snprintf(view.filter, sizeof(view.filter), "%s", filter);
 	if (span_given(&span)) {
-		struct loads loads;
-
 		span_read(&span, &from, &to);
-		loads_make(&loads, &from, &to);
-		remember(&histories, &loads);
-		show(&loads, &histories, to.stat, false, &to);
+		top.recorded = &to;
+		look(&top, &from, &to);
 		return STATUS_OK;
 	}
-	screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	top.screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	snapshot_take(&from, NULL, true, false);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));
-	if (screen)
+	top.stat = from.stat;
+	if (top.screen)
 		enter_screen();
-	for (long i = 0; (!count && (screen || opt_json || !i)) || i < count; i++) {
-		struct loads loads;
-
-		if (pause_for(measurable(interval ?: 2, from.stat), screen))
+	for (long i = 0; (!count && (top.screen || opt_json || !i)) || i < count; i++) {
+		if (pause_for(&top, measurable(interval ?: 2, top.stat)))
 			break;
 		snapshot_take(&to, NULL, true, false);
-		loads_make(&loads, &from, &to);
-		remember(&histories, &loads);
-		show(&loads, &histories, to.stat, screen, NULL);
-		free(loads.load);
+		look(&top, &from, &to);
+		/* What is shown again after a key has the names of @to. */
 		snapshot_free(&from);
 		from = to;
 	}
