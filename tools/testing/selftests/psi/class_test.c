@@ -171,8 +171,9 @@ TEST_F_TIMEOUT(memory, above_memory_high_is_a_limit, 200)
 static void reclaim_forever(void *arg)
 {
 	for (;;) {
-		cgroup_try_write(GROUP, "memory.reclaim", "1M");
-		sleep_for(20 * NSEC_PER_MSEC);
+		/* So little that pages are in use again before they go. */
+		cgroup_try_write(GROUP, "memory.reclaim", "128K");
+		sleep_for(50 * NSEC_PER_MSEC);
 	}
 }
 
