@@ -27,6 +27,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@
 #define MAX_MOVERS	2
 #define TOLERANCE	1.0
 #define GROUP		CGROUP_ROOT "/psi_moving"
+/* The system, and a chain of cgroups. */
+#define MAX_GROUPS	16
 
 /**
  * struct mover - a load that reads and works in turn, and goes to another CPU now and then
@@ -114,12 +117,16 @@ static void move_on(void *arg)
 	}
 }
 
+/* @file: of the groups whose exact pressure is asked for, the system first; @leaf: where the movers are */
 FIXTURE(moving) {
 	struct slow_disk disk;
 	struct mover *mover;
+	char file[MAX_GROUPS][128];
+	char leaf[128];
+	int asked;
 };
 
-/* @row: in a table of several kernels; @nr: movers */
+/* @row: in a table of several kernels; @nr: movers; @asked: how many groups, if not 4 */
 FIXTURE_VARIANT(moving) {
 	const char *row;
 	int cpus;
@@ -127,6 +134,7 @@ FIXTURE_VARIANT(moving) {
 	__u64 period;
 	bool programs;
 	__u64 beat;
+	int asked;
 };
 
 FIXTURE_VARIANT_ADD(moving, reader_on_1_cpu) {
@@ -187,6 +195,22 @@ FIXTURE_VARIANT_ADD(moving, programs_on_8_cpus) {
 	.programs = true,
 };
 
+FIXTURE_VARIANT_ADD(moving, one_group_asked) {
+	.row = "a reader on 8 CPUs, another each 50 ms, one group asked",
+	.cpus = 8,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+	.asked = 1,
+};
+
+FIXTURE_VARIANT_ADD(moving, sixteen_groups_asked) {
+	.row = "a reader on 8 CPUs, another each 50 ms, 16 groups asked",
+	.cpus = 8,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+	.asked = MAX_GROUPS,
+};
+
 FIXTURE_VARIANT_ADD(moving, two_readers_at_the_same_moments) {
 	.row = "two readers on 2 CPUs, at the same moments",
 	.cpus = 2,
@@ -210,9 +234,15 @@ FIXTURE_SETUP(moving)
 			.beat = variant->beat,
 		};
 	}
-	cgroup_create(GROUP, "");
-	cgroup_create(GROUP "/a", "");
-	cgroup_create(GROUP "/a/b", "");
+	self->asked = variant->asked ?: 4;
+	strcpy(self->file[0], PSI_STAT);
+	strcpy(self->leaf, GROUP);
+	for (int i = 1; i < 4 || i < self->asked; i++) {
+		if (i > 1)
+			strcat(self->leaf, "/a");
+		cgroup_create(self->leaf, "");
+		snprintf(self->file[i], sizeof(self->file[i]), "%s" CGROUP_STAT, self->leaf);
+	}
 }
 
 FIXTURE_TEARDOWN(moving)
@@ -223,9 +253,9 @@ FIXTURE_TEARDOWN(moving)
 }
 
 /* The movers do all they have to do. Returns the share in which they were stalled, in percent. */
-static double move_all(struct mover *mover, int nr, __u64 *took)
+static double move_all(struct mover *mover, int nr, const char *cgroup, __u64 *took)
 {
-	const struct load load = { .cpu = -1, .cgroup = GROUP "/a/b", .fn = move_on };
+	const struct load load = { .cpu = -1, .cgroup = cgroup, .fn = move_on };
 	__u64 begin = now_ns(), asleep = 0;
 	pid_t pid[MAX_MOVERS];
 
@@ -279,28 +309,25 @@ static struct psi exact_since(const char *path, const struct psi *before)
 
 TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 {
-	static const char * const files[] = {
-		PSI_STAT, GROUP CGROUP_STAT, GROUP "/a" CGROUP_STAT, GROUP "/a/b" CGROUP_STAT,
-	};
-	const int nr = access(PSI_STAT, F_OK) ? 0 : ARRAY_SIZE(files);
-	double stalled, plain, exact[4] = { -1 }, all;
-	struct psi grown[4];
+	const int nr = access(PSI_STAT, F_OK) ? 0 : self->asked;
+	double stalled, plain, exact[MAX_GROUPS] = { -1 }, all;
+	struct psi grown[MAX_GROUPS];
 	__u64 before, took;
 
 	for (int i = 0; i < nr; i++)
-		exact_since(files[i], NULL);
+		exact_since(self->file[i], NULL);
 	/*
 	 * CPUs that went offline are in use no more; the window of the plain file has ended, and
 	 * so has the one in which exact pressure was asked for.
 	 */
 	sleep_for(3 * NSEC_PER_SEC);
 	for (int i = 0; i < nr; i++)
-		grown[i] = exact_since(files[i], NULL);
+		grown[i] = exact_since(self->file[i], NULL);
 	before = psi_some_ns(PSI_IO) / NSEC_PER_USEC;
-	stalled = move_all(self->mover, variant->nr, &took);
+	stalled = move_all(self->mover, variant->nr, self->leaf, &took);
 	plain = percent(before, psi_some_ns(PSI_IO) / NSEC_PER_USEC, took);
 	for (int i = 0; i < nr; i++) {
-		grown[i] = exact_since(files[i], &grown[i]);
+		grown[i] = exact_since(self->file[i], &grown[i]);
 		exact[i] = percent(0, grown[i].some.total, took);
 	}
 	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
@@ -311,12 +338,12 @@ TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 	for (int i = 0; i < nr; i++) {
 		all = percent(0, grown[i].full.total, took);
 		EXPECT_LE(stalled - TOLERANCE, exact[i])
-			TH_LOG("%s: %.2f %%, tasks %.2f %%", files[i], exact[i], stalled);
+			TH_LOG("%s: %.2f %%, tasks %.2f %%", self->file[i], exact[i], stalled);
 		EXPECT_GE(stalled + TOLERANCE, exact[i])
-			TH_LOG("%s: %.2f %%, tasks %.2f %%", files[i], exact[i], stalled);
+			TH_LOG("%s: %.2f %%, tasks %.2f %%", self->file[i], exact[i], stalled);
 		/* Nothing else runs on a CPU whose only task sleeps. */
 		EXPECT_LE(exact[i] - TOLERANCE, all)
-			TH_LOG("%s: full %.2f %%, some %.2f %%", files[i], all, exact[i]);
+			TH_LOG("%s: full %.2f %%, some %.2f %%", self->file[i], all, exact[i]);
 		/* Each of the two totals is rounded down, before and after. */
 		EXPECT_GE(grown[i].some.total + 1, grown[i].full.total);
 	}
@@ -368,7 +395,7 @@ TEST_F_TIMEOUT(moving_trigger, of_exact_some_fires_once_in_a_window, 240)
 				    i < high ? 700000 : 930000);
 	pid = fork_or_die();
 	if (!pid) {
-		move_all(self->mover, 1, &took);
+		move_all(self->mover, 1, GROUP "/a/b", &took);
 		_exit(0);
 	}
 	for (__u64 end = now_ns() + TIME; now_ns() < end; sleep_for(100 * NSEC_PER_MSEC))
@@ -393,7 +420,7 @@ TEST_F_TIMEOUT(moving_trigger, of_exact_some_ignores_the_past, 120)
 	int fd;
 
 	psi_stat_ask(PSI_STAT);
-	move_all(self->mover, 1, &took);
+	move_all(self->mover, 1, GROUP "/a/b", &took);
 	fd = trigger_arm(PSI_STAT, "io.exact.some 100000 10000000");
 	EXPECT_FALSE(trigger_fired(fd, 3000));
 	close(fd);
