@@ -160,10 +160,17 @@ static int open_at(const char *directory, const char *file)
 	return fd;
 }
 
-static bool open_files(struct source *source, const char *directory, bool system, bool plain)
+static bool is_open(const struct source *source)
 {
 	bool any = false;
 
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		any |= source->fd[resource] >= 0;
+	return any;
+}
+
+static bool open_files(struct source *source, const char *directory, bool system, bool plain)
+{
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		source->fd[resource] = -1;
 	if (!plain)
@@ -176,17 +183,16 @@ static bool open_files(struct source *source, const char *directory, bool system
 		source->fd[resource] = open_at(directory, file);
 		free(file);
 	}
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		any |= source->fd[resource] >= 0;
-	return any;
+	return is_open(source);
 }
 
 static void close_files(struct source *source)
 {
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		if (source->fd[resource] >= 0)
 			close(source->fd[resource]);
-	free(source->name);
+		source->fd[resource] = -1;
+	}
 }
 
 static int by_name(const void *a, const void *b)
@@ -209,13 +215,13 @@ struct scan {
 /* Take over the files of a source that is known already. */
 static void add_source(void *arg, const char *directory, const char *name)
 {
-	struct source source = { .name = (char *)name, .grew = true }, *known;
+	struct source source = { .name = (char *)name }, *known;
 	const struct scan *scan = arg;
 	struct recorder *recorder = scan->recorder;
 
 	known = scan->nr_old ? bsearch(&source, scan->old, scan->nr_old, sizeof(source), by_name) :
 			       NULL;
-	if (known) {
+	if (known && is_open(known)) {
 		source = *known;
 		for (int resource = 0; resource < PSI_RESOURCES; resource++)
 			known->fd[resource] = -1;
@@ -268,8 +274,10 @@ static void find_sources(struct recorder *recorder)
 	add_source(&scan, proc, "");
 	if (!psi_cgroup_mount(path, sizeof(path)))
 		visit_cgroups(path, strlen(path), add_source, &scan);
-	for (int i = 0; i < scan.nr_old; i++)
+	for (int i = 0; i < scan.nr_old; i++) {
 		close_files(&scan.old[i]);
+		free(scan.old[i].name);
+	}
 	free(scan.old);
 	free(proc);
 	if (recorder->count)
@@ -402,12 +410,16 @@ static void look(struct recorder *recorder)
 	for (int i = 0; i < recorder->count; i++) {
 		struct source *source = &recorder->source[i];
 
-		if (!all && source->parent >= 0 && !recorder->source[source->parent].grew)
+		/* What is new has not been read yet. */
+		if (!all && source->parent >= 0 && !recorder->source[source->parent].grew &&
+		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME]) {
 			source->grew = false;
-		else
-			gone |= !read_source(source);
+		} else if (!read_source(source)) {
+			/* The next scan may find another cgroup with that name. */
+			close_files(source);
+			gone = true;
+		}
 	}
-	/* What is gone stays as it was, until the next look. */
 	if (gone)
 		recorder->scanned = 0;
 }
@@ -501,7 +513,7 @@ static void make_frame(struct recorder *recorder, uint64_t time, struct source *
 
 	recorder->frame.count = 0;
 	put_bytes(&recorder->frame, &head, sizeof(head));
-	put(&recorder->frame, nr_old ? time - recorder->time : time);
+	put(&recorder->frame, old ? time - recorder->time : time);
 	put_changes(recorder, old, nr_old);
 }
 
@@ -635,23 +647,23 @@ static void raise_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static uint64_t real_us(void)
+static uint64_t time_us(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_REALTIME, &time);
+	clock_gettime(clock, &time);
 	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
 }
 
 static void keep_looking(struct recorder *recorder, double every, double sync, long count)
 {
-	const uint64_t begin = real_us();
-	double start = now(), next = start, synced = start;
+	/* A clock that somebody sets goes on as it began; while the machine sleeps, too. */
+	const uint64_t begin = time_us(CLOCK_REALTIME) - time_us(CLOCK_BOOTTIME);
+	double next = now(), synced = next;
 
 	for (long i = 0; !over && (!count || i < count); i++) {
 		look(recorder);
-		/* A clock that somebody sets goes on as it began. */
-		write_frame(recorder, begin + (now() - start) * 1e6);
+		write_frame(recorder, begin + time_us(CLOCK_BOOTTIME));
 		if (now() >= synced + sync) {
 			fdatasync(recorder->fd);
 			synced = now();

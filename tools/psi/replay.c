@@ -127,6 +127,9 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 	}
 	group.name = text_of("%.*s", (int)length, cursor->at);
 	cursor->at += length;
+	/* Names are sorted: they are looked up. */
+	cursor->bad |= (place && strcmp(now->groups[place - 1].name, group.name) >= 0) ||
+		       (place < now->count && strcmp(now->groups[place].name, group.name) <= 0);
 	mask = take(cursor);
 	for (int bit = 0; bit < RING_BITS; bit++) {
 		unsigned long long *us = ring_total(group.totals, bit, &known);
@@ -233,6 +236,8 @@ static void keep(const struct record *record, struct snapshot *snapshot)
 	snapshot_free(snapshot);
 	snapshot->groups = checked(calloc(record->now.count + 1, sizeof(struct group)));
 	snapshot->count = record->now.count;
+	/* Also where there is none. */
+	snapshot->groups[0].time = record->us / 1e6;
 	for (int i = 0; i < snapshot->count; i++) {
 		snapshot->groups[i] = record->now.groups[i];
 		snapshot->groups[i].name = text_of("%s", record->now.groups[i].name);

@@ -319,8 +319,12 @@ static void print_table(FILE *out, const struct table *table, int width)
 		return;
 	fit(table, widths, width);
 	putc('\n', out);
-	if (table->title)
-		print_wrapped(out, table->title, width, 0, 0);
+	if (table->title) {
+		char *clean = sane(table->title);
+
+		print_wrapped(out, clean, width, 0, 0);
+		free(clean);
+	}
 	for (int row = -1; row < table->nr_rows; row++)
 		print_row(out, table, widths, row);
 }

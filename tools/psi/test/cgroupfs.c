@@ -4,7 +4,7 @@
  * makes has the files of the one above it, and goes away with them.
  *
  * Of cgroup.procs the library knows what enters and not what ends. It reads no
- * other file.
+ * other file. What is open of a cgroup that was removed cannot be read.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -76,6 +76,19 @@ int rmdir(const char *path)
 	if (is_cgroup(path))
 		for_files(path, drop, 0);
 	return syscall(SYS_rmdir, path);
+}
+
+ssize_t pread(int fd, void *data, size_t size, off_t at)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/sys/fs/cgroup/") &&
+	    strstr(path, " (deleted)")) {
+		errno = ENODEV;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, data, size, at);
 }
 
 /* A 0 in cgroup.procs is the process that writes it. */
