@@ -32,7 +32,6 @@
 #define ROWS		10
 #define PID_LIMIT	4194304	/* of the kernel */
 #define DRAIN		0.1	/* s; in which a CPU fills no buffer of events */
-#define ASKED		2.2	/* s; in which a kernel begins to tell limit and shortage */
 
 static const struct column holder_columns[] = {
 	{ "program", "program", FMT_NAME, 0 },

@@ -75,12 +75,24 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 	}
 }
 
-/* By exact pressure where there is some: the plain mean divides a stall that moves. */
+/*
+ * By exact pressure where there is some: the plain mean divides a stall that moves.
+ * So it is never less than that, unless began_late().
+ */
 double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind)
 {
-	double exact = load->percent[resource][PSI_EXACT][kind];
+	return fmax(load->percent[resource][PSI_EXACT][kind],
+		    load->percent[resource][PSI_PLAIN][kind]);
+}
 
-	return isnan(exact) ? load->percent[resource][PSI_PLAIN][kind] : exact;
+/* The kernel began to tell classes only meanwhile, as nobody had asked before. */
+bool began_late(const struct load *load)
+{
+	for (int resource = 0; resource < PSI_IRQ; resource++)
+		if (load->percent[resource][PSI_EXACT][PSI_SOME] <
+		    0.9 * load->percent[resource][PSI_PLAIN][PSI_SOME] - 1)
+			return true;
+	return false;
 }
 
 /* The figure that ranks a resource: some, or full where that is all there is; 0 if unknown. */

@@ -189,6 +189,8 @@ char *valid_name(const char *name);
 void json_string(FILE *out, const char *text);
 
 /* Samples */
+#define ASKED	2.2	/* s; in which a kernel begins to tell classes */
+
 struct totals {
 	bool known[PSI_CLASSES][PSI_KINDS];
 	unsigned long long us[PSI_CLASSES][PSI_KINDS];
@@ -304,6 +306,7 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 void load_make(struct load *load, const struct group *from, const struct group *to);
 double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
 double main_percent(const struct load *load, enum psi_resource resource);
+bool began_late(const struct load *load);
 int by_group(const void *a, const void *b);
 double lost(const struct group *from, const struct group *to, int resource, int class, int kind);
 enum psi_resource worst_resource(const struct load *load);

@@ -91,13 +91,36 @@ static void make_report(struct report *report, const struct loads *loads,
 		note_missing(report, snapshot->stat);
 }
 
-static void measure(struct snapshot *from, struct snapshot *to, double seconds)
+/* Of what is worst. */
+static bool is_late(const struct snapshot *from, const struct snapshot *to)
+{
+	struct loads loads;
+	int worst = 0;
+	bool late;
+
+	loads_make(&loads, from, to);
+	for (int i = 1; i < loads.count; i++)
+		if (worst_percent(&loads.load[i]) > worst_percent(&loads.load[worst]))
+			worst = i;
+	late = loads.count && began_late(&loads.load[worst]);
+	free(loads.load);
+	return late;
+}
+
+static void measure(struct snapshot *from, struct snapshot *to, double seconds, bool again)
 {
 	snapshot_take(from, NULL, true, true);
 	if (!from->count)
 		die("/proc/pressure/cpu: %s", explain(from->error));
 	sleep_with_progress(measurable(seconds, from->stat), "measuring");
 	snapshot_take(to, NULL, true, true);
+	if (again || !is_late(from, to))
+		return;
+	sleep_with_progress(from->groups[0].time + ASKED - now(),
+			    "the kernel begins to tell limit from shortage");
+	snapshot_free(from);
+	snapshot_free(to);
+	measure(from, to, seconds, true);
 }
 
 int verb_show(int argc, char **argv)
@@ -122,7 +145,7 @@ int verb_show(int argc, char **argv)
 	if (span_given(&span))
 		span_read(&span, &from, &to);
 	else
-		measure(&from, &to, seconds ?: 2);
+		measure(&from, &to, seconds ?: 2, false);
 	loads_make(&loads, &from, &to);
 	if (!loads.count)
 		die("the pressure files vanished while they were measured: was PSI switched off?");

@@ -154,7 +154,8 @@ static void say_class(struct report *report, const struct finding *finding)
 	double share, limit = percent[PSI_LIMIT][PSI_SOME], shortage =
 		percent[PSI_SHORTAGE][PSI_SOME], some = main_percent(finding->load, resource);
 	char *text = find_limit(finding->loads, finding->culprit, resource, &share);
-	bool inferred = isnan(limit) || isnan(shortage);
+	/* Both are 0 as long as the kernel has not begun to tell them. */
+	bool inferred = !(limit + shortage > 0);
 	const char *class;
 
 	if (inferred) {
@@ -255,6 +256,8 @@ void verdict(struct report *report, const struct loads *loads, double seconds)
 		report_say(report, "For %.0f %% of the time none of them got on (full).", full);
 	if (finding.seen != PSI_IRQ)
 		say_class(report, &finding);
+	else
+		report_fact_text(report, "class", "unknown");
 	say_where(report, &finding);
 	for (int other = 0; other < PSI_RESOURCES; other++)
 		if (other != finding.seen && other != finding.resource &&

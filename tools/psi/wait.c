@@ -47,7 +47,7 @@ static char *name_of(const struct psi_trigger *which)
 }
 
 static double pressure_since(struct group *old, const char *directory,
-			     const struct psi_trigger *which)
+			     const struct psi_trigger *which, bool *late)
 {
 	struct group new;
 	struct load load;
@@ -59,6 +59,7 @@ static double pressure_since(struct group *old, const char *directory,
 	new.name = NULL;
 	load_make(&load, old, &new);
 	*old = new;
+	*late = began_late(&load);
 	percent = which->klass == PSI_PLAIN ? percent_of(&load, which->resource, which->kind) :
 		  load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
@@ -93,6 +94,7 @@ static int wait_below(const char *directory, const struct goal *goal, double tim
 {
 	double begin = now(), below = 0, percent, step, before;
 	struct group group = { 0 };
+	bool late;
 
 	if (!read_group(&group, directory))
 		die("no pressure can be read here; 'pressure doctor' tells why");
@@ -103,9 +105,9 @@ static int wait_below(const char *directory, const struct goal *goal, double tim
 			step = begin + timeout - before;
 		if (sleep_with_progress(step, "waiting"))
 			die("interrupted");
-		percent = pressure_since(&group, directory, &goal->trigger);
-		below = percent < goal->limit ? below + group.time - before : 0;
-		if (percent < goal->limit && below >= goal->hold)
+		percent = pressure_since(&group, directory, &goal->trigger, &late);
+		below = percent < goal->limit && !late ? below + group.time - before : 0;
+		if (below > 0 && below >= goal->hold)
 			return report_wait(goal, true, percent, below, now() - begin);
 	} while (timeout <= 0 || now() < begin + timeout);
 	return report_wait(goal, false, percent, below, now() - begin);
