@@ -202,7 +202,7 @@ static void wait_until_empty(const char *path)
 	while (pread(file.fd, text, sizeof(text) - 1, 0) > 0 && strstr(text, "populated 1") &&
 	       now() < end) {
 		progress("waiting for processes of the command to end");
-		poll(&file, 1, (end - now()) * 1000 + 1);
+		poll(&file, 1, poll_ms(end - now()));
 	}
 	progress_end();
 	close(file.fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure(1): which resource is short, where, and why. */
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,8 @@ static int verb_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	setlocale(LC_CTYPE, "");
+	/* Where it is ignored, commands end without a status. */
+	signal(SIGCHLD, SIG_DFL);
 	psi_set_root(getenv("PRESSURE_ROOT"));
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return verb_help(argc - 1, argv + 1);

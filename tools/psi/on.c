@@ -84,6 +84,8 @@ static void set_variables(const struct handler *handler, long event, const char 
 	setenv("PRESSURE_TRIGGER", handler->what, 1);
 	set_number("PRESSURE_THRESHOLD_US", handler->trigger.stall_us);
 	set_number("PRESSURE_WINDOW_US", handler->trigger.window_us);
+	unsetenv("PRESSURE_AMOUNT_US");
+	unsetenv("PRESSURE_OVER_US");
 	if (isnan(us))
 		return;
 	set_number("PRESSURE_AMOUNT_US", us);
@@ -178,13 +180,12 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 	long event = 0;
 
 	while (!count || event < count) {
-		double left = end - now();
-		int result = psi_watch_wait(watch, timeout > 0 ? left > 0 ? left * 1000 : 0 : -1);
+		int result = psi_watch_wait(watch, timeout > 0 ? poll_ms(end - now()) : -1);
 
-		if (result == -EINTR)
-			continue;
-		if (!result)
+		if (!result && now() >= end)
 			return STATUS_NO;
+		if (!result || result == -EINTR)
+			continue;
 		if (result < 0)
 			die("%s: no more events: %s", handler->what, explain(result));
 		handle(handler, ++event, result == PSI_LEFT ? "left" :

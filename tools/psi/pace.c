@@ -53,6 +53,8 @@
  * @nr_places: how many
  * @group: totals at the last look, by place
  * @step: s; between looks
+ * @looked: when the last look was
+ * @seconds: from the first look to the last one
  * @held_by: how long a resource was above its level, in s
  * @job_seconds: time that jobs took, added up
  */
@@ -70,6 +72,8 @@ struct pace {
 	int nr_places;
 	struct group group[PLACES];
 	double step;
+	double looked;
+	double seconds;
 	double held_by[PSI_IRQ];
 	double job_seconds;
 };
@@ -242,15 +246,17 @@ static void brake(struct pace *pace, bool memory)
 
 static void take_step(struct pace *pace)
 {
-	double percent[PSI_IRQ] = { 0 };
+	double percent[PSI_IRQ] = { 0 }, passed = now() - pace->looked;
 	bool over = false, under = true;
 
 	look(pace, percent);
-	pace->job_seconds += pace->step * running_jobs(pace);
+	pace->looked += passed;
+	pace->seconds += passed;
+	pace->job_seconds += passed * running_jobs(pace);
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		bool above = percent[resource] >= pace->level[resource];
 
-		pace->held_by[resource] += above ? pace->step : 0;
+		pace->held_by[resource] += above ? passed : 0;
 		over |= above;
 		under &= percent[resource] < pace->level[resource] / 2.0;
 	}
@@ -271,7 +277,7 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 	struct pollfd fds[3] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
 				 { .fd = signals, .events = POLLIN },
 				 { .events = POLLIN } };
-	double next = now() + pace->step, left;
+	double next = pace->looked + pace->step, left;
 	struct signalfd_siginfo info;
 	int status;
 
@@ -281,7 +287,7 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 		left = next - now();
 		/* Tokens that jobs put back, as long as there are too many jobs. */
 		fds[2].fd = pace->held < pace->jobs - pace->allowed ? pace->tokens : -1;
-		if (poll(fds, 3, left > 0 ? left * 1000 + 1 : 0) < 0)
+		if (poll(fds, 3, poll_ms(left)) < 0)
 			continue;
 		if (fds[1].revents && read(signals, &info, sizeof(info)) == sizeof(info))
 			kill(pid, info.ssi_signo);
@@ -299,7 +305,7 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 
 static void fill_report(struct report *report, const struct pace *pace, double seconds, int status)
 {
-	double mean = seconds >= pace->step ? pace->job_seconds / seconds : 1;
+	double mean = pace->seconds > 0 ? pace->job_seconds / pace->seconds : 1;
 
 	report_say(report, "In %.1f s it had %.1f jobs on average, of %ld.", seconds, mean,
 		   pace->jobs);
@@ -386,6 +392,7 @@ int verb_pace(int argc, char **argv)
 	set_flags(&pace);
 	signals = take_signals(false);
 	begin = now();
+	pace.looked = begin;
 	pid = run_program(command, NULL);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);

@@ -77,6 +77,7 @@ char *vtext_of(const char *format, va_list arguments);
 char *text_of(const char *format, ...) PRINTF(1, 2);
 double now(void);
 int sleep_until(double end);
+int poll_ms(double seconds);
 int sleep_with_progress(double seconds, const char *what);
 void progress(const char *format, ...) PRINTF(1, 2);
 void progress_end(void);

@@ -15,6 +15,7 @@
 
 #define POINTS		512	/* of the chart: more than it has pixels for */
 #define STEP		0.1	/* s; between points, until they are too many */
+#define LEAST		0.01	/* s; from one look to the next */
 #define PERIOD		2.1	/* s; after which older kernels have added everything up */
 #define IN_SCOPE	"PRESSURE_IN_SCOPE"
 
@@ -93,7 +94,7 @@ void lost_report(struct report *report, const struct group *from, const struct g
 /* Twice the step: two points become one. */
 static void halve(struct series *series)
 {
-	for (int i = 0; i < POINTS / 2; i++) {
+	for (int i = 0; i < series->count / 2; i++) {
 		const struct point *a = &series->point[2 * i], *b = a + 1;
 		struct point *to = &series->point[i];
 
@@ -102,7 +103,7 @@ static void halve(struct series *series)
 			to->limit[resource] = (a->limit[resource] + b->limit[resource]) / 2;
 		}
 	}
-	series->count = POINTS / 2;
+	series->count /= 2;
 	series->step *= 2;
 }
 
@@ -133,8 +134,8 @@ static void add_point(struct series *series, const char *cgroup)
 
 	if (!read_group(&group, cgroup))
 		return;
-	/* One stays free for the end. */
-	if (series->count >= POINTS - 1)
+	/* One stays free for the end, and one as pairs become points. */
+	if (series->count >= POINTS - 2)
 		halve(series);
 	draw(series, &series->last, &group);
 	series->last = group;
@@ -165,7 +166,8 @@ static int follow(pid_t pid, int signals, struct alone *alone, struct series *se
 	while (fds[0].fd >= 0) {
 		double due = alone_step(alone), left = (chart ? fmin(due, next) : due) - now();
 
-		if (poll(fds, 2, left > 0 ? left * 1000 + 1 : 0) < 0 && errno != EINTR)
+		/* Files that are gone stay due. */
+		if (poll(fds, 2, poll_ms(fmax(left, LEAST))) < 0 && errno != EINTR)
 			break;
 		if (fds[0].revents)
 			break;

@@ -170,7 +170,7 @@ static bool serve_until(struct server *server, double end)
 		};
 
 		/* What is in a FIFO is for the service. */
-		if (poll(fds, server->listening < 0 ? 2 : 3, left * 1000 + 1) < 0)
+		if (poll(fds, server->listening < 0 ? 2 : 3, poll_ms(left)) < 0)
 			continue;
 		/* What the service wrote before its end, too. */
 		if (server->listening >= 0 && fds[2].revents)
@@ -303,7 +303,7 @@ static int wait_signal(int signals, double seconds, const char *what)
 
 	while ((left = begin + seconds - now()) > 0) {
 		progress("%s: %.1f of %.1f s", what, now() - begin, seconds);
-		if (poll(&fd, 1, fmin(left, 0.2) * 1000 + 1) > 0 && read_signal(signals, &info)) {
+		if (poll(&fd, 1, poll_ms(fmin(left, 0.2))) > 0 && read_signal(signals, &info)) {
 			progress_end();
 			return info.ssi_signo;
 		}

@@ -402,7 +402,7 @@ static bool pause_for(const struct top *top, double seconds)
 	if (!top->screen)
 		return sleep_with_progress(seconds, "measuring");
 	while (!over && (left = end - now()) > 0) {
-		bool typed = poll(&input, 1, left * 1000 + 1) > 0;
+		bool typed = poll(&input, 1, poll_ms(left)) > 0;
 
 		if (typed && read_keys())
 			return true;

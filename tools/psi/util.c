@@ -188,6 +188,12 @@ int sleep_until(double end)
 	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
+/* As poll() wants it, which ends no earlier, but for what is longer than it can wait. */
+int poll_ms(double seconds)
+{
+	return seconds > 0 ? fmin(seconds * 1000 + 1, INT_MAX) : 0;
+}
+
 /* Returns non-zero when a signal came. */
 int sleep_with_progress(double seconds, const char *what)
 {
