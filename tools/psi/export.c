@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure export: totals for Prometheus. */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,7 @@ int verb_export(int argc, char **argv)
 	else
 		snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false);
 	if (!snapshot.count)
-		die("no pressure can be read: %s", explain(snapshot.error));
+		die("no pressure can be read: %s", explain(snapshot.error ?: -ENOENT));
 	if (pattern)
 		keep_matching(&snapshot, pattern);
 	table = report_table(&report, "totals", NULL, columns, ARRAY_SIZE(columns));

@@ -235,6 +235,18 @@ static struct thread *find_thread(struct trace *trace, const char *text, const c
 	return thread_of(trace, atoi(value(text, key)));
 }
 
+/* The same where a name that follows @end may hold anything, too: what is from there on goes. */
+static struct thread *find_before(struct trace *trace, char *text, const char *end, const char *key)
+{
+	char *last = NULL;
+
+	for (char *found = text; (found = strstr(found, end)); found++)
+		last = found;
+	if (last)
+		*last = 0;
+	return find_thread(trace, text, key);
+}
+
 static void pass_time(struct trace *trace, double time)
 {
 	double passed = fmin(time, trace->to) - fmax(trace->at, trace->from);
@@ -268,26 +280,27 @@ static void first_event(struct trace *trace, struct cpu *cpu, struct thread *thr
 	cpu->before[1] = 0;
 }
 
-static void do_switch(struct trace *trace, const char *text, int cpu)
+static void do_switch(struct trace *trace, char *text, int cpu)
 {
-	struct thread *before = find_thread(trace, text, " prev_pid="),
-		      *after = find_thread(trace, text, " next_pid=");
+	struct thread *after = find_thread(trace, text, " next_pid="), *before;
 	const char *name = value(text, " next_comm=");
 	int length = value(text, " next_pid=") - strlen(" next_pid=") - name;
 
+	if (length > 0 && length < (int)sizeof(after->name) && after != trace->by_tid[0])
+		snprintf(after->name, sizeof(after->name), "%.*s", length, name);
+	before = find_before(trace, text, " ==> next_comm=", " prev_pid=");
 	put_thread(trace, before, *value(text, " prev_state=") == 'R' ? RUNNABLE : SLEEPS, cpu);
 	put_thread(trace, after, RUNS, cpu);
 	cpu_of(trace, cpu)->runs = after;
-	if (length > 0 && length < (int)sizeof(after->name) && after != trace->by_tid[0])
-		snprintf(after->name, sizeof(after->name), "%.*s", length, name);
 }
 
-static void do_event(struct trace *trace, const char *event, const char *text, int cpu)
+static void do_event(struct trace *trace, const char *event, char *text, int cpu)
 {
 	struct thread *thread = find_thread(trace, text, " pid="), *child;
 
 	if (!strcmp(event, "sched_process_fork")) {
 		child = find_thread(trace, text, " child_pid=");
+		thread = find_before(trace, text, " child_comm=", " pid=");
 		if (!child->group && thread->group)
 			set_group(child, text_of("%s", thread->group), trace);
 		if (!*child->name)
@@ -302,7 +315,7 @@ static void do_event(struct trace *trace, const char *event, const char *text, i
 }
 
 /* "            name-pid     [cpu] flags seconds: event: ..."; the name has 16 columns. */
-static void do_line(struct trace *trace, const char *line)
+static void do_line(struct trace *trace, char *line)
 {
 	int tid, cpu, begin = 0;
 	char event[32];
@@ -457,13 +470,20 @@ static void close_trace(void)
 	rmdir(instance);
 }
 
-static void open_trace(void)
+/* A signal ends the measurement and not the program, which removes its instance. */
+void end_by_signals(void)
 {
 	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	int error;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
 		sigaction(ending[i], &(struct sigaction){ .sa_handler = end }, NULL);
+}
+
+static void open_trace(void)
+{
+	int error;
+
+	end_by_signals();
 	instance = text_of(TRACING "/instances/pressure-why-%d", getpid());
 	error = mkdir(instance, 0700) ? -errno : 0;
 	atexit(close_trace);

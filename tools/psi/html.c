@@ -142,7 +142,7 @@ static void print_number(FILE *out, const struct column *column, const struct ce
 {
 	if (cell->text)
 		print_escaped(out, cell->text);
-	else if (isnan(cell->number))
+	else if (!isfinite(cell->number))
 		fputs("–", out);
 	else
 		fprintf(out, "%.*f", places_of(column->format), cell->number);

@@ -89,7 +89,7 @@ static void print_cell(FILE *out, const struct column *column, const struct cell
 {
 	if (cell->text)
 		json_string(out, cell->text);
-	else if (isnan(cell->number))
+	else if (!isfinite(cell->number))
 		fputs("null", out);
 	else if (column->format == FMT_COUNT)
 		fprintf(out, "%.0f", cell->number);

@@ -454,6 +454,7 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 const char *stat_field(const char *text, int field, char *name, size_t size);
 void for_numbers(const char *path, void (*call)(void *data, int pid, int number), void *data,
 		 int pid);
+void end_by_signals(void);
 void why_cpu(const char *name, double seconds);
 
 /* Cgroups */

@@ -158,7 +158,7 @@ static char *cell_text(const struct column *column, const struct cell *cell)
 {
 	if (cell->text)
 		return sane(cell->text);
-	if (isnan(cell->number))
+	if (!isfinite(cell->number))
 		return text_of("-");
 	return text_of("%.*f", places_of(column->format), cell->number);
 }

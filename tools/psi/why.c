@@ -214,6 +214,7 @@ static bool trace_begin(char *instance, size_t size)
 	snprintf(instance, size, TRACING "/instances/pressure-why-%d", getpid());
 	if (!exists(TRACING "/events/psi/psi_stall") || mkdir(instance, 0700))
 		return false;
+	end_by_signals();
 	if (!cgroup_write(instance, "events/psi/psi_stall/trigger", HIST))
 		return true;
 	rmdir(instance);
