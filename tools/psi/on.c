@@ -95,7 +95,7 @@ static void set_variables(const struct handler *handler, long event, const char 
 static void run_command(char **command)
 {
 	pid_t pid = run_program(command, NULL);
-	int status = 0;
+	int status = NOT_RUN;
 
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

@@ -279,11 +279,11 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 				 { .events = POLLIN } };
 	double next = pace->looked + pace->step, left;
 	struct signalfd_siginfo info;
-	int status;
+	int status = NOT_RUN;
 
-	if (fds[0].fd < 0)
+	if (fds[0].fd < 0 && pid > 0)
 		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
-	while (!fds[0].revents) {
+	while (fds[0].fd >= 0 && !fds[0].revents) {
 		left = next - now();
 		/* Tokens that jobs put back, as long as there are too many jobs. */
 		fds[2].fd = pace->held < pace->jobs - pace->allowed ? pace->tokens : -1;

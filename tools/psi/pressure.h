@@ -84,6 +84,7 @@ void progress_end(void);
 int read_text(const char *path, char *text, size_t size);
 int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
+#define NOT_RUN	(126 << 8)	/* a wait status */
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
 int take_signals(bool interrupt);
@@ -344,7 +345,7 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 void note_record(struct report *report, const struct snapshot *to);
 
 /* What other files say */
-#define EVIDENCE_TEXT	16384
+#define EVIDENCE_TEXT	65536	/* a machine may have hundreds of disks */
 
 const char *evidence_text(char *text, const char *directory, const char *file);
 double evidence_number(const char *text, const char *key);

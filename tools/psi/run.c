@@ -161,7 +161,7 @@ static int follow(pid_t pid, int signals, struct alone *alone, struct series *se
 	struct pollfd fds[2] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
 				 { .fd = signals, .events = POLLIN } };
 	double next = series->begin + series->step;
-	int status;
+	int status = NOT_RUN;
 
 	while (fds[0].fd >= 0) {
 		double due = alone_step(alone), left = (chart ? fmin(due, next) : due) - now();

@@ -186,13 +186,14 @@ static bool serve_until(struct server *server, double end)
 static int serve(struct server *server, char **command, double every, long count)
 {
 	long sent = 0;
-	int status;
+	int status = NOT_RUN;
 
 	server->pid = run_program(command, NULL);
 	server->pidfd = syscall(SYS_pidfd_open, server->pid, 0);
-	if (server->pidfd < 0)
+	if (server->pidfd < 0 && server->pid > 0)
 		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
-	while (serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
+	while (server->pidfd >= 0 &&
+	       serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
 		if ((count && sent >= count) || server->fd < 0)
 			continue;
 		if (send(server->fd, "\n", 1, MSG_NOSIGNAL) == 1 ||

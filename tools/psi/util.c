@@ -260,7 +260,8 @@ bool exists(const char *format, ...)
  * @argv: its arguments
  * @cgroup: directory of the cgroup to start it in, or NULL
  *
- * Return: its process; exit status 126 or 127 means that it could not be run
+ * Return: its process; exit status 126 or 127 means that it could not be run, which
+ *	is NOT_RUN where there is no process, -1, to wait for
  */
 pid_t run_program(char **argv, const char *cgroup)
 {
@@ -269,7 +270,7 @@ pid_t run_program(char **argv, const char *cgroup)
 	int error;
 
 	if (pid < 0)
-		die("cannot start %s: %s", argv[0], strerror(errno));
+		complain("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
 	/* What this program handles or ignores, the other one need not. */
