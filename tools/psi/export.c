@@ -125,7 +125,7 @@ static void print_prometheus(const struct snapshot *snapshot, const char *beside
 		print_classes(snapshot);
 }
 
-/* Leave out the cgroups whose name does not match. */
+/* Leave out the cgroups whose name does not match.  The root of a container is its machine. */
 static void keep_matching(struct snapshot *snapshot, const char *pattern)
 {
 	int kept = 0;
@@ -133,13 +133,13 @@ static void keep_matching(struct snapshot *snapshot, const char *pattern)
 	for (int i = 0; i < snapshot->count; i++) {
 		struct group group = snapshot->groups[i];
 
-		if (!*group.name || !fnmatch(pattern, group.name, 0))
+		if (strlen(group.name) < 2 || !fnmatch(pattern, group.name, 0))
 			snapshot->groups[kept++] = group;
 		else
 			free(group.name);
 	}
 	snapshot->count = kept;
-	if (!kept || (kept == 1 && !*snapshot->groups[0].name))
+	if (!kept || strlen(snapshot->groups[kept - 1].name) < 2)
 		complain("--match: no cgroup has a path like '%s'", pattern);
 }
 

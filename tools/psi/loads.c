@@ -55,6 +55,16 @@ void load_make(struct load *load, const struct group *from, const struct group *
 					      class, kind, to->time - from->time);
 }
 
+/* Totals only grow: these are of another cgroup, which has that name now. */
+static bool is_other(const struct group *from, const struct group *to)
+{
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (to->totals[resource].us[PSI_PLAIN][PSI_SOME] <
+		    from->totals[resource].us[PSI_PLAIN][PSI_SOME])
+			return to->totals[resource].known[PSI_PLAIN][PSI_SOME];
+	return false;
+}
+
 /**
  * loads_make() - pressure of the groups that are in both snapshots
  * @loads: the result; the caller frees @loads->load
@@ -68,7 +78,7 @@ void loads_make(struct loads *loads, const struct snapshot *from, const struct s
 		const struct group *old = bsearch(&to->groups[i], from->groups, from->count,
 						  sizeof(*old), by_group);
 
-		if (!old)
+		if (!old || (*old->name && is_other(old, &to->groups[i])))
 			continue;
 		loads->load = grow(loads->load, loads->count, sizeof(*loads->load));
 		load_make(&loads->load[loads->count++], old, &to->groups[i]);

@@ -340,7 +340,10 @@ static int make_stalls(const struct stall *stall, double seconds)
 	if (stall->work == touch)
 		limit_memory(cgroup);
 	complain("%s stalls in %s", stall->name, cgroup);
-	read_group(&first, cgroup);
+	if (!read_group(&first, cgroup)) {
+		cgroup_remove(cgroup, false);
+		die("cgroups have no pressure files; 'pressure doctor' tells why");
+	}
 	for (int i = 0; i < stall->tasks; i++) {
 		pids[i] = fork();
 		if (pids[i] < 0) {
