@@ -59,7 +59,7 @@ void evidence_io(double *io, const char *text)
 
 void evidence_none(struct evidence *evidence)
 {
-	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN } };
+	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN }, NULL };
 }
 
 static void read_system(struct evidence *evidence, char *text)
@@ -95,8 +95,10 @@ void evidence_read(struct evidence *evidence, const char *directory)
 	evidence_text(text, directory, "memory.stat");
 	evidence->refaults = evidence_number(text, "workingset_refault_anon") +
 			     evidence_number(text, "workingset_refault_file");
-	if (*evidence_text(text, directory, "io.stat"))
+	if (*evidence_text(text, directory, "io.stat")) {
 		evidence_io(evidence->io, text);
+		evidence->io_stat = text_of("%s", text);
+	}
 }
 
 /**
@@ -118,20 +120,38 @@ bool is_thrashing(const struct load *load, const struct load *system)
 	       main_percent(load, PSI_MEMORY) > 0;
 }
 
-/* Whether as much was read or written as io.max lets through. */
+/* What io.stat has of the device that @line begins with. */
+static void io_of(double *io, const char *text, const char *line)
+{
+	size_t device = strcspn(line, " ") + 1;
+	char *one;
+
+	while (text && strncmp(text, line, device)) {
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	one = text_of("%.*s", text ? (int)strcspn(text, "\n") : 0, text ?: "");
+	evidence_io(io, one);
+	free(one);
+}
+
+/* Whether as much was read or written of some device as its io.max lets through. */
 static bool at_io_max(const char *directory, const struct load *load)
 {
 	static const char * const keys[EVIDENCE_IO] = { "rbps=", "wbps=", "riops=", "wiops=" };
-	char text[EVIDENCE_TEXT];
+	double from[EVIDENCE_IO], to[EVIDENCE_IO], seconds = load->to->time - load->from->time;
+	char text[EVIDENCE_TEXT], *line, *rest = text;
 
 	evidence_text(text, directory, "io.max");
-	for (int i = 0; i < EVIDENCE_IO; i++) {
-		double rate = (load->to->evidence.io[i] - load->from->evidence.io[i]) /
-			      (load->to->time - load->from->time);
-		double limit = sum_of(text, keys[i]);
+	while ((line = strsep(&rest, "\n")) && *line) {
+		io_of(from, load->from->evidence.io_stat, line);
+		io_of(to, load->to->evidence.io_stat, line);
+		for (int i = 0; i < EVIDENCE_IO; i++) {
+			double limit = sum_of(line, keys[i]);
 
-		if (limit > 0 && rate >= NEAR * limit)
-			return true;
+			if (limit > 0 && (to[i] - from[i]) / seconds >= NEAR * limit)
+				return true;
+		}
 	}
 	return false;
 }

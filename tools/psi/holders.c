@@ -549,6 +549,7 @@ static void look(struct group *group, const char *directory, const char *name)
 	     *strrchr(path, '/') = 0) {
 		evidence_read(&one, path);
 		group->evidence.throttled += isnan(one.throttled) ? 0 : one.throttled;
+		free(one.io_stat);
 	}
 	free(path);
 }

@@ -207,6 +207,7 @@ struct totals {
  * @max: memory.max was hit, times
  * @refaults: pages that were pushed out and came back
  * @io: of storage
+ * @io_stat: the text, allocated; NULL for none
  */
 struct evidence {
 	double throttled;
@@ -214,6 +215,7 @@ struct evidence {
 	double max;
 	double refaults;
 	double io[EVIDENCE_IO];
+	char *io_stat;
 };
 
 /**

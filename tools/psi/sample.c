@@ -71,6 +71,7 @@ static void add_group(void *arg, const char *directory, const char *name)
 	if (!read_group(&group, directory))
 		return;
 	group.name = text_of("%s", name);
+	evidence_none(&group.evidence);
 	if (snapshot->evidence)
 		evidence_read(&group.evidence, directory);
 	snapshot->stat |= has_classes(&group);
@@ -153,8 +154,10 @@ void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool
 
 void snapshot_free(struct snapshot *snapshot)
 {
-	for (int i = 0; i < snapshot->count; i++)
+	for (int i = 0; i < snapshot->count; i++) {
 		free(snapshot->groups[i].name);
+		free(snapshot->groups[i].evidence.io_stat);
+	}
 	free(snapshot->groups);
 	*snapshot = (struct snapshot){ 0 };
 }
