@@ -255,7 +255,7 @@ static void say_view(struct report *report, bool screen, bool empty)
 /* Without the last rows where a screen of @height lines has no room; 0: not known. */
 static void print_fitting(const struct report *report, int height)
 {
-	int rows = report->tables->nr_rows, over = 1 - height;
+	int rows = report->tables->nr_rows, excess = 1 - height;
 	size_t length;
 	char *text;
 	FILE *memory = checked(open_memstream(&text, &length));
@@ -264,10 +264,10 @@ static void print_fitting(const struct report *report, int height)
 	if (fclose(memory))
 		die("out of memory");
 	for (size_t i = 0; i < length; i++)
-		over += text[i] == '\n';
+		excess += text[i] == '\n';
 	free(text);
-	if (height && over > 0 && rows)
-		report->tables->nr_rows = rows > over ? rows - over : 1;
+	if (height && excess > 0 && rows)
+		report->tables->nr_rows = rows > excess ? rows - excess : 1;
 	printf("\033[H\033[J");
 	report_print(stdout, report);
 	report->tables->nr_rows = rows;
@@ -351,7 +351,8 @@ static bool press(unsigned char key)
 	size_t end = strlen(view.filter);
 
 	if (key == '\033') {
-		view.typing = *view.filter = 0;
+		*view.filter = 0;
+		view.typing = false;
 	} else if (!view.typing) {
 		view.typing = key == '/';
 		view.tree ^= key == 't';
