@@ -164,9 +164,15 @@ static bool make_is_old(void)
 	return major < 4 || (major == 4 && minor < 4);
 }
 
-static void make_tokens(struct pace *pace, const char *style)
+static bool is_ninja(const char *command)
 {
-	if (style ? !strcmp(style, "fifo") : !make_is_old())
+	return !strcmp(basename(command), "ninja");
+}
+
+/* ninja follows a FIFO only. */
+static void make_tokens(struct pace *pace, const char *style, const char *command)
+{
+	if (style ? !strcmp(style, "fifo") : is_ninja(command) || !make_is_old())
 		make_fifo(pace);
 	else
 		make_pipe(pace);
@@ -204,8 +210,8 @@ static bool sets_jobs(const char *word, const char *with_argument)
 /* With -j of its own, make or ninja is its own jobserver. */
 static void refuse_jobs(char **command)
 {
-	const char *name = strrchr(*command, '/') ? strrchr(*command, '/') + 1 : *command;
-	bool ninja = !strcmp(name, "ninja");
+	const char *name = basename(*command);
+	bool ninja = is_ninja(*command);
 
 	if (strcmp(name, "make") && strcmp(name, "gmake") && !ninja)
 		return;
@@ -364,7 +370,7 @@ int verb_pace(int argc, char **argv)
 		{ "io", OPT_NUMBER, &pace.level[PSI_IO], "PERCENT", "the same for io (50)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup, not of the own one" },
 		{ "style", OPT_TEXT, &style, "NAME",
-		  "of the jobserver: fifo or pipe (what make knows)" },
+		  "of the jobserver: fifo or pipe (what the build knows)" },
 		{ "output", OPT_TEXT, &output, "FILE",
 		  "write the report there, not to the standard error" },
 		{ 0 }
@@ -387,7 +393,7 @@ int verb_pace(int argc, char **argv)
 	refuse_jobs(command);
 	choose_places(&pace, cgroup);
 	out = open_or_die(output);
-	make_tokens(&pace, style);
+	make_tokens(&pace, style, *command);
 	pace.held = pace.jobs - 1;
 	set_flags(&pace);
 	signals = take_signals(false);
