@@ -10,12 +10,13 @@ import sys
 CACHE = pathlib.Path(os.environ.get("PSI_CACHE") or pathlib.Path.home() / ".cache/psi-linux") / "debian"
 # What no test looks at.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
-# For a script of a Row: the disk of drive(), or its partition $partition, becomes $root.
+# For a script of a Row: the disk of drive(), or its partition $partition, becomes $root; with $copy, its copy on that disk.
 MOUNT = """\
 for disk in /sys/block/vd*; do
 	[ "$(cat $disk/serial)" != root ] || break
 done
 disk=/dev/${disk##*/}
+[ -z "$copy" ] || { dd if=$disk of=$copy bs=1M && disk=$copy; } || exit
 root=/tmp/root
 mkdir $root
 mount -t ext4 $disk$partition $root || exit
@@ -34,7 +35,8 @@ def image(release, packages, megabytes, *options, features=()):
     recipe = repr((release, packages, megabytes, options, features, LEFT_OUT))
     path = CACHE / f"{release}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.ext2"
     tar, half, log = (path.with_suffix(suffix) for suffix in (".tar", ".new", ".log"))
-    commands = [["mmdebstrap", "--variant=apt", f"--include={','.join(packages)}",
+    # The lists of testing expire after a week, and a mirror may be older; the image is kept for longer anyway.
+    commands = [["mmdebstrap", "--variant=apt", '--aptopt=Acquire::Check-Valid-Until "false"', f"--include={','.join(packages)}",
                  *(f"--dpkgopt=path-exclude={name}" for name in LEFT_OUT), *options, release, tar],
                 ["genext2fs", "--block-size", "4096", "--size-in-blocks", megabytes * 256, "--number-of-inodes", 100000,
                  "--tarball", tar, half]]
