@@ -117,7 +117,7 @@ static void move_on(void *arg)
 	}
 }
 
-/* @file: of the groups whose exact pressure is asked for, the system first; @leaf: where the movers are */
+/* @file: of the groups whose exact pressure is asked for, the system first; @leaf: of the movers */
 FIXTURE(moving) {
 	struct slow_disk disk;
 	struct mover *mover;
@@ -235,8 +235,8 @@ FIXTURE_SETUP(moving)
 		};
 	}
 	self->asked = variant->asked ?: 4;
-	strcpy(self->file[0], PSI_STAT);
-	strcpy(self->leaf, GROUP);
+	snprintf(self->file[0], sizeof(self->file[0]), "%s", PSI_STAT);
+	snprintf(self->leaf, sizeof(self->leaf), "%s", GROUP);
 	for (int i = 1; i < 4 || i < self->asked; i++) {
 		if (i > 1)
 			strcat(self->leaf, "/a");
