@@ -121,7 +121,7 @@ static void move_on(void *arg)
 FIXTURE(moving) {
 	struct slow_disk disk;
 	struct mover *mover;
-	char file[MAX_GROUPS][128];
+	char file[MAX_GROUPS][160];
 	char leaf[128];
 	int asked;
 };
