@@ -224,8 +224,8 @@ static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sa
 	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
 }
 
-/* Whether to report what is owed: not if the last event is too young. */
-static bool psi_trigger_report(struct psi_trigger *t, u64 window, const struct psi_sample *now)
+/* Take what is owed, to report it; false if the last event is too young. */
+static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi_sample *now)
 {
 	if (!t->owed || now->at < t->quiet)
 		return false;

@@ -972,7 +972,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 		 * At most one event per window, and at once after the quiet
 		 * time.
 		 */
-		if (psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last)) {
+		if (psi_trigger_take(&t, PSI_TEST_WINDOW, &sampler->last)) {
 			KUNIT_ASSERT_TRUE(test, !last || now >= last + PSI_TEST_WINDOW);
 			last = now;
 			since = now;
@@ -1018,7 +1018,7 @@ static void psi_test_trigger_owed(struct kunit *test)
 		sampler->last.at = PSI_TEST_START + looks[i].at * NSEC_PER_MSEC;
 		sampler->last.total = looks[i].total * NSEC_PER_MSEC;
 		psi_trigger_look(&t, sampler, &sampler->last);
-		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
+		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_take(&t, PSI_TEST_WINDOW, &sampler->last),
 				    looks[i].event, "at %llu ms", looks[i].at);
 	}
 }
@@ -1080,7 +1080,7 @@ static void psi_test_trigger_least(struct kunit *test)
 		if (i == 2 * PSI_RING)
 			sampler->last.total += t.threshold;
 		psi_trigger_look(&t, sampler, &sampler->last);
-		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_report(&t, PSI_TEST_WINDOW, &sampler->last),
+		KUNIT_EXPECT_EQ_MSG(test, psi_trigger_take(&t, PSI_TEST_WINDOW, &sampler->last),
 				    i == 2 * PSI_RING, "step %d", i);
 		/*
 		 * There was some as long as the oldest sample is from before

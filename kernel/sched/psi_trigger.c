@@ -216,7 +216,7 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
 		sampler->least = min(sampler->least, t->threshold);
 		if (step)
 			psi_trigger_look(t, sampler, sample);
-		if (psi_trigger_report(t, sampler->window, sample)) {
+		if (psi_trigger_take(t, sampler->window, sample)) {
 			/* Else poll() has not reported the last one yet. */
 			if (!atomic_xchg(&t->event, 1))
 				psi_trace_trigger(t);

@@ -19,9 +19,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -551,6 +553,35 @@ TEST_F(tree, seen_from_a_cgroup_namespace_has_the_files_at_its_root)
 	EXPECT_EQ(0, in_a_child(look_from_a_namespace));
 }
 
+/* What the hierarchy is mounted with. */
+static void mount_options(char options[128])
+{
+	char line[4096];
+	FILE *file = fopen("/proc/self/mountinfo", "r");
+
+	*options = 0;
+	while (file && !*options && fgets(line, sizeof(line), file)) {
+		const char *type = strstr(line, " - cgroup2 ");
+
+		if (type)
+			sscanf(type, " - cgroup2 %*s %127s", options);
+	}
+	if (!*options)
+		psi_die("mountinfo has no cgroup2");
+	fclose(file);
+}
+
+/* The flags of the mount stay: a machine may have nosuid there, for example. */
+static void remount(const char *options)
+{
+	const unsigned long kept = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	struct statvfs now;
+
+	if (statvfs(CGROUP_ROOT, &now) ||
+	    mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT | (now.f_flag & kept), options))
+		psi_die("%s: %s", CGROUP_ROOT, strerror(errno));
+}
+
 /*
  * With nsdelegate, the root of a namespace is delegated to it: who is in there
  * arms triggers, and cannot switch the files off.
@@ -560,8 +591,8 @@ static int delegate_to_a_namespace(void)
 	int fd, ret;
 
 	cgroup_write(CHILD, "cgroup.procs", "0");
-	if (mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, "nsdelegate") || unshare(CLONE_NEWCGROUP))
-		psi_die("nsdelegate: %s", strerror(errno));
+	if (unshare(CLONE_NEWCGROUP))
+		psi_die("unshare: %s", strerror(errno));
 	fd = open_file(CHILD "/io.pressure", O_RDWR);
 	ret = trigger_set(fd, "some 150000 2000000");
 	if (!ret && cgroup_try_write(CHILD, "cgroup.pressure", "0") != EPERM)
@@ -571,8 +602,12 @@ static int delegate_to_a_namespace(void)
 
 TEST_F(tree, is_delegated_to_a_namespace_but_for_the_switch)
 {
+	char options[128];
+
+	mount_options(options);
+	remount("nsdelegate");
 	EXPECT_EQ(0, in_a_child(delegate_to_a_namespace));
-	EXPECT_EQ(0, mount(NULL, CGROUP_ROOT, NULL, MS_REMOUNT, NULL));
+	remount(options);
 }
 
 static int look_at_v1(void)
