@@ -54,7 +54,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 	if (static_branch_likely(&psi_disabled) || !cgroup_psi_enabled())
 		return 0;
 
-	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	group = kmem_cache_zalloc(psi_group_cache, GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
 	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);

@@ -83,6 +83,7 @@ struct psi_reserve {
 
 static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
 static struct kmem_cache *psi_cpu_cache;
+static struct kmem_cache *psi_group_cache;
 
 /*
  * Groups that are counted above their parent, or that have a task or a child
@@ -296,6 +297,7 @@ static int __init psi_reserve_init(void)
 	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(struct psi_group_cpu),
 					  __alignof__(struct psi_group_cpu),
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
+	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
 	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
