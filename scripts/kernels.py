@@ -9,6 +9,7 @@ programs make is in build/KERNEL, and these come before what is for all:
     patches/KERNEL/         hunks: of a file that is in patches/KERNEL/NAME.patch, those
                             there count, and the ones in patches/NAME.patch do not. A
                             line "diff --git" without hunks: that kernel needs none
+    ci/lists/KERNEL/        more lines of the lists with the same name; of DEFAULT, too
 """
 import os
 import pathlib

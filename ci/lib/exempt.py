@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lists of what a check may say, in ci/lists: lines "PATTERN... -- reason".  A line that nothing needs is an error."""
+"""Lists of what a check may say, in ci/lists: lines "PATTERN... -- reason".  A line that nothing needs is an error.
+
+What only one kernel needs is in ci/lists/KERNEL.
+"""
 import fnmatch
 
+from kernels import KERNEL
 from .guest import ROOT
 from .tap import check
+
+
+def files(name, root=ROOT):
+    """A list, and what only this kernel has of it."""
+    lists = root / "ci" / "lists"
+    return [path for path in (lists / name, lists / KERNEL / name) if path.is_file()]
 
 
 class Exemptions:
     """A list whose lines have so many patterns; the last one may have blanks."""
 
     def __init__(self, name, fields=1):
-        text = (ROOT / "ci" / "lists" / name).read_text()
-        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+        lines = [line for path in files(name) for line in path.read_text().splitlines() if line and not line.startswith("#")]
         self.patterns = {tuple(line.partition(" -- ")[0].split(" ", fields - 1)) for line in lines if " -- " in line}
         self.used = set()
         check(len(self.patterns) == len(lines) and {len(each) for each in self.patterns} <= {fields},

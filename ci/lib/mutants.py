@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 
+from . import exempt
+
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*")', re.S)
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'|\w+|->|<<=|>>=|<<|>>|&&|\|\||\+\+|--|[-+*/%&|^!=<>]=|\S')
 
@@ -77,9 +79,9 @@ class Mutant:
 
 
 def read(root, name="mutants"):
-    """The bugs of ci/lists/mutants, or of another list."""
+    """The bugs of ci/lists/mutants, or of another list, and those that only KERNEL has."""
     mutants, checks = [], []
-    for line in (root / "ci" / "lists" / name).read_text().splitlines():
+    for line in "".join(path.read_text() for path in exempt.files(name, root)).splitlines():
         if line.startswith("["):
             checks = [check.split() for check in line[1:-1].split("; ")]
         elif line.startswith("\t"):
