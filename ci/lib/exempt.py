@@ -5,8 +5,8 @@ What only one kernel needs is in ci/lists/KERNEL.
 """
 import fnmatch
 
+from .guest import ROOT     # which also knows where the next one is
 from kernels import KERNEL
-from .guest import ROOT
 from .tap import check
 
 
