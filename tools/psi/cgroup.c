@@ -50,6 +50,20 @@ static int normalise(char *path)
 	return 0;
 }
 
+/* The path of a cgroup below the mount, where that is known, allocated; or NULL. */
+static char *name_of(const char *name, const char *mount)
+{
+	char *path;
+
+	if (*mount && !strncmp(name, mount, strlen(mount)) && strchr("/", name[strlen(mount)]))
+		name += strlen(mount);
+	path = text_of("/%s", name);
+	if (!normalise(path))
+		return path;
+	free(path);
+	return NULL;
+}
+
 /**
  * cgroup_find() - directory of a cgroup
  * @path: where it is written
@@ -68,14 +82,17 @@ static int cgroup_find(char *path, size_t size, const char *name)
 	error = psi_cgroup_mount(mount, sizeof(mount));
 	if (error)
 		return error;
-	if (!strncmp(name, mount, strlen(mount)) && strchr("/", name[strlen(mount)]))
-		name += strlen(mount);
-	below = text_of("/%s", name);
-	error = normalise(below);
-	if (!error)
-		error = checked_path(path, size, snprintf(path, size, "%s%s", mount, below));
+	below = name_of(name, mount);
+	if (!below)
+		return -EINVAL;
+	error = checked_path(path, size, snprintf(path, size, "%s%s", mount, below));
 	free(below);
 	return error;
+}
+
+static void __attribute__((noreturn)) die_of_path(const char *name)
+{
+	die("'%s': a path of a cgroup has no . and no ..; . alone is the own cgroup", name);
 }
 
 /* The same, or the end of the program; @path has room for PATH_MAX bytes. */
@@ -84,9 +101,23 @@ void cgroup_find_or_die(char *path, const char *name)
 	int error = cgroup_find(path, PATH_MAX, name);
 
 	if (error == -EINVAL)
-		die("'%s': a path of a cgroup has no . and no ..; . alone is the own cgroup", name);
+		die_of_path(name);
 	if (error)
 		die("there is no cgroup '%s' (%s); systemd-cgls lists them", name, explain(error));
+}
+
+/* How a record calls a cgroup, allocated. */
+char *cgroup_name_or_die(const char *name)
+{
+	char mount[PATH_MAX] = "", *path;
+
+	if (!strcmp(name, "."))
+		die("'.': of a record, write the path of a cgroup");
+	psi_cgroup_mount(mount, sizeof(mount));
+	path = name_of(name, mount);
+	if (!path)
+		die_of_path(name);
+	return *path ? path : text_of("/");
 }
 
 /**

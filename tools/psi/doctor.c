@@ -33,17 +33,6 @@ static void add(struct table *table, const char *check, const char *mark, const 
 	va_end(arguments);
 }
 
-/* A file of this machine, or of the recording; its first line, or false. */
-static bool read_line(const char *file, char *line, size_t size)
-{
-	char *path = text_of("%s%s", psi_root(), file);
-	bool got = read_text(path, line, size) > 0;
-
-	free(path);
-	line[strcspn(line, "\n")] = 0;
-	return got;
-}
-
 /* The last word "psi=..." of the kernel's command line, which counts; or "". */
 static void boot_parameter(char *word, size_t size)
 {

@@ -56,7 +56,7 @@ void load_make(struct load *load, const struct group *from, const struct group *
 }
 
 /* Totals only grow: these are of another cgroup, which has that name now. */
-static bool is_other(const struct group *from, const struct group *to)
+bool is_other(const struct group *from, const struct group *to)
 {
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		if (to->totals[resource].us[PSI_PLAIN][PSI_SOME] <

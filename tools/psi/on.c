@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pressure.h"
+
+#define LEVEL_WINDOW	2	/* s; as in libpsi */
 
 /**
  * struct handler - what happens at an event
@@ -16,8 +19,10 @@
  * @trigger: the trigger; its window is 0 if the service manager chose it
  * @directory: of the cgroup, or NULL for the system
  * @level: events are those of a level
- * @total: of the trigger's line at the last event, in us
- * @time: of the last event
+ * @event: number of the last event
+ * @total: of the trigger's line then, or when all began, in us
+ * @time: when that was
+ * @recorded: both are those of a record
  */
 struct handler {
 	const char *what;
@@ -26,8 +31,10 @@ struct handler {
 	struct psi_trigger trigger;
 	const char *directory;
 	bool level;
+	long event;
 	double total;
 	double time;
+	bool recorded;
 };
 
 static void set_number(const char *name, double number)
@@ -62,22 +69,12 @@ static double read_total(const struct handler *handler)
 	return total;
 }
 
-/* What grew since the last event, in us, and over which time. */
-static double amount_since(struct handler *handler, double *seconds)
+static void set_variables(const struct handler *handler, const char *state, const char *when,
+			  double us, double seconds)
 {
-	double total = read_total(handler), time = now(), us = total - handler->total;
-
-	*seconds = time - handler->time;
-	handler->total = total;
-	handler->time = time;
-	return us;
-}
-
-static void set_variables(const struct handler *handler, long event, const char *state, double us,
-			  double seconds)
-{
-	set_number("PRESSURE_EVENT", event);
+	set_number("PRESSURE_EVENT", handler->event);
 	setenv("PRESSURE_STATE", state, 1);
+	setenv("PRESSURE_TIME", when, 1);
 	setenv("PRESSURE_RESOURCE", psi_resource_name(handler->resource), 1);
 	if (!handler->trigger.window_us)
 		return;
@@ -104,28 +101,33 @@ static void run_command(char **command)
 		exit(status);
 }
 
-static void handle(struct handler *handler, long event, const char *state)
+/* @total: at the event, in us; @at: when that was */
+static void handle(struct handler *handler, const char *state, double total, double at)
 {
+	double us = total - handler->total, seconds = at - handler->time;
+	char *when = time_text(handler->recorded ? at : time(NULL), handler->recorded);
 	struct report report = { 0 };
-	double seconds = NAN, us = amount_since(handler, &seconds);
 
+	handler->event++;
+	handler->total = total;
+	handler->time = at;
 	if (*handler->command) {
-		set_variables(handler, event, state, us, seconds);
+		set_variables(handler, state, when, us, seconds);
 		run_command(handler->command);
-		if (!opt_json)
-			return;
 	}
-	if (handler->level)
-		report_say(&report, "Event %ld: %s, %s", event, handler->what, state);
-	else
-		report_say(&report, "Event %ld: %s", event, handler->what);
-	report_fact(&report, "event", FMT_COUNT, event);
+	report_say(&report, "Event %ld: %s%s%s%s%s", handler->event, handler->what,
+		   handler->level ? ", " : "", handler->level ? state : "",
+		   handler->recorded ? ", at " : "", handler->recorded ? when : "");
+	report_fact(&report, "event", FMT_COUNT, handler->event);
 	report_fact_text(&report, "what", handler->what);
 	report_fact_text(&report, "state", state);
 	report_fact(&report, "amount_s", FMT_SECONDS, us / 1e6);
 	report_fact(&report, "over_s", FMT_SECONDS, seconds);
-	report_print(stdout, &report);
+	report_fact_text(&report, "time", when);
+	if (opt_json || !*handler->command)
+		report_print(stdout, &report);
 	report_free(&report);
+	free(when);
 }
 
 static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
@@ -152,15 +154,24 @@ static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
 	return watch;
 }
 
-static struct psi_watch *arm(struct handler *handler)
+static void parse_trigger(struct handler *handler, double leave)
+{
+	struct psi_trigger *trigger = &handler->trigger;
+
+	if (psi_trigger_parse(handler->what, trigger, sizeof(*trigger)))
+		die("'%s' is no trigger: write it as 'memory some 150ms/2s'", handler->what);
+	handler->resource = trigger->resource;
+	handler->level = leave >= 0;
+	if (leave * 1e6 >= trigger->stall_us)
+		die("--leave: it must be less than the threshold of '%s'", handler->what);
+}
+
+static struct psi_watch *arm(const struct handler *handler)
 {
 	const char *text = handler->what;
 	struct psi_watch *watch;
 	int error;
 
-	if (psi_trigger_parse(text, &handler->trigger, sizeof(handler->trigger)))
-		die("'%s' is no trigger: write it as 'memory some 150ms/2s'", text);
-	handler->resource = handler->trigger.resource;
 	error = psi_watch_trigger(&watch, text, handler->directory);
 	if (error == -EINVAL)
 		die("the kernel refuses '%s': a window has 0.5s to 10s; without "
@@ -177,9 +188,8 @@ static struct psi_watch *arm(struct handler *handler)
 static int wait_events(struct handler *handler, struct psi_watch *watch, long count, double timeout)
 {
 	double end = now() + timeout;
-	long event = 0;
 
-	while (!count || event < count) {
+	while (!count || handler->event < count) {
 		int result = psi_watch_wait(watch, timeout > 0 ? poll_ms(end - now()) : -1);
 
 		if (!result && now() >= end)
@@ -188,10 +198,105 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 			continue;
 		if (result < 0)
 			die("%s: no more events: %s", handler->what, explain(result));
-		handle(handler, ++event, result == PSI_LEFT ? "left" :
-		       handler->level ? "entered" : "event");
+		handle(handler, result == PSI_LEFT ? "left" : handler->level ? "entered" : "event",
+		       read_total(handler), now());
 	}
 	return STATUS_OK;
+}
+
+/* What was recorded */
+
+struct look {
+	double time;
+	double total;
+};
+
+/**
+ * struct history - looks at the trigger's line
+ * @looks: those since totals began
+ * @count: how many
+ */
+struct history {
+	struct look *looks;
+	int count;
+};
+
+/*
+ * What grew in the time before the last look, in us.  Between two looks it grew evenly:
+ * in some window of that time it grew so much at least.
+ */
+static double grown(const struct history *history, double seconds)
+{
+	const struct look *last = &history->looks[history->count - 1], *look = last;
+	double time = last->time - seconds, part;
+
+	while (look > history->looks && look->time > time)
+		look--;
+	if (look == last || look->time >= time)
+		return last->total - look->total;
+	part = (time - look->time) / (look[1].time - look->time);
+	return last->total - look->total - part * (look[1].total - look->total);
+}
+
+static double total_of(const struct handler *handler, const struct group *group)
+{
+	const struct psi_trigger *trigger = &handler->trigger;
+	const struct totals *totals = &group->totals[trigger->resource];
+
+	if (!totals->known[trigger->klass][trigger->kind])
+		die("'%s': this was not recorded, or the kernel did not tell it", handler->what);
+	return totals->us[trigger->klass][trigger->kind];
+}
+
+/* What comes of the last look: as the kernel tells it, and psi_watch_level(); or NULL. */
+static const char *event_of(const struct handler *handler, const struct history *history,
+			    double leave, bool entered)
+{
+	double window = handler->trigger.window_us / 1e6, level = fmax(window, LEVEL_WINDOW);
+	double passed = history->looks[history->count - 1].time - handler->time;
+
+	if (entered)
+		return passed >= level && grown(history, level) <= leave * 1e6 ? "left" : NULL;
+	/* It is quiet for one window, and a look may come a little early. */
+	if ((handler->event && !handler->level && passed < 0.95 * window) ||
+	    grown(history, window) < handler->trigger.stall_us)
+		return NULL;
+	return handler->level ? "entered" : "event";
+}
+
+static int replay_events(struct handler *handler, struct samples *samples, double leave,
+			 long count, double timeout)
+{
+	struct history history = { 0 };
+	struct look *look = NULL;
+	const char *state;
+	bool entered = false;
+	struct group group;
+	double end = 0;
+
+	while ((!count || handler->event < count) && samples_next(samples, &group, INFINITY)) {
+		if (!look)
+			end = group.time + timeout;
+		if (timeout > 0 && group.time > end)
+			return STATUS_NO;
+		if (samples->anew)
+			history.count = 0;
+		history.looks = grow(history.looks, history.count, sizeof(*look));
+		look = &history.looks[history.count++];
+		*look = (struct look){ group.time, total_of(handler, &group) };
+		if (samples->anew) {
+			handler->total = look->total;
+			handler->time = look->time;
+			continue;
+		}
+		state = event_of(handler, &history, leave, entered);
+		if (!state)
+			continue;
+		entered = !strcmp(state, "entered");
+		handle(handler, state, look->total, look->time);
+	}
+	free(history.looks);
+	return count && handler->event < count ? STATUS_NO : STATUS_OK;
 }
 
 static enum psi_resource resource_or_die(const char *name)
@@ -205,6 +310,7 @@ static enum psi_resource resource_or_die(const char *name)
 int verb_on(int argc, char **argv)
 {
 	const char *cgroup = NULL, *resource = NULL;
+	struct span span = SPAN_NONE;
 	double timeout = 0, leave = -1;
 	bool anywhere = false;
 	long count = 0;
@@ -220,10 +326,13 @@ int verb_on(int argc, char **argv)
 		  "cpu, memory or io, where there is no trigger" },
 		{ "anywhere", OPT_FLAG, &anywhere, NULL,
 		  "also the file of a cgroup that is not yours" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
 	char directory[PATH_MAX];
+	struct samples samples;
 	struct psi_watch *watch;
+	int status;
 
 	/* The trigger may come first. */
 	if (argc > 1 && argv[1][0] != '-') {
@@ -240,20 +349,27 @@ int verb_on(int argc, char **argv)
 	if (handler.what && (resource || anywhere))
 		die("--resource and --anywhere say which variable of the service manager to "
 		    "follow: leave them out, or leave out the trigger");
-	if (!handler.what && (cgroup || leave >= 0))
-		die("--%s wants a trigger: pressure on 'memory some 150ms/2s' --%s %s",
-		    cgroup ? "cgroup" : "leave", cgroup ? "cgroup" : "leave",
-		    cgroup ? cgroup : "50ms");
+	if (!handler.what && (cgroup || leave >= 0 || span_given(&span)))
+		die("--%s wants a trigger: pressure on 'memory some 150ms/2s'",
+		    cgroup ? "cgroup" : leave >= 0 ? "leave" : "record");
 	if (resource)
 		handler.resource = resource_or_die(resource);
+	if (handler.what)
+		parse_trigger(&handler, leave);
+	if (span_given(&span)) {
+		handler.recorded = true;
+		samples_open(&samples, &span, cgroup);
+		status = replay_events(&handler, &samples, leave, count, timeout);
+		samples_close(&samples);
+		return status;
+	}
 	if (cgroup) {
 		cgroup_find_or_die(directory, cgroup);
 		handler.directory = directory;
 	}
 	watch = handler.what ? arm(&handler) : follow_service(&handler, anywhere);
-	handler.level = leave >= 0;
-	if (handler.level && psi_watch_level(watch, leave * 1e6))
-		die("--leave: it must be less than the threshold of '%s'", handler.what);
+	if (handler.level)
+		psi_watch_level(watch, leave * 1e6);
 	handler.total = read_total(&handler);
 	handler.time = now();
 	return wait_events(&handler, watch, count, timeout);

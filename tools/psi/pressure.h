@@ -82,6 +82,7 @@ int sleep_with_progress(double seconds, const char *what);
 void progress(const char *format, ...) PRINTF(1, 2);
 void progress_end(void);
 int read_text(const char *path, char *text, size_t size);
+bool read_line(const char *file, char *line, size_t size);
 int write_file(const char *path, const char *text);
 bool exists(const char *format, ...) PRINTF(1, 2);
 #define NOT_RUN	(126 << 8)	/* a wait status */
@@ -311,6 +312,7 @@ void load_make(struct load *load, const struct group *from, const struct group *
 double percent_of(const struct load *load, enum psi_resource resource, enum psi_kind kind);
 double main_percent(const struct load *load, enum psi_resource resource);
 bool began_late(const struct load *load);
+bool is_other(const struct group *from, const struct group *to);
 int by_group(const void *a, const void *b);
 double lost(const struct group *from, const struct group *to, int resource, int class, int kind);
 enum psi_resource worst_resource(const struct load *load);
@@ -344,7 +346,33 @@ struct span {
 
 bool span_given(const struct span *span);
 void span_read(const struct span *span, struct snapshot *from, struct snapshot *to);
-void note_record(struct report *report, const struct snapshot *to);
+void note_record(struct report *report, double until);
+char *time_text(double seconds, bool ms);
+
+/**
+ * struct samples - looks at one group: as it is now, or as a record has it
+ * @directory: of the cgroup; NULL for the machine
+ * @step: s from one look to the next; 0 before the first
+ * @record: what is read, or NULL; then @directory and @step do not count
+ * @name: of the group in the record
+ * @boot: of the record, at the last look
+ * @last: the last look at the record
+ * @anew: there is nothing to compare the last look with: it is the first one, or the
+ *	first after a boot, or of another cgroup of that name
+ */
+struct samples {
+	char *directory;
+	double step;
+	struct record *record;
+	char *name;
+	int boot;
+	struct group last;
+	bool anew;
+};
+
+void samples_open(struct samples *samples, const struct span *span, const char *cgroup);
+bool samples_next(struct samples *samples, struct group *group, double until);
+void samples_close(struct samples *samples);
 
 /* What other files say */
 #define EVIDENCE_TEXT	65536	/* a machine may have hundreds of disks */
@@ -463,6 +491,7 @@ void why_cpu(const char *name, double seconds);
 /* Cgroups */
 char *cgroup_of(const char *directory);
 void cgroup_find_or_die(char *path, const char *name);
+char *cgroup_name_or_die(const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
 int cgroup_enter(const char *path);

@@ -534,14 +534,6 @@ static void write_at(struct recorder *recorder, uint64_t at, const void *data, s
 		die("cannot write the record: %s", strerror(errno));
 }
 
-static void read_boot_id(char *boot, size_t size)
-{
-	char *path = text_of("%s/proc/sys/kernel/random/boot_id", psi_root());
-
-	read_text(path, boot, size);
-	free(path);
-}
-
 /* The old head goes first: of what comes after it, some may be on disk and some not. */
 static void begin_segment(struct recorder *recorder)
 {
@@ -552,7 +544,9 @@ static void begin_segment(struct recorder *recorder)
 		die("--size: a look at %d cgroups takes %zu bytes; the file must have %zu at least",
 		    recorder->count, recorder->frame.count,
 		    2 * SEGMENTS * (sizeof(head) + recorder->frame.count));
-	read_boot_id(head.boot, sizeof(head.boot));
+	read_line("/proc/sys/kernel/random/boot_id", head.boot, sizeof(head.boot));
+	read_line("/proc/sys/kernel/osrelease", head.kernel, sizeof(head.kernel));
+	read_line("/proc/sys/kernel/hostname", head.host, sizeof(head.host));
 	head.sum = ring_sum(0, &head, offsetof(struct ring_head, sum));
 	write_at(recorder, 0, &head, sizeof(head));
 	recorder->at = sizeof(head);
@@ -593,6 +587,20 @@ static void write_frame(struct recorder *recorder, uint64_t time)
 
 /* The file */
 
+/* What a power loss left of a file before anything was written to it. */
+static bool is_empty(int fd)
+{
+	char bytes[65536];
+	ssize_t got;
+	off_t at;
+
+	for (at = 0; (got = pread(fd, bytes, sizeof(bytes), at)) > 0; at += got)
+		for (ssize_t i = 0; i < got; i++)
+			if (bytes[i])
+				return false;
+	return !got;
+}
+
 /* The number of the newest segment. */
 static void find_end(struct recorder *recorder, const char *path)
 {
@@ -608,6 +616,8 @@ static void find_end(struct recorder *recorder, const char *path)
 		if (head.number > recorder->number)
 			recorder->number = head.number;
 	}
+	if (!recorder->number && !is_empty(recorder->fd))
+		die("%s is no record, or one of another version: remove it", path);
 }
 
 static void open_ring(struct recorder *recorder, const char *path, long megabytes)
@@ -655,13 +665,15 @@ static uint64_t time_us(clockid_t clock)
 	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
 }
 
-static void keep_looking(struct recorder *recorder, double every, double sync, long count)
+/* How many looks there were. */
+static long keep_looking(struct recorder *recorder, double every, double sync, long count)
 {
 	/* A clock that somebody sets goes on as it began; while the machine sleeps, too. */
 	const uint64_t begin = time_us(CLOCK_REALTIME) - time_us(CLOCK_BOOTTIME);
 	double next = now(), synced = next;
+	long i;
 
-	for (long i = 0; !over && (!count || i < count); i++) {
+	for (i = 0; !over && (!count || i < count); i++) {
 		look(recorder);
 		write_frame(recorder, begin + time_us(CLOCK_BOOTTIME));
 		if (now() >= synced + sync) {
@@ -674,13 +686,30 @@ static void keep_looking(struct recorder *recorder, double every, double sync, l
 	}
 	if (fdatasync(recorder->fd))
 		die("cannot write the record: %s", strerror(errno));
+	return i;
+}
+
+static void report_record(const struct recorder *recorder, const char *path, long looks,
+			  double seconds)
+{
+	int cgroups = recorder->count - (recorder->count && !*recorder->source[0].name);
+	struct report report = { 0 };
+
+	report_say(&report, "In %.1f s, %ld looks at the machine and %d cgroups went to %s.",
+		   seconds, looks, cgroups, path);
+	report_fact_text(&report, "record", path);
+	report_fact(&report, "seconds", FMT_SECONDS, seconds);
+	report_fact(&report, "looks", FMT_COUNT, looks);
+	report_fact(&report, "cgroups", FMT_COUNT, cgroups);
+	report_print(stdout, &report);
+	report_free(&report);
 }
 
 int verb_record(int argc, char **argv)
 {
 	const char *path = RECORD;
-	double every = 1, sync = 5;
-	long size = 64, count = 0;
+	double every = 1, sync = 5, begin = now();
+	long size = 64, count = 0, looks;
 	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
 		{ "record", OPT_TEXT, &path, "FILE", "write it there (" RECORD ")" },
@@ -695,8 +724,6 @@ int verb_record(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "record [OPTIONS]"))
 		die("record takes no arguments; 'pressure record --help' shows how to use it");
-	if (opt_json)
-		die("--json: record prints nothing; 'pressure replay --json' shows it");
 	if (size > SIZE_LIMIT)
 		die("--size: '%ld' is too large", size);
 	raise_limit();
@@ -706,6 +733,8 @@ int verb_record(int argc, char **argv)
 	open_ring(&recorder, path, size);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
-	keep_looking(&recorder, every, sync, count);
+	looks = keep_looking(&recorder, every, sync, count);
+	if (opt_json)
+		report_record(&recorder, path, looks, now() - begin);
 	return STATUS_OK;
 }

@@ -25,8 +25,11 @@
  * @reading: the segment that is read
  * @at: offset of the next frame in @data; 0 when the next segment is to be read
  * @us: time of the last look that was read, since 1970
- * @boot: increases with each boot
+ * @shift: us, by segment; what is before a clock was set back goes back with it
+ * @boot: increases when totals begin anew: with each boot, and with each shift
  * @now: cgroups at that look
+ * @begin: of the part that is asked for, in s since 1970
+ * @end: of it
  */
 struct record {
 	const char *path;
@@ -36,9 +39,12 @@ struct record {
 	int nr_segments;
 	int reading;
 	size_t at;
-	uint64_t us;
+	int64_t us;
+	int64_t shift[SEGMENTS];
 	int boot;
 	struct snapshot now;
+	double begin;
+	double end;
 };
 
 struct cursor {
@@ -90,13 +96,14 @@ static void open_record(struct record *record, const char *path)
 	close(fd);
 	find_segments(record);
 	if (!record->nr_segments)
-		die("%s: this is no record, or one of another kind of machine", path);
+		die("%s: this is no record, or one of another version or kind of machine", path);
 }
 
 static void close_record(struct record *record)
 {
 	snapshot_free(&record->now);
 	free(record->data);
+	free(record);
 }
 
 static uint64_t take(struct cursor *cursor)
@@ -204,11 +211,19 @@ static bool take_frame(struct record *record, const struct ring_head *head)
 	record->at += frame.length;
 	if (key)
 		snapshot_free(&record->now);
-	record->us = take(&cursor) + (key ? 0 : record->us);
+	record->us = take(&cursor) + (key ? -record->shift[record->reading] : record->us);
 	take_changes(&cursor, &record->now);
 	if (cursor.bad)
 		die("%s: this is no record of this version", record->path);
 	return true;
+}
+
+static bool begins_anew(const struct record *record, const struct ring_head *head)
+{
+	int last = record->reading - 1;
+
+	return record->shift[last] != record->shift[last + 1] ||
+	       strncmp(head->boot, record->segment[last]->boot, sizeof(head->boot));
 }
 
 /* The next look; false when there is none. */
@@ -219,9 +234,7 @@ static bool next_look(struct record *record)
 
 		if (!record->at) {
 			record->at = (const unsigned char *)head - record->data + sizeof(*head);
-			if (record->reading &&
-			    strncmp(head->boot, record->segment[record->reading - 1]->boot,
-				    sizeof(head->boot)))
+			if (record->reading && begins_anew(record, head))
 				record->boot++;
 		}
 		if (take_frame(record, head))
@@ -253,22 +266,18 @@ static void rewind_record(struct record *record)
 	record->boot = 0;
 }
 
-static double end_of(struct record *record)
+/* When the last look was; and where a clock was set back, a second is between the looks. */
+static double find_times(struct record *record)
 {
-	double last;
+	int64_t last = INT64_MIN;
 
-	/* A power loss may have left a segment without any. */
-	for (int i = record->nr_segments - 1; i >= 0 && !record->us; i--) {
-		record->reading = i;
-		record->at = 0;
-		while (next_look(record))
-			;
-	}
-	if (!record->us)
+	for (; next_look(record); last = record->us)
+		for (int i = 0; record->us < last && i < record->reading; i++)
+			record->shift[i] += last - record->us + 1000000;
+	if (last == INT64_MIN)
 		die("%s: no look at the cgroups is in it", record->path);
-	last = record->us / 1e6;
 	rewind_record(record);
-	return last;
+	return last / 1e6;
 }
 
 bool span_given(const struct span *span)
@@ -276,9 +285,10 @@ bool span_given(const struct span *span)
 	return span->path || span->since >= 0 || span->until >= 0;
 }
 
-static char *time_text(double seconds, bool ms)
+/* A time since 1970 as people write it, allocated. */
+char *time_text(double seconds, bool ms)
 {
-	time_t time = seconds;
+	time_t time = floor(seconds);
 	char text[32];
 
 	strftime(text, sizeof(text), "%F %T", localtime(&time));
@@ -299,32 +309,33 @@ static double last_before(struct record *record, double time)
 	return last;
 }
 
-static void open_span(struct record *record, const struct span *span, double *begin, double *end)
+static struct record *open_span(const struct span *span)
 {
+	struct record *record = grow(NULL, 0, sizeof(*record));
 	double last;
 
 	open_record(record, span->path ? span->path : RECORD);
-	last = end_of(record);
-	*begin = span->since >= 0 ? last - span->since : 0;
-	*end = span->until >= 0 ? last - span->until : last;
-	if (span->since >= 0 && *end <= *begin)
+	last = find_times(record);
+	record->begin = span->since >= 0 ? last - span->since : -INFINITY;
+	record->end = span->until >= 0 ? last - span->until : last;
+	if (span->since >= 0 && record->end <= record->begin)
 		die("--since must be longer ago than --until");
 	if (span->until >= 0)
-		*end = last_before(record, *end);
-	if (*end < *begin - 0.001)
+		record->end = last_before(record, record->end);
+	if (record->end < record->begin - 0.001)
 		die("%s: no look is in that time", record->path);
 	/* What the files of this machine say now is another matter. */
 	psi_set_root("/dev/null");
+	return record;
 }
 
-/* Read on to the first look that is not before @time; false when there is none. */
-static bool read_to(struct record *record, double time)
+/* The next look in the part that is asked for; false when there is none. */
+static bool next_in_span(struct record *record)
 {
-	bool more;
-
-	while ((more = next_look(record)) && record->us / 1e6 < time - 0.001)
-		;
-	return more;
+	while (next_look(record) && record->us / 1e6 <= record->end + 0.001)
+		if (record->us / 1e6 >= record->begin - 0.001)
+			return true;
+	return false;
 }
 
 /**
@@ -335,34 +346,108 @@ static bool read_to(struct record *record, double time)
  */
 void span_read(const struct span *span, struct snapshot *from, struct snapshot *to)
 {
-	struct record record;
-	double begin, end;
-	int boot;
+	struct record *record = open_span(span);
+	int boot = -1;
 
-	open_span(&record, span, &begin, &end);
 	if (from)
 		*from = (struct snapshot){ 0 };
 	*to = (struct snapshot){ 0 };
-	if (!read_to(&record, begin))
-		die("%s: it ends before that time", record.path);
-	boot = record.boot;
-	if (from)
-		keep(&record, from);
-	keep(&record, to);
-	while (next_look(&record) && record.us / 1e6 <= end + 0.001) {
-		if (from && record.boot != boot)
-			keep(&record, from);
-		boot = record.boot;
-		keep(&record, to);
+	while (next_in_span(record)) {
+		if (from && record->boot != boot)
+			keep(record, from);
+		boot = record->boot;
+		keep(record, to);
 	}
 	if (from && from->groups[0].time >= to->groups[0].time)
-		die("%s: only one look is in that time", record.path);
-	close_record(&record);
+		die("%s: only one look is in that time", record->path);
+	close_record(record);
 }
 
-void note_record(struct report *report, const struct snapshot *to)
+/**
+ * samples_open() - begin to look at a group again and again
+ * @samples: to be initialised
+ * @span: a part of a record, or none: then it is looked at now
+ * @cgroup: as the user wrote it; NULL for the machine
+ */
+void samples_open(struct samples *samples, const struct span *span, const char *cgroup)
 {
-	char *time = time_text(to->groups[0].time, false);
+	*samples = (struct samples){ 0 };
+	if (span_given(span)) {
+		samples->name = cgroup ? cgroup_name_or_die(cgroup) : text_of("%s", "");
+		samples->record = open_span(span);
+	} else if (cgroup) {
+		samples->directory = checked(malloc(PATH_MAX));
+		cgroup_find_or_die(samples->directory, cgroup);
+	}
+}
+
+static bool next_live(struct samples *samples, struct group *group, double until)
+{
+	samples->anew = !samples->step;
+	if (!samples->anew &&
+	    sleep_with_progress(fmin(samples->step, until - now()), "waiting"))
+		die("interrupted");
+	*group = (struct group){ 0 };
+	if (!read_group(group, samples->directory))
+		die(samples->anew ? "no pressure can be read here; 'pressure doctor' tells why" :
+		    "the pressure files vanished; was the cgroup removed or PSI switched off?");
+	samples->step = look_every(group);
+	return true;
+}
+
+static bool next_recorded(struct samples *samples, struct group *group)
+{
+	const struct group key = { .name = samples->name }, *found = NULL;
+	struct record *record = samples->record;
+
+	samples->anew = !samples->last.name;
+	while (!found && next_in_span(record)) {
+		if (record->now.count)
+			found = bsearch(&key, record->now.groups, record->now.count, sizeof(key),
+					by_group);
+		samples->anew |= !found || record->boot != samples->boot ||
+				 is_other(&samples->last, found);
+		samples->boot = record->boot;
+	}
+	if (!found && !samples->last.name)
+		die("%s: %s is not in that time of it", record->path,
+		    *samples->name ? samples->name : "the machine");
+	if (!found)
+		return false;
+	*group = *found;
+	group->name = samples->name;
+	group->time = record->us / 1e6;
+	samples->last = *group;
+	return true;
+}
+
+/**
+ * samples_next() - look at a group once more
+ * @samples: says whether totals began anew before this look
+ * @group: the result
+ * @until: when to look at the latest; a record has its own times
+ *
+ * Ends the program where nothing can be read.
+ *
+ * Return: false at the end of the record
+ */
+bool samples_next(struct samples *samples, struct group *group, double until)
+{
+	return samples->record ? next_recorded(samples, group) :
+	       next_live(samples, group, until);
+}
+
+void samples_close(struct samples *samples)
+{
+	if (samples->record)
+		close_record(samples->record);
+	free(samples->name);
+	free(samples->directory);
+}
+
+void note_record(struct report *report, double until)
+{
+	char *time = time_text(until, false);
 
 	report_note(report, "this is what was recorded until %s", time);
 	free(time);
@@ -416,35 +501,34 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 	free(loads.load);
 }
 
-static void fill(struct report *report, struct record *record, double begin, double end,
-		 double step)
+static void fill(struct report *report, struct record *record, double step)
 {
 	struct table *table = report_table(report, "steps", NULL, columns, ARRAY_SIZE(columns));
 	struct snapshot from = { 0 }, to = { 0 };
+	double begin = 0, next = 0, time;
 	const struct cell *worst = NULL;
 	char *first, *last;
-	bool ms;
-	int boot;
+	bool ms = false;
+	int boot = 0;
 
-	if (!read_to(record, begin))
-		die("%s: it ends before that time", record->path);
-	begin = record->us / 1e6;
-	if (!step)
-		step = fmax(1, ceil((end - begin) / ROWS));
-	/* Several rows are in a second. */
-	ms = step < 1;
-	keep(record, &from);
-	boot = record->boot;
-	for (double next = begin + step; read_to(record, fmin(next, end));) {
-		keep(record, &to);
-		/* Totals began anew: so does this. */
-		if (record->boot == boot)
+	while (next_in_span(record)) {
+		time = record->us / 1e6;
+		if (!from.groups) {
+			begin = time;
+			next = time;
+			step = step ?: fmax(1, ceil((record->end - begin) / ROWS));
+			/* Several rows are in a second. */
+			ms = step < 1;
+		} else if (time < fmin(next, record->end) - 0.001) {
+			continue;
+		} else if (record->boot == boot) {
+			keep(record, &to);
 			add_row(table, &from, &to, ms);
+		}
+		/* Where totals began anew, so does this. */
 		boot = record->boot;
 		keep(record, &from);
-		if (record->us / 1e6 >= end - 0.001)
-			break;
-		next = fmax(next + step, record->us / 1e6);
+		next = fmax(next + step, time);
 	}
 	if (!table->nr_rows)
 		die("%s: only one look is in that time", record->path);
@@ -455,7 +539,7 @@ static void fill(struct report *report, struct record *record, double begin, dou
 			worst = cell;
 	}
 	first = time_text(begin, ms);
-	last = time_text(end, ms);
+	last = time_text(record->end, ms);
 	if (worst)
 		report_say(report, "%s: worst until %s, %.0f %%, %s%s.", worst[4].text,
 			   worst[0].text, worst[5].number,
@@ -475,7 +559,7 @@ static void fill(struct report *report, struct record *record, double begin, dou
 int verb_replay(int argc, char **argv)
 {
 	struct span span = SPAN_NONE;
-	double step = 0, begin, end;
+	double step = 0;
 	const struct opt opts[] = {
 		SPAN_OPTS(span),
 		{ "step", OPT_DURATION, &step, "TIME",
@@ -483,14 +567,14 @@ int verb_replay(int argc, char **argv)
 		{ 0 }
 	};
 	struct report report = { 0 };
-	struct record record;
+	struct record *record;
 
 	if (*parse_options(argc, argv, opts, "replay [OPTIONS]"))
 		die("replay takes no arguments; 'pressure replay --help' shows how to use it");
-	open_span(&record, &span, &begin, &end);
-	fill(&report, &record, begin, end, step);
+	record = open_span(&span);
+	fill(&report, record, step);
 	report_print(stdout, &report);
 	report_free(&report);
-	close_record(&record);
+	close_record(record);
 	return STATUS_OK;
 }

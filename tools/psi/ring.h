@@ -22,7 +22,7 @@
 #include "pressure.h"
 
 #define SEGMENTS	16
-#define RING_MAGIC	"PSIRING1"	/* other bytes, or their other order, are no ring */
+#define RING_MAGIC	"PSIRING2"	/* other bytes, or their other order, are no ring */
 
 /**
  * struct ring_head - begins a segment
@@ -30,6 +30,8 @@
  * @number: of the segment, since the file was made; 0 for an empty one
  * @size: bytes of a segment
  * @boot: id of the boot: totals begin anew with each
+ * @kernel: its release
+ * @host: name of the machine
  * @sum: of all before
  */
 struct ring_head {
@@ -37,6 +39,8 @@ struct ring_head {
 	uint64_t number;
 	uint64_t size;
 	char boot[40];
+	char kernel[64];
+	char host[64];
 	uint64_t sum;
 };
 

@@ -86,7 +86,7 @@ static void make_report(struct report *report, const struct loads *loads,
 		report_note(report, "/proc/pressure cannot be read (%s): only cgroups are shown",
 			    explain(snapshot->error));
 	if (recorded)
-		note_record(report, snapshot);
+		note_record(report, snapshot->groups[0].time);
 	else
 		note_missing(report, snapshot->stat);
 }

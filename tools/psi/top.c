@@ -295,7 +295,7 @@ static void show(const struct top *top)
 	if (!opt_json)
 		say_view(&report, top->screen, !table->nr_rows);
 	if (top->recorded)
-		note_record(&report, top->recorded);
+		note_record(&report, top->recorded->groups[0].time);
 	else if (!top->screen)
 		note_missing(&report, top->stat);
 	else if (!top->stat)

@@ -229,6 +229,17 @@ int read_text(const char *path, char *text, size_t size)
 	return length;
 }
 
+/* A file of this machine, or of the recording; its first line, or false. */
+bool read_line(const char *file, char *line, size_t size)
+{
+	char *path = text_of("%s%s", psi_root(), file);
+	bool got = read_text(path, line, size) > 0;
+
+	free(path);
+	line[strcspn(line, "\n")] = 0;
+	return got;
+}
+
 int write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY), error = 0;

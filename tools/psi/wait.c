@@ -46,37 +46,27 @@ static char *name_of(const struct psi_trigger *which)
 		       plain ? "" : psi_class_name(which->klass), psi_kind_name(which->kind));
 }
 
-static double pressure_since(struct group *old, const char *directory,
-			     const struct psi_trigger *which, bool *late)
+static double pressure_of(const struct load *load, const struct psi_trigger *which)
 {
-	struct group new;
-	struct load load;
-	double percent;
+	double percent = which->klass == PSI_PLAIN ?
+			 percent_of(load, which->resource, which->kind) :
+			 load->percent[which->resource][which->klass][which->kind];
 
-	if (!read_group(&new, directory))
-		die("%s pressure: the files vanished; was the cgroup removed or PSI switched off?",
-		    psi_resource_name(which->resource));
-	new.name = NULL;
-	load_make(&load, old, &new);
-	*old = new;
-	*late = began_late(&load);
-	percent = which->klass == PSI_PLAIN ? percent_of(&load, which->resource, which->kind) :
-		  load.percent[which->resource][which->klass][which->kind];
 	if (isnan(percent))
-		die("this kernel does not tell '%s' here: 'pressure doctor' shows more",
-		    name_of(which));
+		die("the kernel does not tell '%s' here, or it was not recorded: 'pressure "
+		    "doctor' shows more", name_of(which));
 	return percent;
 }
 
 static int report_wait(const struct goal *goal, bool reached, double percent, double below,
-		       double seconds)
+		       double seconds, const char *time)
 {
 	struct report report = { 0 };
 	char *name = name_of(&goal->trigger);
 
-	report_say(&report, "%s %.1f s: %s of %s is %.1f %%.",
-		   reached ? "Reached after" : "Not reached in", seconds, name, goal->place,
-		   percent);
+	report_say(&report, "%s %.1f s%s%s: %s of %s is %.1f %%.",
+		   reached ? "Reached after" : "Not reached in", seconds, time ? ", at " : "",
+		   time ?: "", name, goal->place, percent);
 	if (!reached && goal->hold)
 		report_say(&report, "It was below %g %% for the last %.1f of %g s.", goal->limit,
 			   below, goal->hold);
@@ -85,40 +75,52 @@ static int report_wait(const struct goal *goal, bool reached, double percent, do
 	report_fact(&report, "pressure_pct", FMT_PERCENT, percent);
 	report_fact(&report, "seconds", FMT_SECONDS, seconds);
 	report_fact(&report, "below_s", FMT_SECONDS, below);
+	if (time)
+		report_fact_text(&report, "time", time);
 	report_print(stdout, &report);
 	report_free(&report);
 	return reached ? STATUS_OK : STATUS_NO;
 }
 
-static int wait_below(const char *directory, const struct goal *goal, double timeout)
+static int wait_below(struct samples *samples, const struct goal *goal, double timeout)
 {
-	double begin = now(), below = 0, percent, step, before;
-	struct group group = { 0 };
-	bool late;
+	double begin = NAN, end = INFINITY, below = 0, percent = NAN;
+	struct group old, new;
+	bool reached = false;
+	struct load load;
 
-	if (!read_group(&group, directory))
-		die("no pressure can be read here; 'pressure doctor' tells why");
-	step = look_every(&group);
-	do {
-		before = group.time;
-		if (timeout > 0 && begin + timeout - before < step)
-			step = begin + timeout - before;
-		if (sleep_with_progress(step, "waiting"))
-			die("interrupted");
-		percent = pressure_since(&group, directory, &goal->trigger, &late);
-		below = percent < goal->limit && !late ? below + group.time - before : 0;
-		if (below > 0 && below >= goal->hold)
-			return report_wait(goal, true, percent, below, now() - begin);
-	} while (timeout <= 0 || now() < begin + timeout);
-	return report_wait(goal, false, percent, below, now() - begin);
+	while (!reached && samples_next(samples, &new, end)) {
+		if (isnan(begin))
+			begin = new.time;
+		if (timeout > 0)
+			end = begin + timeout;
+		if (samples->anew) {
+			below = 0;
+		} else {
+			load_make(&load, &old, &new);
+			percent = pressure_of(&load, &goal->trigger);
+			below = percent < goal->limit && !began_late(&load) ?
+				below + new.time - old.time : 0;
+		}
+		reached = below > 0 && below >= goal->hold;
+		old = new;
+		if (new.time >= end)
+			break;
+	}
+	if (isnan(percent))
+		die("only one look of the record is in that time");
+	return report_wait(goal, reached, percent, below, new.time - begin,
+			   samples->record ? time_text(old.time, true) : NULL);
 }
 
 int verb_wait(int argc, char **argv)
 {
 	const char *below = NULL, *cgroup = NULL;
 	struct goal goal = { .place = "the machine" };
+	struct span span = SPAN_NONE;
+	struct samples samples;
 	double timeout = 0;
-	char directory[PATH_MAX];
+	int status;
 	const struct opt opts[] = {
 		{ "below", OPT_TEXT, &below, "WHAT", "wait for less than this: 'memory some 10%'" },
 		{ "for", OPT_TIME, &goal.hold, "TIME",
@@ -126,6 +128,7 @@ int verb_wait(int argc, char **argv)
 		{ "timeout", OPT_DURATION, &timeout, "TIME",
 		  "give up, with exit status 1 (never)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is your own" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
 
@@ -135,9 +138,10 @@ int verb_wait(int argc, char **argv)
 	goal.limit = parse_threshold(below, &goal.trigger);
 	if (timeout && timeout < goal.hold)
 		die("--timeout: it ends before --for has passed");
-	if (cgroup) {
-		cgroup_find_or_die(directory, cgroup);
+	if (cgroup)
 		goal.place = strcmp(cgroup, ".") ? cgroup : "the own cgroup";
-	}
-	return wait_below(cgroup ? directory : NULL, &goal, timeout);
+	samples_open(&samples, &span, cgroup);
+	status = wait_below(&samples, &goal, timeout);
+	samples_close(&samples);
+	return status;
 }
