@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pressure.h"
+#include "ring.h"
 
 #define UNKNOWN	"not known without /proc/pressure"
 #define READS	200	/* for the time of one */
@@ -236,19 +236,10 @@ static void check_cost(struct table *table, struct psi_pressure *pressure)
 	snapshot_free(&snapshot);
 }
 
-int verb_doctor(int argc, char **argv)
+static bool check_machine(struct table *table, struct psi_pressure *pressure)
 {
-	const struct opt opts[] = { { 0 } };
-	struct psi_pressure *pressure = psi_new();
-	struct report report = { 0 };
-	struct table *table;
 	bool works;
 
-	if (*parse_options(argc, argv, opts, "doctor"))
-		die("doctor takes no arguments; 'pressure doctor --help' shows how to use it");
-	if (!pressure)
-		die("out of memory");
-	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
 	check_kernel(table);
 	works = check_system(table, pressure);
 	check_whose(table, works);
@@ -259,8 +250,59 @@ int verb_doctor(int argc, char **argv)
 	check_cgroup(table, works);
 	if (works)
 		check_cost(table, pressure);
+	return works;
+}
+
+static void check_record(struct table *table, const struct span *span)
+{
+	struct record *record = record_open(span);
+	const struct ring_head *head = record->segment[record->nr_segments - 1];
+	char *begin = NULL, *end = time_text(record->end, false);
+	const struct snapshot *now = &record->now;
+	long looks = 0;
+
+	for (; record_next(record); looks++)
+		begin = begin ?: time_text(record->us / 1e6, false);
+	add(table, "kernel", *head->kernel ? "ok" : "-", "%.64s of %.64s",
+	    *head->kernel ? head->kernel : "not recorded", *head->host ? head->host : "?");
+	add(table, "looks", "ok", "%ld, from %s to %s", looks, begin, end);
+	add(table, "boots", "ok", "totals begin anew %d times", record->boot);
+	add(table, "cgroups", "ok", "%d", now->count - (now->count && !*now->groups->name));
+	for (int resource = 0; resource < PSI_RESOURCES && now->count; resource++) {
+		const bool (*known)[PSI_KINDS] = now->groups->totals[resource].known;
+		bool plain = known[PSI_PLAIN][PSI_SOME] || known[PSI_PLAIN][PSI_FULL];
+
+		add(table, psi_resource_name(resource), plain ? "ok" : "-", !plain ?
+		    "not recorded" : known[PSI_LIMIT][PSI_SOME] ?
+		    "recorded, with limit, shortage and exact pressure" : "recorded");
+	}
+	add(table, "programs", "-", "not recorded, and neither are causes");
+	free(begin);
+	free(end);
+	record_close(record);
+}
+
+int verb_doctor(int argc, char **argv)
+{
+	struct span span = SPAN_NONE;
+	const struct opt opts[] = { SPAN_OPTS(span), { 0 } };
+	struct psi_pressure *pressure = psi_new();
+	struct report report = { 0 };
+	struct table *table;
+	bool works = true;
+
+	if (*parse_options(argc, argv, opts, "doctor [OPTIONS]"))
+		die("doctor takes no arguments; 'pressure doctor --help' shows how to use it");
+	if (!pressure)
+		die("out of memory");
+	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
+	if (span_given(&span))
+		check_record(table, &span);
+	else
+		works = check_machine(table, pressure);
 	psi_free(pressure);
-	report_say(&report, works ? "PSI works here." : "PSI does not work here.");
+	report_say(&report, "PSI %s%s.", works ? "work" : "does not work",
+		   !works ? " here" : span_given(&span) ? "ed when this was recorded" : "s here");
 	report_fact_text(&report, "psi", works ? "works" : "does not work");
 	report_print(stdout, &report);
 	report_free(&report);

@@ -314,23 +314,74 @@ static void do_event(struct trace *trace, const char *event, char *text, int cpu
 	}
 }
 
-/* "            name-pid     [cpu] flags seconds: event: ..."; the name has 16 columns. */
-static void do_line(struct trace *trace, char *line)
-{
-	int tid, cpu, begin = 0;
-	char event[32];
+/**
+ * struct event - an event of the scheduler
+ * @tid: the thread that ran
+ * @cpu: where
+ * @time: in s
+ * @name: of the event; "" for none
+ * @text: what follows; names of programs in it may have newlines
+ */
+struct event {
+	int tid;
+	int cpu;
 	double time;
+	char name[32];
+	char text[1024];
+};
+
+/*
+ * "            name-pid     [cpu] flags seconds: event: ..."; the name has 16 columns,
+ * and what is after a newline in it fewer.  No name is long enough to look like that.
+ *
+ * Return: columns of the name, after which an event begins; -1 where none does
+ */
+static int begin_event(struct event *event, const char *line)
+{
+	for (int i = 0, begin; i <= 16 && line[i]; i++) {
+		begin = 0;
+		if (line[i] != '-' ||
+		    sscanf(line + i, "-%d [%d] %*s %lf: %31[^:]:%n", &event->tid, &event->cpu,
+			   &event->time, event->name, &begin) != 4 || !begin)
+			continue;
+		for (size_t j = 0; j < ARRAY_SIZE(events); j++)
+			if (!strcmp(event->name, strchr(events[j], '/') + 1)) {
+				snprintf(event->text, sizeof(event->text), "%s", line + i + begin);
+				return i;
+			}
+	}
+	return -1;
+}
+
+static void end_event(struct trace *trace, struct event *event)
+{
+	if (!*event->name)
+		return;
+	pass_time(trace, event->time);
+	if (!cpu_of(trace, event->cpu)->runs)
+		first_event(trace, cpu_of(trace, event->cpu), thread_of(trace, event->tid),
+			    event->cpu);
+	do_event(trace, event->name, event->text, event->cpu);
+}
+
+/* An event ends where the next one begins: with what of its name is before a newline. */
+static void do_line(struct trace *trace, struct event *event, const char *line)
+{
+	size_t length = strlen(event->text);
+	struct event next;
+	int columns = begin_event(&next, line);
 	long lost;
 
-	if (sscanf(line, "CPU:%*d [LOST %ld", &lost) == 1)
+	if (columns < 0 && sscanf(line, "CPU:%*d [LOST %ld", &lost) == 1) {
 		trace->lost += lost;
-	if (strlen(line) < 16 || sscanf(line + 16, "-%d [%d] %*s %lf: %31[^:]:%n", &tid, &cpu,
-					&time, event, &begin) != 4 || !begin)
-		return;
-	pass_time(trace, time);
-	if (!cpu_of(trace, cpu)->runs)
-		first_event(trace, cpu_of(trace, cpu), thread_of(trace, tid), cpu);
-	do_event(trace, event, line + 16 + begin, cpu);
+	} else if (columns < 0 && *event->name) {
+		snprintf(event->text + length, sizeof(event->text) - length, "%s", line);
+	} else if (columns >= 0) {
+		if (columns < 16 && length >= 16u - columns)
+			event->text[length - (16 - columns)] = 0;
+		end_event(trace, event);
+		*event = next;
+	}
 }
 
 /* Report */
@@ -509,11 +560,13 @@ static void open_trace(void)
 /* Those until a time; there may always be more. */
 static void drain(struct trace *trace, FILE *file, double until)
 {
+	struct event event = { .name = "" };
 	static char *line;
 	static size_t room;
 
 	while (trace->at <= until && getline(&line, &room, file) > 0)
-		do_line(trace, line);
+		do_line(trace, &event, line);
+	end_event(trace, &event);
 	clearerr(file);
 }
 

@@ -98,12 +98,16 @@ static const char *jobs_of(char **argv)
 
 static void refuse(char **argv, const struct opt *opts)
 {
-	const char *jobs = jobs_of(argv);
+	const char *jobs = jobs_of(argv), *word = argv[optind - 1];
 
+	if (!optopt && (!strncmp(word, "--record", 8) || !strncmp(word, "--since", 7) ||
+			!strncmp(word, "--until", 7)))
+		die("%s: 'pressure %s' acts on the machine as it is now, and nothing can act on "
+		    "what was recorded", word, argv[0]);
 	/* Of a cluster of letters getopt tells the one it does not know. */
 	if (!isalpha(optopt))
 		die("%s: unknown, or lacks its argument; 'pressure %s --help' lists all",
-		    argv[optind - 1], argv[0]);
+		    word, argv[0]);
 	while (opts->name && (optopt != 'j' || strcmp(opts->name, "jobs")))
 		opts++;
 	if (opts->name)

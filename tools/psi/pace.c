@@ -120,7 +120,12 @@ static void remove_tokens(struct pace *pace)
 
 static void make_fifo(struct pace *pace)
 {
-	pace->directory = text_of("%s/pressure-pace.XXXXXX", getenv("TMPDIR") ?: "/tmp");
+	const char *top = getenv("TMPDIR");
+
+	/* What reads MAKEFLAGS takes its words apart, each in a way of its own. */
+	if (!top || top[strcspn(top, " \t\n\\$#'\"")])
+		top = "/tmp";
+	pace->directory = text_of("%s/pressure-pace.XXXXXX", top);
 	if (!mkdtemp(pace->directory))
 		die("%s: %s", pace->directory, strerror(errno));
 	pace->path = text_of("%s/jobs", pace->directory);

@@ -29,17 +29,17 @@ _pressure()
 	esac
 	case $verb in
 	show) verbs='--time --record --since --until' ;;
-	why) verbs='--time --cpu' ;;
+	why) verbs='--time --cpu --record --since --until' ;;
 	record) verbs='--record --every --size --sync --count --plain' ;;
 	replay) verbs='--record --since --until --step' ;;
 	run) verbs='--html --output' ;;
 	top) verbs='--interval --count --sort --filter --tree --record --since --until' ;;
-	wait) verbs='--below --for --timeout --cgroup' ;;
+	wait) verbs='--below --for --timeout --cgroup --record --since --until' ;;
 	pace) verbs='--jobs --cpu --memory --io --cgroup --style --output' ;;
-	on) verbs='--cgroup --leave --count --timeout --resource --anywhere' ;;
+	on) verbs='--cgroup --leave --count --timeout --resource --anywhere --record --since --until' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
 	export) verbs='--cgroup --match --beside --record --since --until' ;;
-	doctor) verbs= ;;
+	doctor) verbs='--record --since --until' ;;
 	*) return ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$verbs --json --help" -- "$word")

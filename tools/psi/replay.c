@@ -15,38 +15,6 @@
 #define SLOW		1	/* percent */
 #define ROWS		20	/* of the table, unless --step says */
 
-/**
- * struct record - a file of pressure record
- * @path: of the file
- * @data: all of it
- * @size: its bytes
- * @segment: heads of the segments that are valid, oldest first
- * @nr_segments: how many
- * @reading: the segment that is read
- * @at: offset of the next frame in @data; 0 when the next segment is to be read
- * @us: time of the last look that was read, since 1970
- * @shift: us, by segment; what is before a clock was set back goes back with it
- * @boot: increases when totals begin anew: with each boot, and with each shift
- * @now: cgroups at that look
- * @begin: of the part that is asked for, in s since 1970
- * @end: of it
- */
-struct record {
-	const char *path;
-	unsigned char *data;
-	size_t size;
-	const struct ring_head *segment[SEGMENTS];
-	int nr_segments;
-	int reading;
-	size_t at;
-	int64_t us;
-	int64_t shift[SEGMENTS];
-	int boot;
-	struct snapshot now;
-	double begin;
-	double end;
-};
-
 struct cursor {
 	const unsigned char *at, *end;
 	bool bad;
@@ -99,7 +67,7 @@ static void open_record(struct record *record, const char *path)
 		die("%s: this is no record, or one of another version or kind of machine", path);
 }
 
-static void close_record(struct record *record)
+void record_close(struct record *record)
 {
 	snapshot_free(&record->now);
 	free(record->data);
@@ -309,7 +277,7 @@ static double last_before(struct record *record, double time)
 	return last;
 }
 
-static struct record *open_span(const struct span *span)
+struct record *record_open(const struct span *span)
 {
 	struct record *record = grow(NULL, 0, sizeof(*record));
 	double last;
@@ -330,7 +298,7 @@ static struct record *open_span(const struct span *span)
 }
 
 /* The next look in the part that is asked for; false when there is none. */
-static bool next_in_span(struct record *record)
+bool record_next(struct record *record)
 {
 	while (next_look(record) && record->us / 1e6 <= record->end + 0.001)
 		if (record->us / 1e6 >= record->begin - 0.001)
@@ -346,13 +314,13 @@ static bool next_in_span(struct record *record)
  */
 void span_read(const struct span *span, struct snapshot *from, struct snapshot *to)
 {
-	struct record *record = open_span(span);
+	struct record *record = record_open(span);
 	int boot = -1;
 
 	if (from)
 		*from = (struct snapshot){ 0 };
 	*to = (struct snapshot){ 0 };
-	while (next_in_span(record)) {
+	while (record_next(record)) {
 		if (from && record->boot != boot)
 			keep(record, from);
 		boot = record->boot;
@@ -360,7 +328,7 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 	}
 	if (from && from->groups[0].time >= to->groups[0].time)
 		die("%s: only one look is in that time", record->path);
-	close_record(record);
+	record_close(record);
 }
 
 /**
@@ -374,7 +342,7 @@ void samples_open(struct samples *samples, const struct span *span, const char *
 	*samples = (struct samples){ 0 };
 	if (span_given(span)) {
 		samples->name = cgroup ? cgroup_name_or_die(cgroup) : text_of("%s", "");
-		samples->record = open_span(span);
+		samples->record = record_open(span);
 	} else if (cgroup) {
 		samples->directory = checked(malloc(PATH_MAX));
 		cgroup_find_or_die(samples->directory, cgroup);
@@ -401,7 +369,7 @@ static bool next_recorded(struct samples *samples, struct group *group)
 	struct record *record = samples->record;
 
 	samples->anew = !samples->last.name;
-	while (!found && next_in_span(record)) {
+	while (!found && record_next(record)) {
 		if (record->now.count)
 			found = bsearch(&key, record->now.groups, record->now.count, sizeof(key),
 					by_group);
@@ -440,7 +408,7 @@ bool samples_next(struct samples *samples, struct group *group, double until)
 void samples_close(struct samples *samples)
 {
 	if (samples->record)
-		close_record(samples->record);
+		record_close(samples->record);
 	free(samples->name);
 	free(samples->directory);
 }
@@ -511,7 +479,7 @@ static void fill(struct report *report, struct record *record, double step)
 	bool ms = false;
 	int boot = 0;
 
-	while (next_in_span(record)) {
+	while (record_next(record)) {
 		time = record->us / 1e6;
 		if (!from.groups) {
 			begin = time;
@@ -571,10 +539,10 @@ int verb_replay(int argc, char **argv)
 
 	if (*parse_options(argc, argv, opts, "replay [OPTIONS]"))
 		die("replay takes no arguments; 'pressure replay --help' shows how to use it");
-	record = open_span(&span);
+	record = record_open(&span);
 	fill(&report, record, step);
 	report_print(stdout, &report);
 	report_free(&report);
-	close_record(record);
+	record_close(record);
 	return STATUS_OK;
 }

@@ -71,4 +71,40 @@ static inline unsigned long long *ring_total(struct totals *totals, int bit, boo
 	return &one->us[class][kind];
 }
 
+/**
+ * struct record - a file of pressure record
+ * @path: of the file
+ * @data: all of it
+ * @size: its bytes
+ * @segment: heads of the segments that are valid, oldest first
+ * @nr_segments: how many
+ * @reading: the segment that is read
+ * @at: offset of the next frame in @data; 0 when the next segment is to be read
+ * @us: time of the last look that was read, since 1970
+ * @shift: us, by segment; what is before a clock was set back goes back with it
+ * @boot: increases when totals begin anew: with each boot, and with each shift
+ * @now: cgroups at that look
+ * @begin: of the part that is asked for, in s since 1970
+ * @end: of it
+ */
+struct record {
+	const char *path;
+	unsigned char *data;
+	size_t size;
+	const struct ring_head *segment[SEGMENTS];
+	int nr_segments;
+	int reading;
+	size_t at;
+	int64_t us;
+	int64_t shift[SEGMENTS];
+	int boot;
+	struct snapshot now;
+	double begin;
+	double end;
+};
+
+struct record *record_open(const struct span *span);
+bool record_next(struct record *record);
+void record_close(struct record *record);
+
 #endif /* _PRESSURE_RING_H */

@@ -57,7 +57,7 @@ static bool has_classes(const struct group *group)
 	       group->totals[PSI_MEMORY].known[PSI_LIMIT][PSI_SOME];
 }
 
-/* How often totals are worth a look, in s: other kernels add them up every 2 s. */
+/* How often totals are worth a look, in s: some other kernels add them up every 2 s. */
 double look_every(const struct group *group)
 {
 	return has_classes(group) ? 0.5 : 2;
@@ -167,7 +167,7 @@ void snapshot_free(struct snapshot *snapshot)
  * @seconds: what was asked for
  * @stat: the kernel has the statistics file, whose totals are those of now
  *
- * Other kernels add totals up every two seconds: another time would count a
+ * Some other kernels add totals up every two seconds: another time would count a
  * part of it twice, or not at all.
  *
  * Return: the time in s
@@ -209,7 +209,7 @@ void note_missing(struct report *report, bool stat)
 	if (!stat)
 		report_note(report,
 			    "this kernel has no cgroup.pressure.stat: limit or shortage, exact "
-			    "pressure and causes are not known, and totals are up to 2 s old");
+			    "pressure and causes are not known, and totals may be up to 2 s old");
 	if (psi_cgroup_mount(mount, sizeof(mount)))
 		report_note(report,
 			    "cgroup v2 is not mounted: no cgroups are shown (mount -t cgroup2 "

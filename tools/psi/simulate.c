@@ -45,6 +45,9 @@
  * @signals: those that end this program, for the service
  * @pid: the service
  * @pidfd: the service; readable when it has ended
+ * @begin: when all began
+ * @sent: events
+ * @table: what happened, for JSON
  */
 struct server {
 	char *directory;
@@ -54,7 +57,31 @@ struct server {
 	int signals;
 	pid_t pid;
 	int pidfd;
+	double begin;
+	long sent;
+	struct table *table;
 };
+
+static const struct column columns[] = {
+	{ "seconds", "", FMT_SECONDS, 0 },
+	{ "what", "", FMT_TEXT, 0 },
+	{ "text", "", FMT_TEXT, 0 },
+};
+
+/* Something happened; @text is what the service wrote, or NULL. */
+static void tell(struct server *server, const char *what, const char *text)
+{
+	struct cell *cell;
+
+	if (!opt_json) {
+		complain("%s%s%s", what, text ? ": " : "", text ?: "");
+		return;
+	}
+	cell = table_row(server->table);
+	cell[0].number = now() - server->begin;
+	cell[1].text = text_of("%s", what);
+	cell[2].text = text ? text_of("%s", text) : NULL;
+}
 
 /* A signal that came, or 0. */
 static int read_signal(int signals, struct signalfd_siginfo *info)
@@ -133,15 +160,15 @@ static void hear(struct server *server)
 
 	if (server->fd < 0) {
 		server->fd = accept4(server->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		complain("the service connected");
+		tell(server, "the service connected", NULL);
 		return;
 	}
 	got = read(server->fd, text, sizeof(text) - 1);
 	if (got > 0) {
 		text[got] = 0;
-		complain("the service wrote: %s", text);
+		tell(server, "the service wrote", text);
 	} else if (!got || errno != EAGAIN) {
-		complain("the service closed its end");
+		tell(server, "the service closed its end", NULL);
 		close(server->fd);
 		server->fd = -1;
 	}
@@ -185,20 +212,22 @@ static bool serve_until(struct server *server, double end)
 
 static int serve(struct server *server, char **command, double every, long count)
 {
-	long sent = 0;
 	int status = NOT_RUN;
+	char *what;
 
 	server->pid = run_program(command, NULL);
 	server->pidfd = syscall(SYS_pidfd_open, server->pid, 0);
 	if (server->pidfd < 0 && server->pid > 0)
 		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
 	while (server->pidfd >= 0 &&
-	       serve_until(server, now() + (count && sent >= count ? 3600 : every))) {
-		if ((count && sent >= count) || server->fd < 0)
+	       serve_until(server, now() + (count && server->sent >= count ? 3600 : every))) {
+		if ((count && server->sent >= count) || server->fd < 0 ||
+		    (send(server->fd, "\n", 1, MSG_NOSIGNAL) != 1 &&
+		     (errno != ENOTSOCK || write(server->fd, "\n", 1) != 1)))
 			continue;
-		if (send(server->fd, "\n", 1, MSG_NOSIGNAL) == 1 ||
-		    (errno == ENOTSOCK && write(server->fd, "\n", 1) == 1))
-			complain("sent event %ld", ++sent);
+		what = text_of("sent event %ld", ++server->sent);
+		tell(server, what, NULL);
+		free(what);
 	}
 	waitpid(server->pid, &status, 0);
 	return status_of(status);
@@ -391,6 +420,7 @@ int verb_simulate(int argc, char **argv)
 	};
 	char **command = parse_options(argc, argv, opts,
 				       "simulate [OPTIONS] -- COMMAND | simulate --stall NAME");
+	struct report report = { 0 };
 	struct server server;
 	int status;
 
@@ -398,15 +428,23 @@ int verb_simulate(int argc, char **argv)
 		die("--stall needs no command: leave out '%s'", *command);
 	if (stall)
 		return make_stalls(find_stall("stall", stall), seconds);
-	if (opt_json)
-		die("--json: only simulate --stall has a result");
 	if (!*command)
 		die("simulate for what? For instance: pressure simulate -- ./my-service");
 	find_stall("resource", resource);
 	open_server(&server, use_socket);
 	/* A service would read back from a FIFO what it wrote, and take it for an event. */
 	set_variables(resource, server.path, use_socket ? TRIGGER_BASE64 : NULL);
+	server.begin = now();
+	server.table = report_table(&report, "log", NULL, columns, ARRAY_SIZE(columns));
 	status = serve(&server, command, every, count);
 	close_server(&server);
+	report_say(&report, "Sent %ld events.", server.sent);
+	report_fact(&report, "status", FMT_COUNT, status);
+	report_fact(&report, "seconds", FMT_SECONDS, now() - server.begin);
+	report_fact(&report, "events", FMT_COUNT, server.sent);
+	/* The standard output is the service's. */
+	if (opt_json)
+		report_write(stderr, &report);
+	report_free(&report);
 	return status;
 }

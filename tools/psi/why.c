@@ -377,6 +377,31 @@ static void note_sources(struct report *report, const char *cgroup, bool traced)
 			    "this kernel has no cgroup.pressure.stat: causes are not known");
 }
 
+static void why_recorded(const struct span *span, const char *cgroup)
+{
+	struct report report = { 0 };
+	struct samples samples;
+	struct group from = { 0 }, to;
+
+	samples_open(&samples, span, cgroup);
+	while (samples_next(&samples, &to, INFINITY))
+		if (samples.anew)
+			from = to;
+	/* The last look is left. */
+	to = samples.last;
+	if (to.time <= from.time)
+		die("only one look of the record is in that time");
+	report_say(&report, "How long %s waited is recorded; which programs did, and the causes of "
+		   "memory stalls, are not.", *to.name ? to.name : "the machine");
+	lost_report(&report, &from, &to, to.time - from.time);
+	report_fact(&report, "causes", FMT_COUNT, NAN);
+	report_fact(&report, "programs", FMT_COUNT, NAN);
+	note_record(&report, to.time);
+	report_print(stdout, &report);
+	report_free(&report);
+	samples_close(&samples);
+}
+
 static enum wait worst_wait(const struct load *load)
 {
 	double memory = main_percent(load, PSI_MEMORY), io = main_percent(load, PSI_IO),
@@ -389,11 +414,13 @@ static enum wait worst_wait(const struct load *load)
 
 int verb_why(int argc, char **argv)
 {
-	double seconds = 3, begin;
+	double seconds = 0, begin;
+	struct span span = SPAN_NONE;
 	bool cpu = false;
 	const struct opt opts[] = {
 		{ "time", OPT_DURATION, &seconds, "TIME", "how long to measure (3s)" },
 		{ "cpu", OPT_FLAG, &cpu, NULL, "what had the CPUs meanwhile (root, tracefs)" },
+		SPAN_OPTS(span),
 		{ 0 }
 	};
 	char **rest = parse_options(argc, argv, opts, "why [OPTIONS] [CGROUP]");
@@ -408,6 +435,14 @@ int verb_why(int argc, char **argv)
 
 	if (*rest && rest[1])
 		die("why takes one cgroup, not '%s' too", rest[1]);
+	if (span_given(&span) && (cpu || seconds))
+		die(cpu ? "--cpu: what had the CPUs is not recorded" :
+		    "--time: of a record, --since and --until choose the time");
+	if (span_given(&span)) {
+		why_recorded(&span, *rest);
+		return STATUS_OK;
+	}
+	seconds = seconds ?: 3;
 	if (*rest)
 		cgroup_find_or_die(directory, *rest);
 	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
