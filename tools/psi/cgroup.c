@@ -90,18 +90,13 @@ static int cgroup_find(char *path, size_t size, const char *name)
 	return error;
 }
 
-static void __attribute__((noreturn)) die_of_path(const char *name)
-{
-	die("'%s': a path of a cgroup has no . and no ..; . alone is the own cgroup", name);
-}
-
 /* The same, or the end of the program; @path has room for PATH_MAX bytes. */
 void cgroup_find_or_die(char *path, const char *name)
 {
 	int error = cgroup_find(path, PATH_MAX, name);
 
 	if (error == -EINVAL)
-		die_of_path(name);
+		die("'%s': a path of a cgroup has no . and no ..; . alone is the own cgroup", name);
 	if (error)
 		die("there is no cgroup '%s' (%s); systemd-cgls lists them", name, explain(error));
 }
@@ -111,12 +106,10 @@ char *cgroup_name_or_die(const char *name)
 {
 	char mount[PATH_MAX] = "", *path;
 
-	if (!strcmp(name, "."))
-		die("'.': of a record, write the path of a cgroup");
 	psi_cgroup_mount(mount, sizeof(mount));
 	path = name_of(name, mount);
 	if (!path)
-		die_of_path(name);
+		die("'%s': of a record, write the path of a cgroup, without . and ..", name);
 	return *path ? path : text_of("/");
 }
 

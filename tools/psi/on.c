@@ -11,6 +11,11 @@
 
 #define LEVEL_WINDOW	2	/* s; as in libpsi */
 
+struct look {
+	double time;
+	double total;
+};
+
 /**
  * struct handler - what happens at an event
  * @what: the trigger, or the file of the service manager
@@ -23,6 +28,8 @@
  * @total: of the trigger's line then, or when all began, in us
  * @time: when that was
  * @recorded: both are those of a record
+ * @look: looks at the trigger's line in it, since its totals began
+ * @looks: how many
  */
 struct handler {
 	const char *what;
@@ -35,6 +42,8 @@ struct handler {
 	double total;
 	double time;
 	bool recorded;
+	struct look *look;
+	int looks;
 };
 
 static void set_number(const char *name, double number)
@@ -206,31 +215,16 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 
 /* What was recorded */
 
-struct look {
-	double time;
-	double total;
-};
-
-/**
- * struct history - looks at the trigger's line
- * @looks: those since totals began
- * @count: how many
- */
-struct history {
-	struct look *looks;
-	int count;
-};
-
 /*
  * What grew in the time before the last look, in us.  Between two looks it grew evenly:
  * in some window of that time it grew so much at least.
  */
-static double grown(const struct history *history, double seconds)
+static double grown(const struct handler *handler, double seconds)
 {
-	const struct look *last = &history->looks[history->count - 1], *look = last;
+	const struct look *last = &handler->look[handler->looks - 1], *look = last;
 	double time = last->time - seconds, part;
 
-	while (look > history->looks && look->time > time)
+	while (look > handler->look && look->time > time)
 		look--;
 	if (look == last || look->time >= time)
 		return last->total - look->total;
@@ -249,17 +243,16 @@ static double total_of(const struct handler *handler, const struct group *group)
 }
 
 /* What comes of the last look: as the kernel tells it, and psi_watch_level(); or NULL. */
-static const char *event_of(const struct handler *handler, const struct history *history,
-			    double leave, bool entered)
+static const char *event_of(const struct handler *handler, double leave, bool entered)
 {
 	double window = handler->trigger.window_us / 1e6, level = fmax(window, LEVEL_WINDOW);
-	double passed = history->looks[history->count - 1].time - handler->time;
+	double passed = handler->look[handler->looks - 1].time - handler->time;
 
 	if (entered)
-		return passed >= level && grown(history, level) <= leave * 1e6 ? "left" : NULL;
+		return passed >= level && grown(handler, level) <= leave * 1e6 ? "left" : NULL;
 	/* It is quiet for one window, and a look may come a little early. */
 	if ((handler->event && !handler->level && passed < 0.95 * window) ||
-	    grown(history, window) < handler->trigger.stall_us)
+	    grown(handler, window) < handler->trigger.stall_us)
 		return NULL;
 	return handler->level ? "entered" : "event";
 }
@@ -267,7 +260,6 @@ static const char *event_of(const struct handler *handler, const struct history 
 static int replay_events(struct handler *handler, struct samples *samples, double leave,
 			 long count, double timeout)
 {
-	struct history history = { 0 };
 	struct look *look = NULL;
 	const char *state;
 	bool entered = false;
@@ -280,22 +272,22 @@ static int replay_events(struct handler *handler, struct samples *samples, doubl
 		if (timeout > 0 && group.time > end)
 			return STATUS_NO;
 		if (samples->anew)
-			history.count = 0;
-		history.looks = grow(history.looks, history.count, sizeof(*look));
-		look = &history.looks[history.count++];
+			handler->looks = 0;
+		handler->look = grow(handler->look, handler->looks, sizeof(*look));
+		look = &handler->look[handler->looks++];
 		*look = (struct look){ group.time, total_of(handler, &group) };
 		if (samples->anew) {
 			handler->total = look->total;
 			handler->time = look->time;
 			continue;
 		}
-		state = event_of(handler, &history, leave, entered);
+		state = event_of(handler, leave, entered);
 		if (!state)
 			continue;
 		entered = !strcmp(state, "entered");
 		handle(handler, state, look->total, look->time);
 	}
-	free(history.looks);
+	free(handler->look);
 	return count && handler->event < count ? STATUS_NO : STATUS_OK;
 }
 
