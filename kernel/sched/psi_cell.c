@@ -2,8 +2,7 @@
 /*
  * Pressure stall information: cells, what they show, and what stands for them
  *
- *   The theory is at the top of psi.c: "Contributors", "States", "Delegation",
- *   "Time".
+ *   The theory is in psi.c: "Contributors", "States", "Delegation", "Time".
  *
  * Counts
  *
@@ -16,14 +15,12 @@
  *	bits		63 .. 43	42 .. 22	21 .. 0
  *	limit		limit_memstall	limit_iowait	limit_waiting
  *
- *   Each contributor that shows an attribute has a task below that shows it. So
- *   no count is larger than the number of tasks, which pid_max keeps below
- *   2^22. A CPU executes one task, so one bit will do for oncpu. (2^21 tasks
- *   that a limit keeps asleep, counted on one CPU, would carry into the next
- *   lane. Sums are linear: that ends when they wake up.)
- *
- *   A lane may borrow from the next within a difference; it cannot in a sum of
- *   all, as that is the sum of all contributors.
+ *   No count is larger than the number of tasks, which pid_max keeps below
+ *   2^22: each contributor that shows an attribute has a task below that does.
+ *   A CPU executes one task, so one bit will do for oncpu. (2^21 tasks that a
+ *   limit keeps asleep on one CPU would carry into the next lane until they
+ *   wake up: sums are linear.) In a difference a lane may borrow from the next;
+ *   in a sum of all contributors it cannot.
  */
 #define PSI_LANE		31
 #define PSI_LANE_MAX		((1ULL << (PSI_LANE - 1)) - 1)
@@ -44,13 +41,11 @@ static __init u64 psi_sched_counts_of(u64 attrs)
 	       (attrs & (PSI_ONCPU | PSI_ONCPU_STALL)) << (2 * PSI_LANE - 2);
 }
 
-/* What it adds to psi_counts.stall. */
 static __always_inline u64 psi_stall_counts_of(u64 attrs)
 {
 	return (attrs & PSI_IOWAIT) >> 4 | (attrs & PSI_MEMSTALL) << (PSI_LANE - 5);
 }
 
-/* What it adds to psi_counts.limit. */
 static __always_inline u64 psi_limit_counts_of(u64 attrs)
 {
 	return (attrs & PSI_LIMIT_WAITING) >> 6 |
@@ -94,14 +89,13 @@ static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, str
 	return (struct psi_counts){ a.sched + b.sched, a.stall + b.stall, a.limit + b.limit };
 }
 
-/* The change of a contributor that showed @old and now shows @new. */
+/* From a contributor that showed @old to one that shows @new. */
 static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
 {
 	struct psi_counts diff = {
 		psi_sched_counts[new] - psi_sched_counts[old]
 	};
 
-	/* Most of what happens is scheduling. */
 	if (unlikely((old ^ new) & ~PSI_SCHED_ATTRS)) {
 		diff.stall = psi_stall_counts_of(new) - psi_stall_counts_of(old);
 		diff.limit = psi_limit_counts_of(new) - psi_limit_counts_of(old);
@@ -153,7 +147,7 @@ static bool psi_listed(struct psi_group_cpu *gc, int cpu)
  *   Unit tests have clocks of their own.
  */
 
-/* How long rq_clock() stood still for that, in ns. */
+/* How long rq_clock() stood still in suspends, in ns. */
 static atomic64_t psi_slept;
 
 /* The time on psi_read_clock() when rq_clock() says @now. */
@@ -174,9 +168,7 @@ static u64 psi_read_cpu_clock(int cpu)
 	return sched_clock_cpu(cpu);
 }
 
-/*
- * Delegation
- */
+/* Delegation */
 
 /* A child stands for a cell when that many changes in a row came from it. */
 #define PSI_STREAK		64
@@ -184,9 +176,8 @@ static u64 psi_read_cpu_clock(int cpu)
 #define PSI_CHAIN		32
 
 /*
- * The child that stands for a cell, NULL for none. A reader may be late, and
- * find in ->last a child that came after the end of the delegation: a group is
- * freed a grace period after it was there.
+ * The child that stands for a cell, NULL for none. A late reader may find a
+ * child of after the delegation in ->last: RCU keeps it.
  */
 static __always_inline struct psi_group_cpu *psi_delegate_of(const struct psi_group_cpu *gc)
 {
@@ -202,7 +193,7 @@ static struct psi_group_cpu *psi_delegator(const struct psi_group_cpu *gc)
 	return gc->parent && psi_delegate_of(gc->parent) == gc ? gc->parent : NULL;
 }
 
-/* The last cell of a chain: the one that stands for all others. */
+/* The last cell of a chain: it stands for all others. */
 static struct psi_group_cpu *psi_chain_end(struct psi_group_cpu *gc)
 {
 	struct psi_group_cpu *d;
@@ -225,10 +216,7 @@ static unsigned int psi_chain(const struct psi_group_cpu *gc)
 	return nr;
 }
 
-/*
- * Add to @more what a cell, and those it delegates to, have more in @states;
- * return the last of them.
- */
+/* Add what a chain from @gc on has more than its end; return the end. */
 static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, unsigned int states,
 					       u64 *more)
 {
@@ -243,7 +231,7 @@ static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, unsigne
 	return gc;
 }
 
-/* Whether a group that is asked delegates to a cell; find out anew. */
+/* Find out anew whether a cell that is asked delegates to this one. */
 static void psi_asked_above(struct psi_group_cpu *gc)
 {
 	struct psi_group_cpu *p;
@@ -256,13 +244,7 @@ static void psi_asked_above(struct psi_group_cpu *gc)
 	gc->asked = (gc->asked & PSI_ASKED) | above;
 }
 
-/**
- * psi_undelegate - have a cell stand for itself again
- * @gc: the cell; nothing is done unless it delegates
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
+/* Have a cell stand for itself again, in a write section of psi_seq. */
 static noinline void psi_undelegate(struct psi_group_cpu *gc)
 {
 	u64 more[PSI_NR_STATES] = { };
@@ -289,17 +271,13 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	}
 }
 
-/* The parent does not delegate to this cell any more, if it did. */
 static void psi_undelegate_parent(struct psi_group_cpu *gc)
 {
 	if (psi_delegator(gc))
 		psi_undelegate(gc->parent);
 }
 
-/*
- * A cell begins to show limits: no group that is asked delegates to it any
- * more.
- */
+/* A cell begins to show limits: cells that are asked stop delegating to it. */
 static void psi_asked_undelegate(struct psi_group_cpu *gc)
 {
 	struct psi_group_cpu *p = gc->asked & PSI_ASKED_ABOVE ? psi_delegator(gc) : NULL;
@@ -326,9 +304,7 @@ static bool psi_may_delegate(struct psi_group_cpu *gc, struct psi_group_cpu *chi
 	       gc->limit == counts.limit && psi_chain(gc) + 1 + psi_chain(child) <= PSI_CHAIN;
 }
 
-/*
- * The last PSI_STREAK changes came from one child: have it stand for the cell.
- */
+/* PSI_STREAK changes in a row came from a child: it may stand for the cell. */
 static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 {
 	u64 more[PSI_NR_STATES] = { };
@@ -354,36 +330,29 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 	if (unlikely(gc->asked))
 		d->asked |= PSI_ASKED_ABOVE;
 	/*
-	 * As in psi_take_watched(): psi_watch_cells() undelegates, unless it
-	 * came too early.
+	 * As in psi_take_watched(). Pairs with psi_watch_cells(), which
+	 * undelegates unless it came too early.
 	 */
 	smp_mb();
 	if (psi_watched(gc->group))
 		psi_undelegate(gc);
 }
 
-/*
- * Reading times
- */
+/* Reading times */
 
-/*
- * The times of a cell at @now, with @irq as its interrupt time, in @states. @d
- * stands for it.
- */
+/* The times of a cell at @now, with @d its end, @irq its interrupt time. */
 static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_group_cpu *d,
 					 unsigned int states, u64 now, u64 irq, u64 *times)
 {
 	unsigned long s;
 
 	memcpy(times, d->times, sizeof(d->times));
-	/* Mostly none. */
 	psi_for_each_state(s, states & d->states)
 		times[s] = (s == PSI_IRQ_FULL ? irq : now) - times[s];
 	if (d != gc)
 		psi_add_delegated(gc, states, times);
 }
 
-/* Read the times of a cell at @now; return which cell stands for it. */
 static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
 				       u64 irq, u64 *times)
 {
@@ -393,7 +362,7 @@ static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int st
 	return d;
 }
 
-/* How much @now is above @then, times of a state that psi_peek_more() read. */
+/* How much a time grew. One that shrank did not grow, see "Time" in psi.c. */
 static u64 psi_since(u64 now, u64 then)
 {
 	return (s64)(now - then) > 0 ? now - then : 0;
