@@ -7,27 +7,22 @@
  *   in psi_group.c. How it joins the list: "The list" in psi_fold.c.
  */
 
-/*
- * A group comes to be in use on a CPU
- */
+/* A group comes to be in use on a CPU */
 
-/* Let a group be in use on a CPU, with zeroed memory. */
+/* Install a cell, zeroed memory. */
 static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
 {
 	gc->group = group;
 	gc->slow = PSI_ALL_STATES;
 	gc->streak = PSI_STREAK;
 	/*
-	 * Most readers find it by the bit that psi_fold_join() sets, some by
-	 * this pointer.
+	 * The memory is there before the pointer, by which some readers find it
+	 * without the bit of psi_fold_join().
 	 */
 	smp_store_release(&group->cpus[cpu], gc);
 }
 
-/*
- * Let a group be in use on a CPU, with memory from the reserve of the CPU.
- * Return false if that has none.
- */
+/* Take a cell from the reserve; false if that is empty. */
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
@@ -35,10 +30,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 
 	if (enough) {
 		psi_group_install(group, cpu, psi_reserve_take(reserve));
-		/*
-		 * Pairs with psi_cgroup_charge(): it sees the cell, or the
-		 * group owes.
-		 */
+		/* Pairs with psi_cgroup_charge(), which sees cell or ->owes. */
 		smp_mb();
 		WRITE_ONCE(group->owes, true);
 	}
@@ -49,15 +41,9 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	return enough;
 }
 
-/**
- * psi_group_extend - have a group be able to count on a CPU
- * @group: the group
- * @cpu: the CPU
- * @child: the contributor that it is to count, %NULL for a task
- *
- * Context: The runqueue lock of the CPU is held.
- * Return: the group from @group up that can count there now: @group, if there
- *	   was memory
+/*
+ * Return the group from @group up that can count on @cpu now; @child: for a
+ * group, not a task.
  */
 static struct psi_group *psi_group_extend(struct psi_group *group, int cpu,
 					  struct psi_group *child)
@@ -73,17 +59,7 @@ static struct psi_group *psi_group_extend(struct psi_group *group, int cpu,
 	return to;
 }
 
-/**
- * psi_fold_join - have the fold visit a group on a CPU
- * @gc: the group on the CPU
- * @cpu: the CPU
- * @now: ns of rq_clock()
- *
- * Its states begin afterwards.
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
+/* Have the fold visit a cell; its states begin afterwards. */
 static void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_group *group = gc->group, *parent;
@@ -100,7 +76,6 @@ static void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	}
 	if (unlikely(gc->asked || rcu_access_pointer(group->asked)))
 		psi_asked_listed(gc, cpu, now);
-	/* Others may write that line: look before. */
 	if (atomic_read(&group->listed) || atomic_xchg(&group->listed, 1))
 		return;
 	refcount_inc(&group->refs);
@@ -109,14 +84,11 @@ static void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	psi_kick(&psi_folder);
 }
 
-/*
- * One step
- */
+/* One step */
 
 /*
- * A state of gc->slow holds after a change: wake the samplers that wait for it.
- * Each state is reported once. The sampler that takes the report asks for the
- * next one by psi_watch_cells().
+ * A state of gc->slow began: wake the samplers that wait for it, once. They ask
+ * for the next time by psi_watch_cells().
  */
 static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 {
@@ -127,9 +99,8 @@ static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 		begun = gc->states & asked & watched;
 		WRITE_ONCE(gc->slow, asked & watched & ~begun);
 		/*
-		 * psi_watch_cells() writes what is watched, then looks at
-		 * ->slow; here it is the other way round. One of the two sees
-		 * the other.
+		 * psi_watch_cells() writes ->watched, then looks at ->slow.
+		 * Here it is the other way round: one sees the other.
 		 */
 		smp_mb();
 	} while (psi_watched(gc->group) != watched);
@@ -144,9 +115,8 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
 }
 
 /*
- * End the states that no longer hold and begin those that do from now on. What
- * is most frequent needs no loop: a task comes to wait beside one that runs;
- * one that is alone in its group wakes up, gets the CPU, goes to sleep.
+ * End and begin states. The frequent cases need no loop: a task waits beside
+ * one that runs; one that is alone in its group wakes up, runs, sleeps.
  */
 static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
 					    u64 now)
@@ -179,15 +149,11 @@ static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
 		psi_flip(gc, s, s == PSI_IRQ_FULL ? irq_time_read(cpu_of(rq)) : now);
 }
 
-/*
- * Have the states of a cell follow what it shows, and do all that follows from
- * that.
- */
 static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 {
 	u8 before = gc->states;
 
-	/* First: it may be asked, and then begins with no state. */
+	/* First: a cell that is asked begins with no state. */
 	if (unlikely(psi_states[gc->attrs] & gc->slow) && !psi_listed(gc, cpu_of(rq)))
 		psi_fold_join(gc, cpu_of(rq), now);
 	psi_flip_states(gc, psi_states[gc->attrs], rq, now);
@@ -197,10 +163,7 @@ static void psi_enter_states(struct psi_group_cpu *gc, struct rq *rq, u64 now)
 		psi_asked_event(gc, before, cpu_of(rq), now);
 }
 
-/*
- * Note that a change comes from @from. Return whether that may stand for the
- * cell now.
- */
+/* Note whence a change comes; return whether @from may stand for the cell. */
 static bool psi_step_from(struct psi_group_cpu *gc, struct psi_group_cpu *from)
 {
 	bool streak = gc->last == from && from;
@@ -217,8 +180,8 @@ static bool psi_step_from(struct psi_group_cpu *gc, struct psi_group_cpu *from)
 }
 
 /*
- * Have KCSAN see whether the runqueue lock protects what no reader looks at. In
- * a write section of psi_seq it takes all accesses for atomic, but these.
+ * KCSAN takes accesses in a write section of psi_seq for atomic. Have it check
+ * that the runqueue lock protects these, which no reader looks at.
  */
 static __always_inline void psi_assert_locked(const struct psi_group_cpu *gc)
 {
@@ -242,7 +205,7 @@ struct psi_climb {
 	struct psi_counts	change;
 };
 
-/* Apply a change to one cell; it becomes what that changes for the next. */
+/* Apply a change to one cell; it becomes the change for the next. */
 static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 {
 	struct psi_group_cpu *gc = c->gc;
@@ -253,7 +216,7 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 	psi_assert_locked(gc);
 	settled = psi_step_from(gc, c->from);
 	/*
-	 * Before the change: what delegates is to count it, too. A cell that
+	 * Before the change, which the delegators must count too. A cell that
 	 * delegated itself knows only now what is asked above.
 	 */
 	if (unlikely(change.limit && gc->asked))
@@ -282,9 +245,8 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 }
 
 /*
- * Take two changes up to the first cell that they share, the deeper one first.
- * From there they are one. None passes that cell: a group has a higher level
- * than those above it. With a second change of zero this is the walk of one.
+ * Take two changes up to the first cell that they share, the deeper one first,
+ * and add them up there. Neither passes that cell: levels grow downwards.
  */
 static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, struct rq *rq,
 				      u64 now)
@@ -303,18 +265,16 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, st
 /*
  * The light walk
  *
- *   Nearly all events are about attributes of scheduling, and most steps need
- *   nothing but counts and times. psi_step_light() does what psi_step() does
- *   then. A walk of such steps calls nothing, so it saves hardly a register:
- *   that is a third of its instructions. Where a step needs more, it does
- *   nothing, and psi_walk_rest() goes on from there. A cell that is asked needs
- *   one call more, which that makes. All others it leaves to the general walk.
+ *   Nearly all events are about scheduling, and most steps need nothing but
+ *   counts and times. A walk of such steps calls nothing, so it saves hardly a
+ *   register: that is a third of its instructions. Where a step needs more, it
+ *   does nothing, and psi_walk_rest() goes on: it calls psi_asked_event() for
+ *   cells that are asked, and leaves others to the general walk.
  */
 
 /*
- * Apply @sched, of the cell @from or of a task, to one cell, and put what that
- * changes for the next in its place. Return false if nothing was done. @asked:
- * the caller calls psi_asked_event().
+ * Apply @sched to a cell; it becomes the change for the next. False: not done.
+ * @from: NULL for a task. @asked: the caller calls psi_asked_event().
  */
 static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 					   u64 *sched, struct rq *rq, u64 now, bool asked)
@@ -350,7 +310,6 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	return true;
 }
 
-/* Go on with one change in any way, and end the write section. */
 static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 				   u64 sched, struct rq *rq, u64 now)
 {
@@ -375,7 +334,7 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 				 struct rq *rq, u64 now)
 {
 	for (; sched && gc; from = gc, gc = gc->up) {
-		/* As in psi_walk_up(). */
+		/* So that a step does not ask whether it is for a task. */
 		if (!from)
 			__builtin_unreachable();
 		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
@@ -384,11 +343,10 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/* The light walk from a child on. Mostly it ends here, without a loop. */
+/* The light walk from a child on; mostly it ends here, without a loop. */
 static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 					u64 sched, struct rq *rq, u64 now)
 {
-	/* So that a step does not ask whether it is for a task. */
 	if (!from)
 		__builtin_unreachable();
 	if (sched && gc) {
@@ -400,7 +358,6 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 	raw_write_seqcount_end(&rq->psi_seq);
 }
 
-/* The light walk of one task. */
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
@@ -410,8 +367,8 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 }
 
 /*
- * The light walk of two tasks. Mostly, all cells between two tasks and the
- * first that they share delegate, so both come to that one in a step.
+ * All cells between two tasks and the first that they share mostly delegate:
+ * both come to that one in a step.
  */
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 					struct psi_group_cpu *b, u64 sched_b,
@@ -436,15 +393,7 @@ general:
 			 (struct psi_climb){ b, NULL, { sched_b } }, rq, now);
 }
 
-/**
- * psi_walk - apply any changes of two contributors at once, or of one
- * @a: group of the first on the CPU
- * @change_a: what the first adds to the counts from now on
- * @b: group of the second, in the same tree; %NULL for no second one
- * @change_b: what the second adds
- * @rq: the runqueue of the CPU
- * @now: time of the event in ns
- */
+/* Apply any change of one or two contributors; @b: NULL for none. */
 static void psi_walk(struct psi_group_cpu *a, struct psi_counts change_a,
 		     struct psi_group_cpu *b, struct psi_counts change_b,
 		     struct rq *rq, u64 now)
