@@ -5,17 +5,15 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. While it exists, it may be watched, and be asked.
- *   Both visit the group CPU by CPU, under the runqueue lock where the group is
- *   in use.
+ *   reader lets go of it. To be watched or asked, it is visited CPU by CPU,
+ *   under the runqueue lock where it is in use.
  *
  * Reserve
  *
- *   A group has a cell on each CPU that it was ever in use on, and a NULL
- *   pointer for each other one: ten thousand cgroups on 512 CPUs run on a few
- *   CPUs each. The first task of a group that is counted on a CPU needs a cell,
- *   with the runqueue locked, where nothing can be allocated. So each CPU has
- *   some in reserve, and a work fills it up:
+ *   A group has a cell on each CPU that it was ever in use on: of ten thousand
+ *   cgroups on 512 CPUs each runs on a few. The first task of a group on a CPU
+ *   needs a cell with the runqueue locked, where nothing can be allocated. So
+ *   each CPU has some in reserve, and a work fills it up:
  *
  *	enqueue, runqueue locked	irq_work	work
  *	take from the reserve
@@ -23,15 +21,14 @@
  *							runqueue, add
  *
  *   A task that waits for io is counted on the CPU where it fell asleep, even
- *   if that goes offline. So the work fills the reserves that ran low, also
- *   those of CPUs that are offline. The change that a task makes goes up, and
- *   each group that it reaches joins the list on that CPU. Then the next group
- *   above needs a cell there, too.
+ *   if that goes offline. So the work also fills reserves of offline CPUs. Each
+ *   group that the change of a task reaches joins the list, and then the next
+ *   group above needs a cell there, too.
  *
- *   If the reserve is empty, the task, or the group that joins, is counted in
- *   the next group above that has a cell on the CPU. The system has one on
- *   each. For that group and all above this is exact. The groups in between do
- *   not see the contributor until psi_strays_work() moves it to its home:
+ *   If the reserve is empty, the next group above that has a cell there counts
+ *   the task, or the group that joins; the system has one on each CPU. For that
+ *   group and all above this is exact. Those in between do not see the
+ *   contributor until psi_strays_work() moves it to its home:
  *
  *	  A		  A		  A
  *	  |		  | \		  |
@@ -39,8 +36,7 @@
  *	  |				  |
  *	  t wakes up			  t
  *
- *   No cgroup pays for a reserve. The next fold of a group that took a cell has
- *   its memory cgroup pay.
+ *   No cgroup pays for a reserve. A cell is paid for from the next fold on.
  *
  *   The invariants: the pointer to a cell changes once, under the lock of the
  *   runqueue. A contributor with attributes is counted in a group that has a
@@ -48,7 +44,6 @@
  *   psi_moves is above zero, or it is a dying task.
  */
 
-/* The system has a cell on each CPU. */
 static DEFINE_PER_CPU(struct psi_group_cpu, psi_system_cpus);
 struct psi_group psi_system = {
 	.id = 1,
@@ -58,13 +53,12 @@ struct psi_group psi_system = {
 };
 
 /*
- * The work is asked for when half is left. Until it has run, the other half
- * serves some containers of some levels each. More would be memory for nothing
- * on CPUs with few groups.
+ * The work is asked for when half is left; until it has run, the other half
+ * serves some containers of some levels. More would be memory for nothing.
  */
 #define PSI_RESERVE		64
 
-/* The work tries again that long after it found too little memory. */
+/* The work waits so long after it found too little memory. */
 #define PSI_RESERVE_RETRY	HZ
 
 /**
@@ -85,25 +79,18 @@ static DEFINE_PER_CPU(struct psi_reserve, psi_reserves);
 static struct kmem_cache *psi_cpu_cache;
 static struct kmem_cache *psi_group_cache;
 
-/*
- * Groups that are counted above their parent, or that have a task or a child
- * which is counted above them.
- */
+/* Groups counted above their parent, or with a task or child counted above. */
 static LLIST_HEAD(psi_strays);
 
 static void psi_reserve_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 
-/*
- * Moves strays, see psi_cgroup.c. It waits for cgroup_mutex. Meanwhile the
- * other one fills reserves.
- */
+/* Moves strays (psi_cgroup.c), and may wait for cgroup_mutex meanwhile. */
 static struct work_struct psi_strays_worker;
 
 /*
- * Its threads run on housekeeping CPUs, and at high priority: the tasks that
- * used up a reserve must not delay the work that fills it. That work does not
- * grow with what others have.
+ * Its threads run at high priority: the tasks that used up a reserve must not
+ * delay the work that fills it, which does not grow with what others have.
  */
 static struct workqueue_struct *psi_wq;
 
@@ -116,14 +103,14 @@ static void psi_reserve_kick(struct irq_work *work)
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
-/* Memory for a CPU, zeroed, NULL without, for kfree(). May sleep. */
+/* Zeroed memory for kfree(), or NULL. */
 static void *psi_memory_alloc(int cpu)
 {
 	return kmem_cache_alloc_node(psi_cpu_cache, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
 				     cpu_to_node(cpu));
 }
 
-/* A piece of a reserve, which has one. The runqueue is locked. */
+/* Take a piece of a reserve that has one. The runqueue is locked. */
 static struct psi_group_cpu *psi_reserve_take(struct psi_reserve *reserve)
 {
 	struct psi_group_cpu *memory = reserve->free;
@@ -160,10 +147,6 @@ static bool psi_reserve_fill(int cpu)
 	return true;
 }
 
-/*
- * Fill up the reserve of each CPU that wants it, false if one of them got too
- * little.
- */
 static bool psi_reserve_refill(void)
 {
 	bool filled = true;
@@ -193,7 +176,6 @@ static void psi_reserve_work(struct work_struct *work)
 		queue_work(psi_wq, &psi_strays_worker);
 }
 
-/* Free the cells of a group that is not in use any more, and their place. */
 static void psi_group_free_cpus(struct psi_group *group)
 {
 	int cpu;
@@ -238,19 +220,13 @@ static void psi_group_put(struct psi_group *group)
 		call_rcu(&group->rcu, psi_group_free);
 }
 
-/**
- * psi_watch_cells - have psi_take_watched() called when a state begins
- * @group: the group, with the states in its ->watched
- * @states: the states
+/*
+ * Have psi_take_watched() called when a state of @states, which are in
+ * ->watched, begins. Return those that hold somewhere: they are not reported.
  *
- * A CPU that is not on the list of the fold calls it at its next activity in
- * any case, so only the others are visited. This takes the runqueue lock only
- * where the cell delegates, or lacks one of @states in ->slow. It is safe not
- * to: psi_take_watched() and psi_delegate() write what is read here, and then
- * read ->watched.
- *
- * Context: Process context.
- * Return: the states that hold somewhere: nothing will be reported of these.
+ * A CPU off the list calls it anyway at its next activity. The runqueue lock is
+ * needed only where a cell delegates or lacks one of @states in ->slow:
+ * psi_take_watched() and psi_delegate() write these, and then read ->watched.
  */
 static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states)
 {
@@ -258,9 +234,9 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 	int cpu;
 
 	/*
-	 * Pairs with psi_take_watched() and psi_delegate(). Also, a CPU that
-	 * begins a state then looks at psi_watch.alarm_states: one of the two
-	 * sees the other. Pairs with psi_raise_alarms().
+	 * Pairs with psi_take_watched() and psi_delegate(). Also with
+	 * psi_raise_alarms(): a CPU that begins a state then looks at
+	 * psi_watch.alarm_states. One of the two sees the other.
 	 */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
@@ -283,9 +259,7 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 	return hold;
 }
 
-/*
- * A CPU comes. Without memory, the first task of a group there asks for some.
- */
+/* Without memory, the first task of a group there asks for some. */
 static int psi_reserve_prepare(unsigned int cpu)
 {
 	psi_reserve_fill(cpu);
@@ -303,7 +277,6 @@ static int __init psi_reserve_init(void)
 	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!psi_wq)
 		panic("psi: no memory for a workqueue");
-	/* The system has memory on each CPU. */
 	if (!IS_ENABLED(CONFIG_CGROUPS))
 		return 0;
 	cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "sched/psi:prepare", psi_reserve_prepare, NULL);
