@@ -2,10 +2,9 @@
 /*
  * Pressure stall information: the threads, and what wakes them
  *
- *   Three threads for the machine, made at boot, do the periodic work of PSI:
- *   one folds times, two serve triggers. A worker has an inbox. The scheduler
- *   adds to it under a runqueue lock and kicks the worker by an irq_work,
- *   because no wake-up is possible there:
+ *   Three threads do the periodic work of PSI: one folds times, two serve
+ *   triggers. A worker has an inbox. The scheduler adds to it under a runqueue
+ *   lock and kicks the worker by an irq_work, as no wake-up is possible there:
  *
  *	walk, runqueue locked		irq_work		worker
  *	llist_add(inbox)
@@ -14,16 +13,13 @@
  *								kick
  *
  *   With an empty inbox and nothing due a worker sleeps without a timer, so an
- *   idle machine runs nothing.
+ *   idle machine runs nothing. Workers are not counted (see "Tasks" in psi.c):
+ *   they would be the activity that keeps them running. So their timers expire
+ *   in hard interrupt context on PREEMPT_RT too, not in a thread that is
+ *   counted.
  *
- *   Workers are not counted (see "Tasks" in psi.c). Otherwise they would be the
- *   activity that keeps them running. For the same reason their timers expire
- *   in hard interrupt context on PREEMPT_RT too: other timers expire in a
- *   thread that is counted.
- *
- *   Workers, their timers and kicks stay on housekeeping CPUs. Partitions of
- *   cpusets come and go: a worker that wakes up on a CPU that is isolated by
- *   now leaves it.
+ *   Workers, their timers and kicks stay on housekeeping CPUs. A worker that
+ *   wakes up on a CPU that is isolated by now leaves it.
  */
 
 #define PSI_NEVER		U64_MAX
@@ -38,8 +34,7 @@
  * @began: when it last woke up, ns of psi_read_clock()
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
- * @idle: a kick has to wake the thread; 0 while it runs, and before it runs
- *	  first
+ * @idle: a kick has to wake the thread; 0 while it runs, or has not yet
  * @again: it calls @work once more before it sleeps
  * @kick: wakes the thread
  * @cpus: where the thread may run, as of when it last left a CPU
@@ -58,10 +53,10 @@ struct psi_worker {
 	struct cpumask		cpus;
 };
 
-/* The thread that folds; the inbox has groups that join the list. */
+/* Folds; its inbox has groups that join the list. */
 static struct psi_worker psi_folder = { .name = "psi" };
 
-/* The threads that serve triggers; their inboxes have alarms. */
+/* Serve triggers; their inboxes have alarms. */
 static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
 	[PSI_NORMAL] = { .name = "psi_watch", .prompt = true },
 	[PSI_REALTIME] = { .name = "psi_watch_rt", .prompt = true, .realtime = true },
@@ -71,8 +66,8 @@ static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
 static int psi_worker_cpu;
 
 /*
- * Whether workers and kicks may run on a CPU. Called under rcu_read_lock() or
- * with interrupts disabled: a partition that begins or ends replaces the mask.
+ * Called in an RCU read section or with interrupts disabled: a partition that
+ * begins or ends replaces the mask.
  */
 static bool psi_worker_may_run(int cpu)
 {
@@ -84,17 +79,10 @@ static void psi_worker_wake(struct irq_work *work)
 	wake_up_process(container_of(work, struct psi_worker, kick)->thread);
 }
 
-/**
- * psi_kick_by - have an irq_work run soon
- * @kick: the irq_work, of those that run in hard interrupt context on
- *	  PREEMPT_RT, too: in a thread it would wait for a real-time task that
- *	  never sleeps
- *
- * With interrupts disabled here no other CPU can finish going offline, so the
- * CPU that is chosen still serves irq_works. This one may not: on its way down
- * it still switches tasks after it has served the last.
- *
- * Context: Interrupts disabled; a runqueue lock may be held.
+/*
+ * Run an irq_work (hard, also on PREEMPT_RT) on a CPU that may. With interrupts
+ * off no other CPU finishes going offline; this one, on its way down, has
+ * already served its last.
  */
 static void psi_kick_by(struct irq_work *kick)
 {
@@ -107,37 +95,22 @@ static void psi_kick_by(struct irq_work *kick)
 	irq_work_queue_on(kick, cpu);
 }
 
-/**
- * psi_kick - wake a worker after adding to its inbox
- * @worker: the worker
- *
- * Context: Interrupts disabled; a runqueue lock may be held.
- */
+/* Wake a worker after adding to its inbox. Interrupts are disabled. */
 static void psi_kick(struct psi_worker *worker)
 {
-	/* Adding to the inbox was a full barrier, see psi_worker_sleep(). */
+	/* llist_add() was a full barrier, see psi_worker_sleep(). */
 	if (atomic_read(&worker->idle) && atomic_xchg(&worker->idle, 0))
 		psi_kick_by(&worker->kick);
 }
 
-/*
- * Have a worker call its work soon, also if it is about to sleep. In process
- * context.
- */
+/* Have a worker call its work soon, even if it is about to sleep. */
 static void psi_worker_again(struct psi_worker *worker)
 {
 	atomic_set(&worker->again, 1);
 	wake_up_process(worker->thread);
 }
 
-/**
- * psi_raise_alarm - have a monitor look at the samplers of a group that rest
- * @watch: the samplers
- * @states: it may be that stall in these states began
- * @now: when, ns of psi_read_clock()
- *
- * Context: Interrupts are disabled; a runqueue lock may be held.
- */
+/* Stall in @states may have begun: have the monitor look. IRQs are off. */
 static void psi_raise_alarm(struct psi_watch *watch, unsigned int states, u64 now)
 {
 	struct psi_worker *worker = &psi_monitors[watch->prio];
@@ -154,7 +127,6 @@ static void psi_raise_alarm(struct psi_watch *watch, unsigned int states, u64 no
 	psi_kick(worker);
 }
 
-/* States began in a group: as psi_raise_alarm(), for each monitor. */
 static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 now)
 {
 	int prio;
@@ -169,14 +141,7 @@ static void psi_raise_alarms(struct psi_group *group, unsigned int states, u64 n
 	}
 }
 
-/**
- * psi_sampling - whether samplers of a group need its CPUs on the list of the
- * fold
- * @group: the group
- *
- * Context: Any.
- * Return: whether one is at work, or will be as soon as its monitor comes by.
- */
+/* Whether a sampler is at work or will be at once: CPUs must stay listed. */
 static bool psi_sampling(const struct psi_group *group)
 {
 	int prio;
@@ -184,10 +149,7 @@ static bool psi_sampling(const struct psi_group *group)
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
 		struct psi_watch *watch = READ_ONCE(group->watch[prio]);
 
-		/*
-		 * In this order: psi_watch_answer() writes them the other way
-		 * round.
-		 */
+		/* psi_watch_answer() writes them in the opposite order. */
 		if (watch && (atomic_read_acquire(&watch->alarm_begun) ||
 			      READ_ONCE(watch->at_work)))
 			return true;
@@ -204,9 +166,8 @@ static void psi_worker_sleep(struct psi_worker *worker, u64 next)
 	set_current_state(TASK_IDLE);
 	if (next == PSI_NEVER || worker->prompt) {
 		/*
-		 * Set ->idle, then look at the inbox. psi_kick() looks at
-		 * ->idle after llist_add() to the inbox. One of the two sees
-		 * the other.
+		 * Pairs with psi_kick(): it looks at ->idle after llist_add(),
+		 * which is a full barrier. One of the two sees the other.
 		 */
 		atomic_xchg(&worker->idle, 1);
 		if (!llist_empty(&worker->inbox))
@@ -245,13 +206,12 @@ static void psi_worker_settle(struct psi_worker *worker)
 	WRITE_ONCE(psi_worker_cpu, raw_smp_processor_id());
 }
 
-/* Never count a thread that was made just now: it is to serve PSI itself. */
+/* A thread that was made just now is asleep, and counted as nothing. */
 static void psi_ignore_thread(struct task_struct *thread)
 {
 	struct rq_flags rf;
 	struct rq *rq;
 
-	/* Asleep, it is counted as nothing. */
 	wait_task_inactive(thread, TASK_UNINTERRUPTIBLE);
 	rq = task_rq_lock(thread, &rf);
 	psi_ignore(thread);
