@@ -9,14 +9,10 @@
  *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
  *   Averages are in percent, the total in microseconds. Programs parse this
- *   byte by byte, so nothing may be added. irq has only "full": an interrupt
- *   holds up the task on the CPU, so no task of the group can run there
- *   meanwhile.
- *
- *   What is more is in the statistics file (psi_stat.c).
- *
- *   For the system, "full" of cpu is undefined and shown as zero. A CPU that
- *   runs no task of a cgroup may run others, but no task is outside the system.
+ *   byte by byte, so nothing may be added: more is in the statistics file
+ *   (psi_stat.c). irq has only "full": no task of a group can run where an
+ *   interrupt holds one up. For the system, "full" of cpu is zero: no task is
+ *   outside it.
  */
 
 /**
@@ -56,13 +52,11 @@ struct psi_line {
 	enum psi_state		state;
 };
 
-/* Whether this machine can tell interrupt time from the rest. */
 static bool psi_file_available(enum psi_file_id id)
 {
 	return psi_files[id].name && (id != PSI_IRQ || irqtime_enabled());
 }
 
-/* Go past @word, if it is at @p. */
 static bool psi_skip_word(const char **p, const char *word)
 {
 	size_t len = strlen(word);
@@ -73,7 +67,6 @@ static bool psi_skip_word(const char **p, const char *word)
 	return true;
 }
 
-/* Understand "some" or "full" of a resource, and go past it. */
 static bool psi_parse_state(const char **p, const struct psi_file *file, enum psi_state *state)
 {
 	if (psi_skip_word(p, "some"))
@@ -85,13 +78,9 @@ static bool psi_parse_state(const char **p, const struct psi_file *file, enum ps
 	return *state != PSI_NR_STATES;
 }
 
-/*
- * "some" or "full", three averages of up to 100.00, a total of up to 20 digits,
- * and the end.
- */
+/* A name, three averages of up to 100.00, a total of up to 20 digits. */
 #define PSI_LINE_MAX		(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
 
-/* Append a number with two digits after the point. */
 static char *psi_put_hundredths(char *at, unsigned int nr)
 {
 	at += num_to_str(at, 3, nr / 100, 0);
@@ -101,17 +90,9 @@ static char *psi_put_hundredths(char *at, unsigned int nr)
 	return at;
 }
 
-/**
- * psi_put_line - write a line
- * @line: room for %PSI_LINE_MAX bytes; no 0 is appended
- * @name: "some" or "full"
- * @avg: the averages
- * @total: in ns
- *
- * Monitoring reads thousands of these files a second: seq_printf() would be
- * slow, and so is a call for each number.
- *
- * Return: the length
+/*
+ * Write a line of up to PSI_LINE_MAX bytes, @total in ns; return its length.
+ * Monitoring reads thousands of files a second: seq_printf() would be slow.
  */
 static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 total)
 {
@@ -143,21 +124,20 @@ static void psi_show_line(struct seq_file *m, const char *name, const struct psi
 						reading->total[state]));
 }
 
-/* What is shown of @total: it stands still while the group is off. */
+/* It stands still while the group is off. */
 static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s, u64 total)
 {
 	if (likely(!off))
 		return total;
-	/* They were of a running window, and may be ahead of a total. */
+	/* These were of a running window, and may be ahead of @total. */
 	return off->switches & 1 ? off->readings[kind].total[s] :
 				   psi_since(total, off->readings[kind].total[s]);
 }
 
 /*
- * Make totals agree as "Limit or shortage" in psi.rst says. Those that readers
- * saw may be ahead of a window that goes on, each by another amount. If a group
- * is switched then, some kinds grow less than others afterwards. Another reader
- * at the same moment may show more of some kinds, too.
+ * Make totals agree as "Limit or shortage" in psi.rst says. What readers saw of
+ * a window that goes on may be ahead, by another amount for each kind. That
+ * stays if the group is switched then, and other readers may show more of some.
  */
 static void psi_mask_classes(struct psi_account *readings)
 {
@@ -172,11 +152,7 @@ static void psi_mask_classes(struct psi_account *readings)
 	}
 }
 
-/*
- * What is shown of readings of the first @nr kinds, filled in for @states:
- * totals stand still while the group is off. For the system, "full" of cpu is
- * zero. @off: of the group, all the time in which it was read.
- */
+/* Make readings what is shown. @off: of the group, all the time of the read. */
 static __always_inline void psi_mask(const struct psi_group *group, const struct psi_off *off,
 				     int nr, unsigned int states, struct psi_account *readings)
 {
