@@ -2,38 +2,29 @@
 /*
  * Pressure stall information: waits for requests that are carried out meanwhile
  *
- *   A task that calls read() sleeps with psi_iowait set until its read is done.
- *   With io_uring or aio, a task submits requests, and sleeps until some of
- *   them complete: reads from a disk, but also from sockets, timeouts and
- *   polls.
- *
- *   So each ring, and each context of aio, has a struct psi_async. It counts
- *   the requests to storage that are in flight, and lists the tasks that wait.
- *   A task that waits in it waits for io while that count is above zero:
+ *   A task that calls read() sleeps with psi_iowait set. With io_uring or aio
+ *   it sleeps until some of its requests complete: reads from a disk, but also
+ *   from sockets, timeouts and polls. So each ring, and each context of aio,
+ *   has a struct psi_async. It counts the requests to storage in flight, and
+ *   lists the tasks that wait. These wait for io while the count is above zero:
  *
  *	requests to storage	0     1     2     1     0
  *	another request		------------------------------------------ done
  *	waiter			  asleep                                   runs
  *	iowait			      |#################|
  *
- *   The count may leave zero or come back to it while a task sleeps: a thread
- *   submits for another one that waits, a worker or the thread of SQPOLL issues
- *   what was submitted, or a task waits for more requests than one. So
- *   psi_io_recount() looks at the sleepers again.
+ *   The count may leave zero or come back to it while a task sleeps, as other
+ *   threads submit and issue requests, or a task waits for several. So
+ *   psi_io_recount() looks at the sleepers again. That takes the lock of each
+ *   sleeper's runqueue, with interrupts off. So only the PSI_WAITERS_MAX (32)
+ *   tasks of a ring that wait longest count.
  *
- *   That takes the lock of each sleeper's runqueue, with interrupts off, so
- *   there is a bound: of the tasks that wait in a ring, PSI_WAITERS_MAX (32)
- *   count, those that wait longest. When one of them leaves, the next one takes
- *   its place.
+ *   proc, tracefs and tmpfs have no storage (noop_backing_dev_info): a read
+ *   that waits there waits for an event.
  *
- *   A file system may have no storage behind it: proc, tracefs, tmpfs. Then it
- *   has no backing device (noop_backing_dev_info), and a read that waits there
- *   waits for an event.
- *
- *   A task may wait in one ring for another ring, or for a context of aio that
- *   signals an eventfd: it polls that ring or eventfd. While requests to
- *   storage are in flight there, it waits for io as well. So the psi_async of a
- *   ring or eventfd lists those in which it is polled:
+ *   A task may poll one ring in another, or an eventfd that aio signals. While
+ *   requests to storage are in flight there, it waits for io as well. So the
+ *   psi_async of a ring or eventfd lists those in which it is polled:
  *
  *	ring A		storage 0, polled 1	<-- a task waits in here
  *	  ^ polls
@@ -42,12 +33,9 @@
  *   B tells A whether its own @storage is zero. It does not pass on what others
  *   tell it, so rings that poll each other do not keep each other's count up.
  *
- *   When a task goes to sleep, the scheduler looks at psi_iowait, and inverts
- *   it if psi_task.asleep has PSI_IOWAIT. So waits of all other kinds cost what
- *   they did.
- *
- *   A task that polls for completions (IORING_SETUP_IOPOLL) runs: it does not
- *   stall.
+ *   PSI_IOWAIT in psi_task.asleep inverts psi_iowait when a task goes to sleep.
+ *   So waits of all other kinds cost what they did. A task that polls for
+ *   completions (IORING_SETUP_IOPOLL) runs: it does not stall.
  *
  * Locking
  *
@@ -67,14 +55,13 @@
 
 /*
  * In how many others a ring or eventfd may be polled with effect. A request
- * that begins or ends walks over all of them with interrupts off, so there has
- * to be a bound. Event loops have one or two.
+ * walks over all of them with interrupts off; event loops have one or two.
  */
 #define PSI_POLLS_MAX	8
 
 /*
- * For so long after a limit let a bio go, it paces writers, in jiffies: that is
- * how long wb_update_write_bandwidth() takes the mean of.
+ * So long after a limit let a bio go, it paces writers, in jiffies: the time
+ * that wb_update_write_bandwidth() takes the mean of.
  */
 #define PSI_PACED	(3 * HZ)
 
@@ -117,7 +104,6 @@ void psi_async_exit(struct psi_async *async)
 	WARN_ON_ONCE(!list_empty(&async->waiters) || !list_empty(&async->polls));
 }
 
-/* Whether a limit is the reason for a wait. */
 static bool psi_io_held(struct psi_io_limit *limit, bool paced)
 {
 	return atomic_read(&limit->held) ||
@@ -125,9 +111,8 @@ static bool psi_io_held(struct psi_io_limit *limit, bool paced)
 }
 
 /*
- * Have what a task shows asleep say whether it waits for io, and whether a
- * limit holds that io. @async: the ring in which it waits; %NULL: none, or what
- * is in flight there did not change.
+ * Set what a task shows asleep: whether it waits for io, and whether a limit
+ * holds that. @async: where it waits; NULL: none, or nothing changed there.
  */
 static void psi_io_judge(struct task_struct *p, struct psi_async *async)
 {
@@ -142,21 +127,17 @@ static void psi_io_judge(struct task_struct *p, struct psi_async *async)
 	WRITE_ONCE(p->psi.asleep, asleep);
 }
 
-/* Whether a task counts as asleep. */
 static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
 {
-	/*
-	 * The scheduler looks at it when it leaves the CPU, or arrives at
-	 * another one.
-	 */
+	/* The scheduler looks at it where it leaves this CPU or arrives. */
 	if (task_current(rq, p) || (READ_ONCE(p->__state) == TASK_WAKING && !p->psi.attrs))
 		return false;
 	return !task_on_rq_queued(p) || task_queued_asleep(p);
 }
 
 /*
- * Look again at a task that waits for io, maybe. If it is awake, the scheduler
- * will when it goes to sleep. Return whether it waits for io.
+ * Look again at a task; return whether it waits for io. If it is awake, the
+ * scheduler will look when it goes to sleep.
  */
 static bool psi_io_recount(struct task_struct *p, struct psi_async *async)
 {
@@ -171,16 +152,12 @@ static bool psi_io_recount(struct task_struct *p, struct psi_async *async)
 	return attrs & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 }
 
-/* What the waiters wait for may have changed. */
 static void psi_async_recount_all(struct psi_async *async)
 {
 	struct psi_async_wait *wait;
 	unsigned int nr = 0;
 
-	/*
-	 * After the count was changed by a full barrier. Pairs with
-	 * __psi_async_wait().
-	 */
+	/* A full barrier changed the count. Pairs with __psi_async_wait(). */
 	if (list_empty(&async->waiters))
 		return;
 	guard(raw_spinlock_irqsave)(&async->lock);
@@ -210,7 +187,7 @@ static void psi_async_changed(struct psi_async *async)
 	struct psi_async_poll *poll;
 
 	psi_async_recount_all(async);
-	/* Likewise. Pairs with __psi_async_poll(). */
+	/* Likewise. Pairs with psi_async_poll_add(). */
 	if (list_empty(&async->polls))
 		return;
 	guard(raw_spinlock_irqsave)(&async->polls_lock);
@@ -218,10 +195,7 @@ static void psi_async_changed(struct psi_async *async)
 		psi_async_tell(async, poll, atomic_read(&async->storage));
 }
 
-/*
- * Whether a request on this file is one to storage, or to a server that stands
- * for it.
- */
+/* A request to a server counts as one to storage. */
 static bool psi_file_on_storage(struct file *file)
 {
 	struct inode *inode = file_inode(file);
@@ -244,10 +218,9 @@ bool __psi_async_begin(struct psi_async *async, struct file *file)
 
 /**
  * psi_async_end - storage is done with a request that psi_async_begin() counted
- * @async: what psi_async_begin() was given
+ * @async: what psi_async_begin() was given, still there for sure
  *
- * To be called before the request wakes anybody, and while @async is there for
- * sure.
+ * Called before the request wakes anybody.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
  */
@@ -274,7 +247,7 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	psi_io_wait(NULL);
 }
 
-/* A waiter has left, maybe one that counted: another one may count instead. */
+/* A waiter has left; if it counted, the next one does from now on. */
 static void psi_async_promote(struct psi_async *async)
 {
 	struct psi_async_wait *wait;
@@ -311,10 +284,7 @@ static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi
 	return NULL;
 }
 
-/*
- * Note one more poll of @async in @by, in @fresh if it is the first. Return
- * false without room.
- */
+/* Note one more poll; @fresh: for the first. Return false without room. */
 static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
 			       struct psi_async_poll *fresh)
 {
