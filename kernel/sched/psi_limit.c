@@ -4,14 +4,12 @@
  *
  * Contract
  *
- *   Every stalled task is in one of two classes: a limit that somebody set
- *   holds it, or there is a shortage. The class belongs to the task: it is the
- *   same for every group that the task counts in.
+ *   A limit that somebody set holds a stalled task, or there is a shortage.
+ *   This class belongs to the task: it is the same for all its groups.
  *
  * Attributes
  *
- *   A task that a limit holds shows another attribute than one that lacks
- *   something:
+ *   A task that a limit holds shows another attribute:
  *
  *	shortage	waiting		iowait		memstall
  *	limit		limit_waiting	limit_iowait	limit_memstall
@@ -44,19 +42,15 @@
  *		entry, see folio_evicted_by_limit().
  *
  *	io	A task that waits for io is held while limits hold bios of its
- *		cgroup. If it waits for a folio of a cgroup of which limits held
- *		a bio lately, that cgroup counts in place of its own. io.max
- *		holds bios in a queue, iocost and iolatency hold the submitter
- *		of one.
+ *		cgroup; or, if it waits for a folio of a cgroup of which limits
+ *		held a bio lately, of that one. See also psi_io_hold().
  *
  *		A limit may hold the bio long after the wait began: a worker
- *		submits it. So such tasks are in a list of the cgroup. Where a
+ *		submits it. So such tasks are in psi_io_limit.waiters. Where a
  *		limit begins to hold the first bio, or lets the last one go,
- *		psi_io_changed() looks at PSI_WAITERS_MAX of them, those that
- *		wait longest: each takes the lock of a runqueue. One that waits
- *		in a ring, for no io, goes to the end. The lock of the list is
- *		outside of p->pi_lock, and never held together with one of
- *		psi_async.c.
+ *		psi_io_changed() looks at the PSI_WAITERS_MAX that wait longest:
+ *		each takes the lock of a runqueue. psi_io_limit.lock is outside
+ *		of p->pi_lock, and never held together with one of psi_async.c.
  *
  *		A writer that pauses waits for a time, not for a bio: it is held
  *		if a limit held one within the last PSI_PACED.
@@ -64,7 +58,6 @@
 
 #include <linux/blk-cgroup.h>
 
-/* See psi_throttle(). */
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
 	lockdep_assert_rq_held(rq);
@@ -75,8 +68,8 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 }
 
 /*
- * See psi_throttle_add(). A user may have made any number of tasks, so this
- * does little for each: one walk serves all in a row that are of one group.
+ * A user may have made any number of tasks, so this does little for each: one
+ * walk serves all in a row that are of one group.
  */
 void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t)
 {
@@ -93,7 +86,6 @@ void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_ta
 	batch->nr++;
 }
 
-/* See psi_throttle_flush(). */
 void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 {
 	struct psi_counts change = psi_counts_diff(PSI_WAITING, PSI_LIMIT_WAITING);
@@ -107,16 +99,12 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 	batch->nr = 0;
 }
 
-/* The count of bios has left zero, or come back to it. */
 static void psi_io_changed(struct psi_io_limit *limit)
 {
 	struct psi_task *t, *next;
 	unsigned int nr = 0;
 
-	/*
-	 * After the count was changed by a full barrier. Pairs with
-	 * __psi_io_wait().
-	 */
+	/* A full barrier changed the count. Pairs with __psi_io_wait(). */
 	if (list_empty(&limit->waiters))
 		return;
 	guard(raw_spinlock_irqsave)(&limit->lock);
@@ -129,10 +117,9 @@ static void psi_io_changed(struct psi_io_limit *limit)
 	}
 }
 
-/* Limits have held a bio: until then nobody is listed. */
+/* Limits have held a bio; until then no task is listed. */
 static bool psi_io_used __read_mostly;
 
-/* See psi_io_hold(). */
 void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 {
 	if (unlikely(!READ_ONCE(psi_io_used)))
@@ -143,7 +130,6 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold)
 		psi_io_changed(limit);
 }
 
-/* See psi_io_wait(). */
 void __psi_io_wait(struct folio *folio)
 {
 	struct psi_io_limit *limit;
@@ -161,7 +147,6 @@ void __psi_io_wait(struct folio *folio)
 	psi_io_recount(current, NULL);
 }
 
-/* See psi_io_done(). */
 void __psi_io_done(void)
 {
 	struct psi_io_limit *limit = current->psi.io_limit;
