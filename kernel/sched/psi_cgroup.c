@@ -2,33 +2,22 @@
 /*
  * Pressure stall information: a group for each cgroup, and its tasks in it
  *
- *   Cgroups are made and removed, and tasks change their cgroup, while the
- *   tasks run. Each step is exact by itself: a walk under the lock of one
- *   runqueue.
+ *   Cgroups come and go, and tasks change their cgroup, while the tasks run.
+ *   Each step is exact by itself: a walk under one runqueue lock.
  */
 
 #include <linux/memcontrol.h>
 
 /*
- * So many strays go home before others get cgroup_mutex: some 50 us. A user
- * may have made any number of them.
+ * So many strays go home before others get cgroup_mutex: some 50 us. A user may
+ * have made any number of them.
  */
 #define PSI_STRAYS_BATCH	64
 
-/* Says that strays move right now: meanwhile they are on no list. */
+/* Strays move right now: they are on no list meanwhile. */
 static atomic_t psi_moves;
 
-/**
- * psi_move_task - count a task in another group
- * @p: the task
- * @to: the group
- *
- * The attributes of the task leave the old group and enter the new one in one
- * write section.
- *
- * Context: Takes the lock of the task's runqueue. The caller prevents other
- *	    moves of @p.
- */
+/* In one write section. The caller prevents other moves of @p. */
 static void psi_move_task(struct task_struct *p, struct psi_group *to)
 {
 	CLASS(task_rq_lock, locked)(p);
@@ -70,13 +59,9 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 }
 
 #ifdef CONFIG_MEMCG
-/**
- * psi_cgroup_charge - have the memory cgroup of a group pay for its cells
- * @group: the group, which got some from a reserve
- *
- * Those that are paid for stay so. A cgroup at its limit pays later.
- *
- * Context: Process context.
+/*
+ * Have the memory cgroup of a group pay for the cells that it does not pay for
+ * yet; at its limit it pays later.
  */
 static void psi_cgroup_charge(struct psi_group *group)
 {
@@ -108,13 +93,11 @@ static void psi_cgroup_charge(struct psi_group *group)
 
 /**
  * psi_cgroup_free - drop the group of a cgroup
- * @cgrp: the cgroup; no task is counted in it any more, and it still has its
- *	  parent
+ * @cgrp: the cgroup, with its parent, and no task counted in it any more
  *
- * The fold or a monitor may hold a reference for a moment longer. They find the
- * group without a parent. The group passes on no change any more, so no CPU
- * joins the list of the fold, and on those that are not on it no group
- * delegates to this one.
+ * The fold or a monitor may still hold a reference to the group, without
+ * parent. It passes on no change any more, so no CPU joins the list of the
+ * fold; and where a CPU is off the list, no group delegates to it.
  *
  * Context: Process context, may sleep.
  */
@@ -128,7 +111,6 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_for_each_cpu(cpu, group) {
 		struct psi_group_cpu *gc = group->cpus[cpu];
 
-		/* It is empty, and leaves its parent on that CPU. */
 		scoped_guard(rq_lock_irqsave, cpu_rq(cpu)) {
 			raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
 			psi_undelegate_parent(gc);
@@ -143,7 +125,6 @@ void psi_cgroup_free(struct cgroup *cgrp)
 	psi_group_put(group);
 }
 
-/* Have a group be counted in its parent on each CPU on which it is in use. */
 static void psi_cgroup_adopt(struct psi_group *group)
 {
 	int cpu;
@@ -157,10 +138,7 @@ static void psi_cgroup_adopt(struct psi_group *group)
 	}
 }
 
-/*
- * Count a group in its parent, and the tasks of its cgroup in the group, if
- * there is memory now.
- */
+/* Count a group in its parent and tasks in the group, if there is memory. */
 static void psi_stray_home(struct psi_group *group)
 {
 	struct cgroup *cgrp = cgroup_get_from_id(group->id);
@@ -168,7 +146,6 @@ static void psi_stray_home(struct psi_group *group)
 	struct task_struct *p;
 	unsigned int nr = 0;
 
-	/* It is gone. */
 	if (IS_ERR(cgrp))
 		return;
 	cgroup_lock();
@@ -188,7 +165,6 @@ static void psi_stray_home(struct psi_group *group)
 	cgroup_put(cgrp);
 }
 
-/* The groups that psi_group_extend() has put on the list so far. */
 static struct llist_node *psi_strays_take(void)
 {
 	KUNIT_STATIC_STUB_REDIRECT(psi_strays_take);
@@ -201,16 +177,12 @@ static void psi_strays_work(struct work_struct *work)
 	struct llist_node *list;
 
 	atomic_inc(&psi_moves);
-	/* Before the list is taken: one of the two says so meanwhile. */
+	/* Before the list is taken. Pairs with psi_debug_all_home(). */
 	smp_mb__after_atomic();
 	list = psi_strays_take();
 	llist_for_each_entry_safe(group, next, list, strays) {
-		/*
-		 * Before the CPUs are looked at: what is counted above once
-		 * more adds it again.
-		 */
+		/* Before the visit of CPUs: what strays again adds it again. */
 		atomic_xchg(&group->stray, 0);
-		/* What it is about to take. */
 		psi_reserve_refill();
 		psi_stray_home(group);
 		psi_group_put(group);
