@@ -2,10 +2,9 @@
 /*
  * Pressure stall information: the invariants, checked at run time
  *
- *   A hook that is missing or called twice does not crash. It leaves a count
- *   too high or too low for ever, and pressure that nobody can explain. So a
- *   debug kernel checks everything after each fold, CPU by CPU, under the
- *   runqueue lock and independently of the hooks:
+ *   A hook that is missing does not crash: it leaves a count too high or too
+ *   low for ever. So a debug kernel checks everything after each fold, CPU by
+ *   CPU, under the runqueue lock and independently of the hooks:
  *
  *	tasks		A task is counted as what the scheduler's own fields
  *			say. A limit holds it if the scheduler says so.
@@ -36,12 +35,9 @@
  *			0 <= full <= some <= nonidle <= time that passed, and in
  *			each state 0 <= only <= limit <= the state.
  *
- *   The first faults since boot are reported, with evidence. Nothing is mended.
- *
- *   Tasks are recounted from a list per CPU of all tasks with attributes
- *   (psi_debug_note()). The list of all tasks is no good for that: it lacks
- *   tasks that have been reaped and still run. Each task on it is only
- *   compared.
+ *   The first faults since boot are reported. Nothing is mended. Tasks are
+ *   recounted from a list per CPU of tasks with attributes (psi_debug_note()):
+ *   the list of all tasks lacks those that were reaped and still run.
  */
 
 /**
@@ -70,19 +66,15 @@ struct psi_debug {
 	seq_buf_printf(_d->says, format "\n", ##__VA_ARGS__); \
 } while (0)
 
-/* The same about a cell. */
 #define psi_debug_cell(d, gc, format, ...) \
 	psi_debug_found(d, "cgroup %llu " format, (gc)->group->id, ##__VA_ARGS__)
 
-/*
- * Homes
- */
+/* Homes */
 #ifdef CONFIG_CGROUPS
 
 /*
- * Cgroups, their switches and their members do not change until
- * psi_debug_unlock_homes(). Return false if cgroup_mutex is taken: leave homes
- * to the next period.
+ * Cgroups, their switches and members do not change until the unlock. Return
+ * false if cgroup_mutex is taken: the next period checks homes.
  */
 static bool psi_debug_lock_homes(void)
 {
@@ -98,7 +90,6 @@ static void psi_debug_unlock_homes(void)
 	mutex_unlock(&cgroup_mutex);
 }
 
-/* Strays are not in their homes until they were moved. */
 static bool psi_debug_all_home(void)
 {
 	lockdep_assert_held(&cgroup_mutex);
@@ -127,9 +118,8 @@ static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d)
 	struct psi_group *home;
 
 	/*
-	 * A dying task stays in its last group. Its other flags change without
-	 * a lock, but it needs css_set_lock to leave its cgroup once PF_EXITING
-	 * is set.
+	 * A dying task stays in its last group. It sets PF_EXITING before it
+	 * leaves its cgroup under css_set_lock; other flags may change.
 	 */
 	if (data_race(p->flags & PF_EXITING))
 		return;
@@ -146,11 +136,8 @@ static bool psi_debug_all_home(void) { return false; }
 static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d) { }
 #endif
 
-/*
- * Tasks
- */
+/* Tasks */
 
-/* The attributes of a task by the scheduler's own fields. */
 static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 {
 	unsigned int state = READ_ONCE(p->__state);
@@ -161,15 +148,12 @@ static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 		return 0;
 	if (task_on_rq_queued(p) && !task_queued_asleep(p))
 		return psi_task_attrs(p, PSI_QUEUED);
-	/*
-	 * It is new, or has left the CPU it slept on and is not enqueued yet.
-	 */
+	/* New, or gone from the CPU it slept on and not enqueued yet. */
 	if (state == TASK_NEW || (state == TASK_WAKING && !p->psi.attrs))
 		return 0;
 	return psi_task_attrs(p, PSI_ASLEEP);
 }
 
-/* A limit holds a queued task if the scheduler says so. */
 static void psi_debug_held(struct task_struct *p, struct psi_debug *d)
 {
 	bool held = p->psi.mode & PSI_HELD;
@@ -177,7 +161,7 @@ static void psi_debug_held(struct task_struct *p, struct psi_debug *d)
 	/* Without these hooks nothing says so. */
 	if (!IS_ENABLED(CONFIG_PSI_STAT) || !task_on_rq_queued(p))
 		return;
-	/* It may have woken up on another CPU since the caller looked. */
+	/* It may have woken up elsewhere since. Pairs with __set_task_cpu(). */
 	smp_rmb();
 	if (task_cpu(p) != d->cpu || held == task_held_by_bandwidth(p))
 		return;
@@ -199,10 +183,8 @@ static void psi_debug_task(struct task_struct *p, struct rq *rq, struct psi_debu
 	smp_rmb();
 	psi_debug_held(p, d);
 	/*
-	 * A new task, or one that sleeps without attributes, may wake up on
-	 * another CPU right now, without this runqueue's lock. So look again
-	 * under the task's pi_lock. If that is taken, leave the task to the
-	 * next period.
+	 * A task without attributes may wake up elsewhere right now, without
+	 * this lock. So look again under pi_lock, or in the next period.
 	 */
 	if (data_race(p->psi.attrs == psi_debug_attrs(p, rq)))
 		return;
@@ -221,7 +203,6 @@ static void psi_debug_add(struct psi_group_cpu *gc, unsigned int attrs)
 	gc->recount = psi_counts_add(gc->recount, psi_counts_of(attrs));
 }
 
-/* Compare all tasks, and recount those with attributes on this CPU. */
 static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 {
 	struct task_struct *g, *p;
@@ -243,11 +224,8 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 	}
 }
 
-/*
- * Cells
- */
+/* Cells */
 
-/* The next cell above that does not delegate to this one. */
 static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 {
 	while (psi_delegator(gc))
@@ -255,16 +233,13 @@ static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 	return gc->parent;
 }
 
-/* Whether the next fold visits a group, and the groups that delegate to it. */
+/* Whether the next fold visits a cell, and those that delegate to it. */
 static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	for (; gc; gc = psi_delegator(gc)) {
 		if (!psi_listed(gc, d->cpu))
 			return false;
-		/*
-		 * A running fold takes each group off the list and puts it
-		 * back.
-		 */
+		/* A running fold takes each group off the list for a while. */
 		if (!d->folds && !atomic_read(&gc->group->listed))
 			return false;
 	}
@@ -288,7 +263,6 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 			       gc->recount.limit);
 }
 
-/* A cell that is not on the list is as new. */
 static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	bool delegated = psi_delegator(gc);
@@ -322,12 +296,9 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_cell(d, gc, "delegated to, or in use: not on the list of the fold");
 }
 
-/*
- * What is asked
- */
+/* What is asked */
 #ifdef CONFIG_PSI_STAT
 
-/* Whether a cell that is asked delegates to this one. */
 static bool psi_debug_above(struct psi_group_cpu *gc)
 {
 	while ((gc = psi_delegator(gc))) {
@@ -387,11 +358,8 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d) { }
 static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, const u64 *since) { }
 #endif
 
-/*
- * Times
- */
+/* Times */
 
-/* Whether times are possible, one pair of states a line. */
 static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
 {
 	return times[PSI_NONIDLE] <= elapsed &&
@@ -423,10 +391,7 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	gc->checked_at = d->now;
 }
 
-/*
- * All contributors of a cell have been recounted: check it, and add it to its
- * parent.
- */
+/* All contributors were recounted: check a cell, and add it to its parent. */
 static void psi_debug_group(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	gc->shows = psi_sched_attrs_of(gc->recount.sched) |
@@ -459,15 +424,9 @@ static void psi_debug_groups(struct psi_debug *d)
 	psi_debug_group(psi_system.cpus[d->cpu], d);
 }
 
-/**
- * psi_debug_cpu - check tasks and cells on a CPU
- * @rq: the runqueue of the CPU, locked, its clock up to date
- * @folds: a fold may run at the same time
- * @homes: cgroups, their switches and their members do not change
- * @says: a line for each fault is added here
- *
- * Context: RCU read section.
- * Return: number of faults
+/*
+ * Check tasks and cells of a locked CPU, in an RCU read section. @folds: a fold
+ * may run. @homes: cgroups, their switches and members do not change.
  */
 static unsigned int psi_debug_cpu(struct rq *rq, bool folds, bool homes, struct seq_buf *says)
 {
@@ -486,11 +445,6 @@ static unsigned int psi_debug_cpu(struct rq *rq, bool folds, bool homes, struct 
 	return d.found;
 }
 
-/**
- * psi_debug_check - check everything
- *
- * Context: The thread of the fold, after a fold.
- */
 static void psi_debug_check(void)
 {
 	static char text[2048];
