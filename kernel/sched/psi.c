@@ -24,12 +24,10 @@
  *			io_uring and aio see psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
- *   Several attributes may be shown at once: a task that reclaims memory shows
- *   oncpu, oncpu_stall and memstall. While a limit holds a task, the task shows
- *   an attribute of limits in place of waiting, iowait or memstall
- *   (psi_limit.c). Per CPU, a group counts for each attribute how many of its
- *   contributors show it. The group shows an attribute while that count is
- *   above zero.
+ *   A task that reclaims memory shows oncpu, oncpu_stall and memstall. While a
+ *   limit holds a task, it shows an attribute of limits in place of waiting,
+ *   iowait or memstall (psi_limit.c). Per CPU, a group counts how many of its
+ *   contributors show each attribute. It shows those with a count above zero.
  *
  * States
  *
@@ -46,9 +44,8 @@
  *	mem some	memstall
  *	mem full	memstall, and: not productive, or oncpu_stall
  *
- *   Attributes say "at least one", and so do the states; neither depends on how
- *   many. So no group has to know the counts of another one, and the rest of
- *   this page follows from one rule:
+ *   Attributes say "at least one", and so do the states. So no group has to
+ *   know the counts of another one, and the rest follows from one rule:
  *
  *	When a contributor changes, the counts of its group change. Unless that
  *	changes what the group shows, nothing above the group can have changed.
@@ -67,25 +64,23 @@
  *	      B     C	    switch b1 to b2	1 -> 1	    -		-
  *	    b1 b2   c1	    c1 wakes up		-	    1 -> 2	-
  *
- *   The wake-up of b2 changes what every level shows. The switch takes b2 off
- *   "waiting" and puts b1 on it: nothing that B shows changes, so the walk ends
- *   there. The wake-up of c1 changes C; A has a waiting contributor already, so
- *   the walk ends in A.
+ *   The switch takes b2 off "waiting" and puts b1 on it: nothing that B shows
+ *   changes, so the walk ends there. The wake-up of c1 changes C; A has a
+ *   waiting contributor already, so the walk ends in A.
  *
  *   A context switch changes two tasks, and a move between cgroups changes two
  *   groups. psi_walk() walks up from both at once, the deeper group first,
- *   until both are at the same group, at the latest in the system. Counts are
- *   linear: there the two changes are added up, and what cancels is never seen
- *   above. On a switch from b1 to c1, B gives up "oncpu", C takes it, and in A
- *   the sum is zero.
+ *   until both are at the same group. There it adds the two changes up: what
+ *   cancels is never seen above. On a switch from b1 to c1, B gives up "oncpu",
+ *   C takes it, and in A the sum is zero.
  *
  * Delegation
  *
  *   A container is many cgroups deep, and most of these have one child in use
- *   on a CPU. Such a group shows what its child shows, whatever happens to the
- *   child, so it need not be touched. It delegates: it remembers the child, and
- *   in place of its times it stores how much longer they are than the child's.
- *   Both have the same states from then on, so that difference is constant.
+ *   on a CPU. Such a group shows what its child shows, so it need not be
+ *   touched. It delegates: it remembers the child, and in place of its times it
+ *   stores how much longer they are than the child's. Both have the same states
+ *   from then on, so that is constant.
  *
  *	system	counts its contributors			up: -
  *	  |
@@ -98,13 +93,11 @@
  *   Z is the end of the chain. A walk goes from Z to the system in one step,
  *   and a reader of X adds up (X - Y) + (Y - Z) + Z. So the cost of an event
  *   depends on how many groups have several contributors, not on the depth.
- *   Chains are capped at PSI_CHAIN (32) groups: lockless readers walk them and
- *   retry, and delegating, undelegating and joining the list of the fold walk
- *   them with the runqueue locked.
+ *   Chains are capped at PSI_CHAIN (32) groups: delegating, undelegating and
+ *   joining the list walk them with the runqueue locked.
  *
- *   When a change comes to a delegating group from a task or from another child
- *   W, psi_undelegate() has the group stand for itself again, and then the
- *   change is applied to it:
+ *   When a change comes to X from a task or from another child W,
+ *   psi_undelegate() has X stand for itself again:
  *
  *	  X	delegates to Y		X	stores X - Y + Y - Z + Z
  *	  |			 --->	| \	counts one: what Z shows
@@ -113,13 +106,7 @@
  *	  Z				Z
  *
  *   This is right also where two walks are under way and the one from Z has
- *   passed above X already: what Z shows includes what that walk changed, so X
- *   counts it too.
- *
- *   X delegates only while no other contributor shows anything. So the wake-up
- *   of a task in W undelegates X. When the CPU later switches from a task in Z
- *   to one in W, X counts both Y and W: Y gives up "oncpu", W takes it, and the
- *   walks end in X.
+ *   passed above X already: what Z shows includes what that walk changed.
  *
  *   A group delegates when PSI_STREAK (64) changes in a row came from one
  *   child, and its counts are that child's alone. So delegating and
@@ -130,69 +117,49 @@
  *
  * Time
  *
- *   A state's time is stored so that nothing needs an update while nothing
- *   changes. When a state begins or ends at t, what is stored, x, becomes t -
- *   x. A reader at t computes x, or t - x while the state holds. For a state
- *   with 30 ms so far:
+ *   When a state begins or ends at t, what is stored, x, becomes t - x. A
+ *   reader at t computes x, or t - x while the state holds. So nothing needs an
+ *   update while nothing changes. For a state with 30 ms so far:
  *
  *	at 1000 ms it begins	stored: 1000 - 30 = 970
  *	at 1005 ms a reader	sees:	1005 - 970 = 35
  *	at 1010 ms it ends	stored: 1010 - 970 = 40
  *
- *   There is no start to store, begin and end are the same three instructions,
- *   and a state that does not change costs nothing. Times grow for as long as
- *   the group exists and are never reset. All is exact modulo 2^64.
+ *   Times grow as long as the group exists. All is exact modulo 2^64.
  *
- *   The clock is rq_clock() for all states but irq full: the time of an event
- *   is the one the scheduler itself uses for it. A reader on another CPU takes
- *   sched_clock_cpu(), which may be ahead of the rq_clock() of an event that is
- *   under way. So a time that is read twice may shrink, by no more than the
- *   event takes, and psi_since() takes a time that shrank for one that did not
- *   grow. Irq full is "oncpu" measured on another clock, the CPU's own
- *   interrupt time, and so needs no hooks in the interrupt path.
+ *   The clock is the rq_clock() of the event for all states but irq full. A
+ *   reader on another CPU takes sched_clock_cpu(), which may be ahead of the
+ *   rq_clock() of an event that is under way. So a time that is read twice may
+ *   shrink, by no more than the event takes, and psi_since() takes a time that
+ *   shrank for one that did not grow. Irq full is "oncpu" measured on the CPU's
+ *   own interrupt time, and so needs no hooks in the interrupt path.
  *
  * Tasks
  *
  *   A task remembers what it is counted as (psi_task.attrs) and where: in
  *   psi_task.group, on task_cpu(). That is the group of its cgroup, or the next
  *   above that has a cell on the CPU (psi_group.c). Events do not say what
- *   happened; they say that the task has to be looked at again.
- *   psi_task_attrs() derives what it should be counted as, and the difference
- *   to what is remembered is applied. An event that changes nothing for PSI
- *   costs a comparison. A hook that is called twice, or for a queue operation
- *   that is undone at once, does no harm.
- *
- *   Where a task is looked at:
+ *   happened: psi_task_attrs() derives anew what the task should be counted as,
+ *   and the difference is applied. So a hook that is called twice, or for a
+ *   queue operation that is undone at once, does no harm.
  *
  *	enqueue		Asleep if the class left it on the queue as a delayed
  *			dequeue (se.sched_delayed), oncpu if it is current or
- *			preempted by PSI (see below), waiting otherwise. This
- *			covers wake-ups, the requeue of a delayed task, arrival
- *			after migration, and changes of class, priority or
- *			affinity.
+ *			preempted by PSI (see below), waiting otherwise. Covers
+ *			wake-up, requeue, migration and change of class.
  *
- *	dequeue		Current is left alone: the switch follows. Between the
- *			two the runqueue lock may be dropped, and the task may
- *			be requeued or moved to another cgroup; the switch sees
- *			the outcome. A queued task that leaves the CPU is
- *			counted nowhere until it is enqueued again. A delayed
- *			task whose dequeue completes was asleep all along.
+ *	dequeue		Current is left to the switch: in between the lock may
+ *			be dropped, and the task may be requeued or moved. A
+ *			queued task is counted nowhere until it is enqueued
+ *			again. A delayed task was asleep all along.
  *
  *	switch		prev: waiting if still queued and not delayed, asleep
  *			otherwise. next: oncpu.
  *
- *	wake-up on	A sleeping task stays counted on the CPU it last ran on
- *	another CPU	(iowait, memstall). It leaves that CPU before
- *			set_task_cpu(), under the lock of that runqueue. Most
- *			sleepers are counted as nothing, and take no lock. A
- *			throttled deadline task whose CPU goes offline leaves it
- *			in the same way.
- *
- *	memory-stall	The task is current, so oncpu, and with it oncpu_stall
- *	section		and memstall, or not any more.
- *
- *	change of	What the task is counted as moves from one group to the
- *	cgroup		other, as it is. Where their walks meet, it cancels.
+ *	wake-up on	A sleeper is counted on the CPU it last ran on. It
+ *	another CPU	leaves that before set_task_cpu(). Most sleepers have no
+ *			attributes, and take no lock. A throttled deadline task
+ *			leaves a CPU that goes offline in the same way.
  *
  *   A task that sleeps in iowait on CPU 0 and wakes up on CPU 1 is counted so:
  *
@@ -202,23 +169,18 @@
  *	rq lock	    CPU 0	     CPU 0   CPU 1	   CPU 1
  *	pi_lock			     |-------------|
  *
- *   Between wake-up and enqueue it is counted nowhere. The two runqueues are
- *   never locked together.
- *
- *   PSI's own threads, which fold and serve triggers, are not counted, and a
- *   task that one of them preempts stays oncpu (psi_preempted): looking at
- *   pressure must not make pressure, or a monitor would see its own stall for
- *   ever. Like an interrupt they take time. A task that wakes up while one of
- *   them runs counts as waiting. So does the preempted task once another task
- *   runs, or after PSI_BURST_NS (2 ms): work of PSI that saturates a CPU is
- *   pressure.
+ *   Between wake-up and enqueue it is counted nowhere.
+ *   PSI's own threads are not counted, and a task that one of them preempts
+ *   stays oncpu (psi_preempted): a monitor would see its own stall for ever. A
+ *   task that wakes up while one of them runs counts as waiting. So does the
+ *   preempted task once another task runs, or after PSI_BURST_NS (2 ms): work
+ *   of PSI that saturates a CPU is pressure.
  *
  *   The invariants: on a CPU, the counts of a group that does not delegate
  *   equal a recount of its contributors, on every level. In a delegating group
  *   at most one contributor shows attributes. The next fold visits every group
- *   in which a state holds. The model test in psi_test_model.c checks these,
- *   and the states and times of all groups, after each of many random events;
- *   psi_debug.c does it at run time.
+ *   in which a state holds. psi_test_model.c checks these after each of many
+ *   random events, psi_debug.c at run time.
  *
  * Locking
  *
@@ -241,22 +203,16 @@
  *   No lock is taken inside a write section of psi_seq. An event that has to
  *   wake the fold or a monitor does so by an irq_work.
  *
- *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. One
- *   read is an exception: if it starts what psi_asked.c computes, psi_ask()
- *   takes the runqueue locks of CPUs that the group is in use on, one by one.
- *   Write sections of both are short and cannot be preempted. An event opens
- *   one of psi_seq, in which all levels change; the end of a window opens one
- *   of psi_group.seq. Readers write psi_account.shown, by cmpxchg. The times in
- *   use on any CPU (psi_asked.c) and the causes of memory stalls are atomics.
- *   RCU frees groups, what they have while they are asked, and psi_off, because
- *   a reader may still follow a pointer to one.
+ *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. Only
+ *   the first to ask (psi_ask()) takes runqueue locks, one by one. Write
+ *   sections of both are short and cannot be preempted. An event opens one of
+ *   psi_seq, in which all levels change; the end of a window opens one of
+ *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union
+ *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees
+ *   groups, psi_asked and psi_off: readers follow pointers to them.
  */
 
-/*
- * A task that a worker preempts for longer counts as waiting. Shorter, and the
- * ordinary work of a worker would show as pressure; longer, and a worker could
- * hide real pressure.
- */
+/* Shorter: work of PSI would be pressure. Longer: it could hide some. */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -264,19 +220,13 @@ EXPORT_SYMBOL_GPL(psi_disabled);
 
 static bool psi_enable __initdata = !IS_ENABLED(CONFIG_PSI_DEFAULT_DISABLED);
 
-/* The task that one of PSI's own threads keeps from the CPU, see "Tasks". */
 static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
 
-/*
- * Tasks, see "Tasks" above
- */
+/* Tasks */
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
-/*
- * The attributes that a task should be counted as. @io: those of io while it
- * sleeps.
- */
+/* @io: the attributes of io while it sleeps. */
 static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned int io,
 						  unsigned int mode)
 {
@@ -290,7 +240,6 @@ static __always_inline unsigned int psi_attrs_for(enum psi_where where, unsigned
 	}
 }
 
-/* Remember what @t is counted as from now on; return the change. */
 static __always_inline struct psi_counts psi_task_change(struct psi_task *t, unsigned int attrs)
 {
 	unsigned int old = t->attrs;
@@ -300,8 +249,8 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 }
 
 /*
- * psi_change() and psi_change_two() for any change, maybe the first one of the
- * group on the CPU. @more: another task that is counted there already, or NULL.
+ * psi_change() and psi_change_two() for any change, maybe the first of the
+ * group on the CPU. @more: another task, counted there already, or NULL.
  */
 static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
 				    struct psi_task *more, unsigned int more_attrs,
@@ -316,7 +265,6 @@ static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
 		 more ? more->group->cpus[cpu_of(rq)] : NULL, change, rq, now);
 }
 
-/* Count a task as @attrs. */
 static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, struct rq *rq,
 				       u64 now)
 {
@@ -328,7 +276,7 @@ static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, s
 		psi_change_all(t, attrs, NULL, 0, rq, now);
 }
 
-/* psi_change() for two tasks at once, which are counted on the CPU already. */
+/* For two tasks that are counted on the CPU already. */
 static __always_inline void psi_change_two(struct psi_task *prev, unsigned int prev_attrs,
 					   struct psi_task *next, unsigned int next_attrs,
 					   struct rq *rq, u64 now)
@@ -352,9 +300,8 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
 	/*
-	 * Only the task itself writes psi_iowait, but other CPUs write other
-	 * bits of that word: a waker may write sched_remote_wakeup while the
-	 * task is switched from. That does not change our bit.
+	 * Only the task writes psi_iowait. Other CPUs write other bits of that
+	 * word, such as sched_remote_wakeup: that does not change our bit.
 	 */
 	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
@@ -362,10 +309,7 @@ static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum p
 			     p->psi.mode);
 }
 
-/*
- * rq_clock(), without its assertions unless PSI checks itself: the caller has
- * made them.
- */
+/* rq_clock() without its assertions, which the caller has made. */
 static __always_inline u64 psi_clock(struct rq *rq)
 {
 	return IS_ENABLED(CONFIG_PSI_DEBUG) ? rq_clock(rq) : rq->clock;
@@ -401,7 +345,6 @@ void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
 	psi_task_set(rq, p, flags & DEQUEUE_SLEEP ? psi_task_attrs(p, PSI_ASLEEP) : 0);
 }
 
-/* What a task is counted as that has just left the CPU. */
 static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 {
 	bool queued = task_on_rq_queued(p) && !task_queued_asleep(p);
@@ -409,18 +352,12 @@ static __always_inline unsigned int psi_switched_attrs(struct task_struct *p)
 	return psi_task_attrs(p, queued ? PSI_QUEUED : PSI_ASLEEP);
 }
 
-/*
- * A switch with a task that is not counted: the idle task, or one of PSI's own.
- */
 static noinline void psi_switch_uncounted(struct task_struct *prev, struct task_struct *next,
 					  struct rq *rq, u64 now)
 {
 	unsigned int attrs;
 
-	/*
-	 * What stops now, as far as counting goes, is the task that the thread
-	 * preempted.
-	 */
+	/* For counting, the task that the thread preempted stops now. */
 	if (prev->psi.worker)
 		prev = xchg(per_cpu_ptr(&psi_preempted, cpu_of(rq)), NULL);
 	if (prev && prev != next && prev->psi.group) {
@@ -452,7 +389,7 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* Count a task in another group from now on, with the attributes it has. */
+/* Count a task in another group, with the attributes it has. */
 static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq,
 				       u64 now)
 {
@@ -466,14 +403,7 @@ static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to,
 	t->group = to;
 }
 
-/**
- * psi_adopt - count a group in its parent that was counted above, if possible
- * @gc: its cell on a CPU
- * @cpu: the CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held.
- */
+/* Count a group in its parent, no longer above. The runqueue is locked. */
 static __maybe_unused void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_group_cpu *from = gc->parent, *d = psi_chain_end(gc), *to;
@@ -493,16 +423,10 @@ static __maybe_unused void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 	d->up = to;
 }
 
-/*
- * See psi_wake_migrate(). Between sleep and wake-up attrs change under pi_lock
- * only.
- */
+/* Between sleep and wake-up attrs change under pi_lock only. */
 void __psi_leave_cpu(struct task_struct *p)
 {
-	/*
-	 * Nobody moves a task that is off the runqueues: the waker holds
-	 * pi_lock.
-	 */
+	/* The waker's pi_lock keeps the task from being moved. */
 	struct rq *rq = task_rq(p);
 
 	guard(rq_lock)(rq);
@@ -510,10 +434,7 @@ void __psi_leave_cpu(struct task_struct *p)
 	psi_task_set(rq, p, 0);
 }
 
-/*
- * Begin or end a memory stall of the current task; @held: because of a limit.
- * Return the time of that, ns of rq_clock().
- */
+/* Begin or end a stall of current; @held: by a limit. Return rq_clock(). */
 static u64 psi_set_stall(bool stall, bool held)
 {
 	struct psi_task *t = &current->psi;
@@ -535,8 +456,8 @@ static u64 psi_set_stall(bool stall, bool held)
 }
 
 /*
- * The calling thread of PSI has had the CPU for long: count the task that it
- * preempted as waiting.
+ * The calling thread of PSI has had the CPU for long: the task that it
+ * preempted is waiting from now on.
  */
 static void psi_count_preempted(void)
 {
@@ -553,10 +474,7 @@ static void psi_count_preempted(void)
 	rq_unlock_irq(rq, &rf);
 }
 
-/*
- * Give way to other tasks. Work that goes on since @began calls this between
- * two steps. The clock said @now a moment ago.
- */
+/* Give way to others, between two steps of work that goes on since @began. */
 static void psi_worker_relax(u64 began, u64 now)
 {
 	if (now - began > PSI_BURST_NS)
@@ -564,7 +482,6 @@ static void psi_worker_relax(u64 began, u64 now)
 	cond_resched();
 }
 
-/* Whether a limit is why a task stalls on memory. */
 static bool psi_cause_held(unsigned int cause)
 {
 	return cause & PSI_BY_LIMIT || cause == PSI_CAUSE_RECLAIM_LIMIT ||
@@ -595,10 +512,7 @@ void __psi_memstall_leave(unsigned long *flags)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
-/*
- * Begin a section. @folio and @paced: why, for its class. The outermost says
- * that.
- */
+/* @folio and @paced: why, for the class. The outermost section says that. */
 static int psi_iowait_set(struct folio *folio, bool paced)
 {
 	int token = current->psi_iowait;
@@ -615,11 +529,10 @@ static int psi_iowait_set(struct folio *folio, bool paced)
 /**
  * psi_iowait_begin - from now on the current task sleeps for storage only
  *
- * io_schedule() says so by itself, and with it wait_on_bit_io(),
- * io_wait_event(), mutex_lock_io() and wait_for_completion_io(). A section is
- * for other waits for storage: where another task waits for the disk (a
- * journal, a log), where a server does the work (FUSE, NFS), and around
- * io_schedule_timeout(), in which drivers wait for devices of all kinds.
+ * io_schedule() says so by itself, and with it mutex_lock_io() and others. A
+ * section is for other waits: where another task waits for the disk (a
+ * journal), where a server does the work (NFS), and around
+ * io_schedule_timeout(), in which drivers wait for all kinds of devices.
  * Sections nest.
  *
  *	sleeps in			in_iowait  psi_iowait  for example
@@ -641,10 +554,7 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
 
 /**
  * psi_iowait_begin_folio - psi_iowait_begin() for a task that waits for a folio
- * @folio: the folio
- *
- * Also if a limit holds io of the cgroup that @folio is charged to, the task
- * waits because of it.
+ * @folio: the folio, which may be charged to a cgroup whose io a limit holds
  *
  * Context: Process context.
  * Return: to be passed to psi_iowait_end()
@@ -657,8 +567,8 @@ int psi_iowait_begin_folio(struct folio *folio)
 /**
  * psi_iowait_begin_paced - psi_iowait_begin() for a task that waits for a time
  *
- * For a writer that pauses so that it is no faster than the storage. If a limit
- * held io of its cgroup a moment ago, it is as fast as that lets it be.
+ * For a writer that pauses so that it is no faster than the storage, or than a
+ * limit that held io of its cgroup a moment ago lets it be.
  *
  * Context: Process context.
  * Return: to be passed to psi_iowait_end()
@@ -684,7 +594,6 @@ void psi_iowait_end(int token)
 }
 EXPORT_SYMBOL_GPL(psi_iowait_end);
 
-/* See psi_exit(). */
 void __psi_exit(void)
 {
 	psi_iowait_end(0);
