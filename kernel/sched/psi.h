@@ -17,8 +17,7 @@
  * @stall: iowait and memstall, packed
  * @limit: the attributes of limits, packed
  *
- * See "Counts" in psi_cell.c for the lanes. Also used for differences: the
- * packing is linear, so one addition moves all lanes of a word at once.
+ * See "Counts" in psi_cell.c for the lanes. Also used for differences.
  */
 struct psi_counts {
 	u64			sched;
@@ -58,9 +57,6 @@ static inline void psi_io_done(void)
  * @rq: the runqueue, locked, its clock up to date
  * @p: the task, as its class left it
  * @flags: ENQUEUE_* flags
- *
- * A wake-up, a new task, a migration or the second half of a change to a
- * queued task: which one does not matter, the task's state is looked up anew.
  */
 static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
 {
@@ -97,9 +93,7 @@ static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
  * psi_wake_migrate - a task will wake up on another CPU than it slept on
  * @p: the task, off every runqueue, its pi_lock held
  *
- * What a sleeping task is counted as (waiting for io, in a memory stall)
- * leaves the old CPU here, before set_task_cpu(); the enqueue counts it on
- * the new one.
+ * Called before set_task_cpu().
  */
 static inline void psi_wake_migrate(struct task_struct *p)
 {
@@ -128,8 +122,7 @@ static inline void psi_ignore(struct task_struct *p)
 /**
  * psi_exit - the current task is about to be switched out for the last time
  *
- * One that dies where it stands (an oops in reclaim) takes its memory stall
- * and its wait for io with it.
+ * If it dies in a memory stall or a wait for io (an oops), these end here.
  */
 static inline void psi_exit(void)
 {
