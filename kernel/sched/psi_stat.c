@@ -2,8 +2,8 @@
 /*
  * Pressure stall information: the statistics file
  *
- *   /proc/pressure/stat, or cgroup.pressure.stat, has all that is known of a
- *   group, from one moment. A key says resource, kind and line:
+ *   /proc/pressure/stat, or cgroup.pressure.stat, has all of one moment. A key
+ *   says resource, kind and line:
  *
  *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
@@ -12,13 +12,7 @@
  *   stalls follow, read a moment later (psi_causes.c).
  */
 
-/**
- * psi_parse_key - psi_parse_line() for the statistics file
- * @p: the text, taken past what is understood
- * @line: filled in
- *
- * Return: whether there is such a line.
- */
+/* psi_parse_line() for the statistics file. */
 static bool psi_parse_key(const char **p, struct psi_line *line)
 {
 	enum psi_file_id id;
@@ -40,7 +34,7 @@ static bool psi_parse_key(const char **p, struct psi_line *line)
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/* Begin a line. Monitors read many of these files: seq_printf() is slow. */
+/* Monitors read many of these files: seq_printf() is slow. */
 static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind)
 {
 	seq_puts(m, file->name);
@@ -48,7 +42,6 @@ static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum p
 	seq_puts(m, psi_kinds[kind]);
 }
 
-/* The lines of one kind about a resource. */
 static void psi_show_kind(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
 			  const struct psi_account *reading)
 {
@@ -60,7 +53,6 @@ static void psi_show_kind(struct seq_file *m, const struct psi_file *file, enum 
 	psi_show_line(m, "full", reading, file->full);
 }
 
-/* Print the statistics file of a group. */
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
 	struct psi_account *readings;
