@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Pressure stall information: the events of tracefs
- *
- * include/trace/events/psi.h says what they are. None is in an event of the
- * scheduler: the fold calls psi_trace_update(), a monitor (psi_trigger.c) and
- * the end of a memory stall (psi_causes.c) have the others.
- */
+/* Pressure stall information: the events of tracefs, see trace/events/psi.h */
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
 
-/**
- * psi_trace_update - a window of a group ended
- * @group: the group
- * @off: its ->off, since before the window ended
- * @before: its averages before
- *
- * Context: The thread that folds.
- */
+/* @off: psi_group.off since before the window ended. @before: averages. */
 static void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
 			     const struct psi_avgs *before)
 {
