@@ -12,30 +12,28 @@ struct task_struct;
 
 /**
  * struct psi_task - what a task contributes to pressure
- * @group: the group the task is counted in, %NULL for tasks that are not
- *	   counted (idle threads, PSI's own threads)
+ * @group: where the task is counted; %NULL for idle threads and PSI's own
  * @asleep: the attributes of io in which the task, while it sleeps, differs
  *	    from psi_iowait, see kernel/sched/psi_async.c and psi_limit.c
  * @attrs: the attributes that the counts of @group hold for this task on
  *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
- * @mode: the attributes in which the task differs, where it has them, from one
- *	  that does not stall on memory and that no limit holds: %PSI_IN_STALL
- *	  and so on
+ * @mode: the attributes in which the task, where it has them, differs from one
+ *	  that does not stall on memory and that no limit holds, see %PSI_HELD
  * @worker: one of PSI's own threads: a task that it preempts counts as running
- * @io_limit: of the cgroup whose io the task waits for; %NULL: limits held
- *	      none of it lately
+ * @io_limit: of the cgroup whose io the task waits for; %NULL: no limits lately
  * @io_link: in psi_io_limit.waiters, while there is @io_limit
  * @paced: it waits as psi_iowait_begin_paced() says
- * @cause: why the task stalls, or last stalled, on memory: enum psi_cause
+ * @cause: of its last memory stall: enum psi_cause
  * @stall_since: when that stall began, ns of rq_clock()
- * @node: in the list of tasks with attributes on a CPU, for
- *	  kernel/sched/psi_debug.c
+ * @node: in the list of psi_debug.c of tasks with attributes on a CPU
  *
- * The lock of the task's runqueue protects @group, @attrs and @mode. The task
- * changes @asleep while it is awake. While it waits in a ring or has @io_limit,
- * others change it: see psi_io_recount(). psi_io_limit.lock protects @io_link.
- * The lock of its runqueue protects @node, too. @worker is written before the
- * thread runs. The task alone writes the others.
+ * The lock of the task's runqueue protects @group, @attrs, @mode and @node. The
+ * task changes @asleep while it is awake. While it waits in a ring or has
+ * @io_limit, others change it: see psi_io_recount(). psi_io_limit.lock protects
+ * @io_link. @worker never changes later. The task alone writes the others.
+ * @io_limit, others change it: see psi_io_recount(). psi_io_limit.lock protects
+ * @io_link. @worker is written before the thread runs. The task alone writes
+ * the others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -63,9 +61,8 @@ struct psi_task {
  * @released: when they let one go, in jiffies
  * @lock: protects @waiters
  * @waiters: tasks that wait for io of the cgroup, a list of psi_task.io_link:
- *	     the one that waits longest first, but those behind that were
- *	     seen to wait for something else. All began to wait while
- *	     psi_io_limit_used()
+ *	     the longest first, then those seen to wait for something else. All
+ *	     began to wait while psi_io_limit_used()
  */
 struct psi_io_limit {
 #ifdef CONFIG_PSI
@@ -79,15 +76,12 @@ struct psi_io_limit {
 /**
  * struct psi_async - requests that tasks submit and wait for together
  * @storage: how many requests to storage are in flight
- * @polled: how many of the others that tasks poll in here have such requests
- * @lock: protects @waiters and @nr_waiters, and PSI_IOWAIT in psi_task.asleep
- *	  of these tasks
+ * @polled: how many others with such requests are polled in here
+ * @lock: protects @waiters, @nr_waiters, their PSI_IOWAIT in psi_task.asleep
  * @polls_lock: protects @polls. Outside of @lock of any psi_async
- * @waiters: the tasks that wait, a list of struct psi_async_wait: the one that
- *	     waits longest first
+ * @waiters: tasks that wait, a list of struct psi_async_wait: longest first
  * @nr_waiters: how many they are
- * @polls: the others in which this one is polled, a list of struct
- *	   psi_async_poll
+ * @polls: the others in which this one is polled, of struct psi_async_poll
  *
  * One for each ring of io_uring, each context of aio and each eventfd.
  */
