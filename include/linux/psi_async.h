@@ -26,12 +26,10 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  * @file: the file it is about
  *
  * A request is to storage if @file is a block device, or a regular file of a
- * file system that has a backing device or a server: not of proc, tracefs or
- * tmpfs.
+ * file system with a backing device or a server: not of proc, tracefs or tmpfs.
  *
  * Context: Any but NMI; takes the runqueue locks of tasks that sleep in @async.
- * Return: true if the request was counted. psi_async_end() is due then, once,
- *	   even if PSI is off by then.
+ * Return: true if the request was counted: then psi_async_end() is due, once.
  */
 static inline bool psi_async_begin(struct psi_async *async, struct file *file)
 {
@@ -43,13 +41,11 @@ static inline bool psi_async_begin(struct psi_async *async, struct file *file)
  * @async: what is polled
  * @by: where it is polled
  *
- * From now on tasks that wait in @by wait for io while requests to storage are
- * in flight in @async.
+ * While requests to storage are in flight in @async, tasks in @by wait for io.
  *
  * Context: Process context, may sleep.
- * Return: true if so. psi_async_unpoll() is due then, once, while both are
- *	   there. False: PSI is off, @async is polled in too many others, or
- *	   there is no memory.
+ * Return: true: psi_async_unpoll() is due, once, while both are there. False:
+ *	   PSI is off, too many others poll @async, or there is no memory.
  */
 static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
@@ -61,8 +57,7 @@ static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
  * @async: the requests
  * @wait: room on the stack, to be passed to psi_async_done()
  *
- * Asleep, the task counts as waiting for io while a request to storage is in
- * flight, and only then, whenever such a request begins or ends.
+ * Asleep, the task waits for io while a request to storage is in flight.
  *
  * Context: Process context, in any task state; no locks may be held that are
  *	    taken where requests begin or end.
