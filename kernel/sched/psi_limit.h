@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pressure stall information: what tells a limit from a shortage
- *
- * The scheduler calls these where a limit begins or ceases to hold a task, see
- * psi_limit.c.
+ * Pressure stall information: what tells a limit from a shortage (psi_limit.c)
  */
 #ifndef _KERNEL_SCHED_PSI_LIMIT_H
 #define _KERNEL_SCHED_PSI_LIMIT_H
@@ -34,8 +31,7 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
  * @p: the task, on @rq or about to get there or to leave. It may be current
  * @on: whether a limit holds it
  *
- * Where a task is queued it counts at once as stalled for that reason.
- * Otherwise the hook that follows (enqueue, dequeue or switch) has it count so.
+ * A queued task counts so at once, others from the hook that follows on.
  */
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
