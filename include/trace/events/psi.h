@@ -2,9 +2,8 @@
 /*
  * Pressure stall information: its events
  *
- * All fields are values, so that the histograms of tracefs can use them as they
- * are. The id of a cgroup is the inode number of its directory; the system is
- * the root cgroup, 1.
+ * All fields are values, for histograms of tracefs. The id of a cgroup is the
+ * inode number of its directory; the system is the root cgroup, 1.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM psi
@@ -55,7 +54,7 @@ TRACE_EVENT(psi_stall,
  * psi_trigger - poll() is about to report the event of a trigger
  * @cgroup: the id of the cgroup whose file the trigger was armed in
  * @resource: what the file is about: "cpu", "memory", "io" or "irq"
- * @line: "some", "full", or with its kind as in a key: "exact.some" and so on
+ * @line: "some", "full", or as in a key: "exact.some" and so on
  * @threshold: us
  * @window: us
  * @stall: in the window that reached the threshold, us
