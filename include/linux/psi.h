@@ -13,34 +13,29 @@ struct psi_trigger;
 struct seq_file;
 
 /*
- * Pressure stall information: functions for the rest of the kernel. The
- * scheduler's own entry points are in kernel/sched/psi.h.
+ * Pressure stall information: functions for the rest of the kernel. Those for
+ * the scheduler are in kernel/sched/psi.h.
  */
 
 /**
  * enum psi_cause - why a task stalls on memory
- * @PSI_CAUSE_RECLAIM: it frees memory for an allocation, as the machine has too
- *		       little
- * @PSI_CAUSE_RECLAIM_LIMIT: it frees memory of a cgroup that is at its
- *			     memory.max
- * @PSI_CAUSE_HIGH: its cgroup is above memory.high: it frees memory of it, or
- *		    is put to sleep
- * @PSI_CAUSE_COMPACT: it moves pages together for an allocation of several
- *		       adjacent ones
- * @PSI_CAUSE_REFAULT: it waits for, or submits the read of, a page of a file
- *			that was evicted although it was in use
+ * @PSI_CAUSE_RECLAIM: frees memory, as the machine has too little
+ * @PSI_CAUSE_RECLAIM_LIMIT: frees memory of a cgroup at its memory.max
+ * @PSI_CAUSE_HIGH: it frees memory, or sleeps, as its cgroup is above
+ *		    memory.high
+ * @PSI_CAUSE_COMPACT: moves pages together for an allocation of adjacent ones
+ * @PSI_CAUSE_REFAULT: waits for, or submits the read of, a page of a file that
+ *		       was evicted although it was in use
  * @PSI_CAUSE_SWAPIN: the same for anonymous memory, which was swapped out
- * @PSI_CAUSE_READAHEAD: it submits reads of a range of a file with such pages
- * @PSI_CAUSE_NODE_RECLAIM: it frees memory of a node before it takes some of
- *			     another (vm.zone_reclaim_mode)
+ * @PSI_CAUSE_READAHEAD: submits reads of a range of a file with such pages
+ * @PSI_CAUSE_NODE_RECLAIM: frees memory of a node before it takes some of
+ *			    another (vm.zone_reclaim_mode)
  * @PSI_CAUSE_KSWAPD: kswapd frees memory
  * @PSI_CAUSE_KCOMPACTD: kcompactd moves pages together
- * @PSI_CAUSE_THROTTLE: it pays for swap-out that it caused in a cgroup with
- *			limited io
+ * @PSI_CAUSE_THROTTLE: pays for swap-out, in a cgroup with limited io
  * @PSI_NR_CAUSES: how many there are
- * @PSI_BY_LIMIT: added to one of them: a limit of a cgroup is the reason. That
- *		  is so without saying for memory.max, memory.high and limited
- *		  io
+ * @PSI_BY_LIMIT: added to one of them: because of a limit of a cgroup. Implied
+ *		  by memory.max, memory.high and limited io
  */
 enum psi_cause {
 	PSI_CAUSE_RECLAIM,
@@ -72,8 +67,7 @@ u64 psi_some_memory_us(void);
 /**
  * psi_enabled - whether pressure is measured
  *
- * For callers that have to do work to find out whether they stall. Constant
- * without CONFIG_PSI, a patched branch with it.
+ * For callers that have to find out whether they stall.
  *
  * Return: false where psi_memstall_enter() would do nothing.
  */
@@ -84,13 +78,11 @@ static inline bool psi_enabled(void)
 
 /**
  * psi_memstall_enter - start a section in which the task waits for memory
- * @flags: filled in; tells psi_memstall_leave() whether an outer section goes
- *	   on
+ * @flags: filled in, for psi_memstall_leave(): whether an outer section goes on
  * @cause: why it waits: enum psi_cause, with PSI_BY_LIMIT or without
  *
- * From here on the task counts as stalled on memory, whether it sleeps or
- * runs, until psi_memstall_leave() with the same @flags. Sections nest: the
- * cause of the outermost one counts.
+ * The task counts as stalled on memory, asleep or not. Sections nest: the cause
+ * of the outermost one counts.
  *
  * Context: Process context with interrupts enabled; takes the runqueue lock.
  */
@@ -122,9 +114,8 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold);
  * psi_io_limit_used - whether limits hold a bio, or did lately
  * @limit: of the cgroup whose bio it is
  *
- * So nobody pays for a limit that is gone. If a limit holds a bio only after a
- * task began to wait for it, and held none for so long, the wait counts as
- * shortage.
+ * Nobody pays for a limit that is gone. If limits held nothing lately, a wait
+ * for a bio that is held later counts as shortage.
  *
  * Context: Any.
  * Return: whether a wait for io of the cgroup has to be looked at
@@ -148,13 +139,11 @@ static inline void psi_io_limit_init(struct psi_io_limit *limit)
 
 /**
  * psi_io_hold - a limit begins to hold a bio, or lets it go
- * @limit: of the cgroup whose bio it is, also if the limit is one of a cgroup
- *	   above
+ * @limit: of the cgroup whose bio it is, even if one above sets the limit
  * @hold: it begins
  *
- * io.max holds bios in a queue; iocost and iolatency hold them by putting the
- * submitter to sleep. As long as limits hold any, tasks that wait for io of the
- * cgroup wait because of a limit.
+ * While limits hold any, they hold all tasks that wait for io of the cgroup.
+ * io.max holds bios in a queue; iocost and iolatency let the submitter sleep.
  *
  * Context: Any but NMI; takes the runqueue locks of these tasks.
  */
