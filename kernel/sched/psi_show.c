@@ -2,15 +2,11 @@
 /*
  * Pressure stall information: the files
  *
- *   psi_line.c says what they show. kernel/cgroup/pressure.c has those of
- *   cgroups.
+ *   psi_line.c says what they show. kernel/cgroup/pressure.c is for cgroups.
  */
 
 /**
- * psi_off_alloc - memory for psi_switch()
- *
- * Others wait for cgroup_mutex while a switch holds it, so the memory comes
- * before: it is charged to a cgroup that may be at its limit.
+ * psi_off_alloc - memory for psi_switch(), to be had before cgroup_mutex
  *
  * Context: Process context, may sleep.
  * Return: the memory, for kfree() if it is not needed, or %NULL.
@@ -26,8 +22,7 @@ struct psi_off *psi_off_alloc(void)
  * @on: whether its totals grow from now on
  * @memory: from psi_off_alloc(). It belongs to the group from now on
  *
- * Only readers see a difference. The group goes on measuring, and psi_off tells
- * what to leave out of its totals:
+ * The group goes on measuring. psi_off tells readers what to leave out:
  *
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
  *	psi_off		    -		    25	       15
@@ -57,7 +52,6 @@ void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
  * psi_is_off - whether psi_switch() switched a group off
  * @group: the group
  *
- * Context: Any.
  * Return: whether it did
  */
 bool psi_is_off(const struct psi_group *group)
@@ -72,8 +66,7 @@ bool psi_is_off(const struct psi_group *group)
  * @id: which of the group's files
  *
  * Context: Process context.
- * Return: 0, -EOPNOTSUPP for irq on a machine that does not account interrupt
- *	   time, or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EOPNOTSUPP for irq without accounting of its time
  */
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
@@ -94,10 +87,8 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 /**
  * psi_some_memory_us - the "some" total of /proc/pressure/memory
  *
- * For kernel code that steers by memory pressure. Never goes backwards.
- *
  * Context: Process context.
- * Return: stall since boot in microseconds; 0 while PSI is off.
+ * Return: stall since boot in us, which never shrinks; 0 while PSI is off
  */
 u64 psi_some_memory_us(void)
 {
@@ -106,7 +97,6 @@ u64 psi_some_memory_us(void)
 	if (!psi_enabled())
 		return 0;
 
-	/* What is masked looks at full, too. */
 	psi_read_masked(&psi_system, 1, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
@@ -179,10 +169,7 @@ static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
 	struct psi_open *open = psi_open_of(file);
 
-	/*
-	 * epoll registers once, maybe before there is a trigger. So wait in any
-	 * case.
-	 */
+	/* epoll registers once, maybe before there is a trigger. */
 	poll_wait(file, &open->wait, wait);
 	return psi_poll(&open->trigger);
 }
