@@ -10,25 +10,21 @@
  *
  *	T_s = sum_c(t_s[c] * w[c]) / sum_c(w[c]),	w[c] = t_nonidle[c]
  *
- *   psi_mean_add() adds one CPU at a time, T += (t - T) * w / (W + w), in ns
- *   throughout: neither weights nor products lose bits, whatever the length of
- *   the window, and each CPU rounds by less than 2 ns.
+ *   psi_mean_add() adds one CPU at a time, T += (t - T) * w / (W + w), in ns:
+ *   no bits are lost, and each CPU rounds by less than 2 ns.
  *
  * Averages
  *
  *   An average is fed once per PSI_PERIOD with the share of that period that
  *   was stall: avg = avg * e + share * (1 - e). Periods end at multiples of
- *   PSI_PERIOD on psi_read_clock(); folds run a little later, and how much
- *   later varies by more than the error we allow ourselves. psi_avgs_advance()
- *   takes the stall of a window as spread evenly over it, and splits it at the
- *   end of the period. A late fold, however late, splits its window into as
- *   many periods as have ended; equal periods are fed in closed form:
+ *   PSI_PERIOD on psi_read_clock(); folds run later, by varying times.
+ *   psi_avgs_advance() takes the stall of a window as spread evenly over it,
+ *   and splits it where periods end; equal periods are fed in closed form:
  *
  *	n periods of share p:	avg = p + (avg - p) * e^n
  *
  *   A share is at most 1. The stall above that, and the remainder of a
- *   division, are kept for the next period. So stall moves from windows to
- *   periods, and none appears or is lost.
+ *   division, are kept for the next period: none appears or is lost.
  */
 
 #define PSI_PERIOD		(2ULL * NSEC_PER_SEC)
@@ -43,9 +39,7 @@
 /* exp(-2s/10s), exp(-2s/60s), exp(-2s/300s) in units of 2^-32 */
 static const u64 psi_decay[PSI_NR_HORIZONS] = { 3516421809U, 4154161520U, 4266429413U };
 
-/*
- * Arithmetic: no clock, no locks, all inputs are arguments
- */
+/* Arithmetic: no clock, no locks, all inputs are arguments */
 
 /* a * b / c, rounded down, for a product of up to 128 bits; 0 if a is */
 static u64 psi_muldiv(u64 a, u64 b, u64 c)
@@ -53,10 +47,7 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 	return a && b ? mul_u64_u64_div_u64(a, b, c) : 0;
 }
 
-/*
- * The mean @mean, of CPUs that weigh @weight, with one more, whose @time weighs
- * @w.
- */
+/* Add a CPU, whose @time weighs @w, to @mean, of CPUs that weigh @weight. */
 static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 {
 	/* Mostly there is one. */
@@ -65,12 +56,7 @@ static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 	return psi_muldiv(mean, weight, weight + w) + psi_muldiv(time, w, weight + w);
 }
 
-/**
- * psi_mean_add - add one CPU to a weighted mean
- * @mean: the mean of the CPUs so far, zeroed before the first
- * @times: the times of the CPU in that window, in ns
- * @states: the states that matter
- */
+/* Add the times of one CPU, in ns, to a weighted mean. */
 static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times,
 					 unsigned int states)
 {
@@ -102,10 +88,8 @@ static u64 psi_pow(u64 factor, u64 n)
 }
 
 /*
- * Feed @share to an average, and keep @keep of what the average was. @share is
- * in units of 1 / PSI_AVG_ONE, @keep of 2^-32. The result is rounded to the
- * nearest; if @share is zero it is rounded down, so that the average reaches
- * zero.
+ * @share is in units of 1 / PSI_AVG_ONE, @keep of 2^-32. Rounds to the nearest,
+ * but down if @share is zero, so that the average reaches zero.
  */
 static u32 psi_feed(u32 avg, u32 share, u64 keep)
 {
@@ -114,10 +98,7 @@ static u32 psi_feed(u32 avg, u32 share, u64 keep)
 	return (avg * keep + share * (one - keep) + (share ? one / 2 : 0)) >> 32;
 }
 
-/*
- * End @n periods of a state with the same share, after @stall ns in all of
- * them.
- */
+/* End @n periods with the same share; they had @stall ns in all. */
 static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u64 *keep)
 {
 	u64 sum = avgs->pending[s] + stall;
@@ -131,10 +112,7 @@ static void psi_avgs_end(struct psi_avgs *avgs, int s, u64 stall, u64 n, const u
 	avg[PSI_300S] = psi_feed(avg[PSI_300S], share, keep[PSI_300S]);
 }
 
-/*
- * No average of this state is above zero, and there is no stall now: the common
- * case.
- */
+/* The common case: no average is above zero, and there is no stall now. */
 static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 {
 	const u32 *avg = avgs->avg[s];
@@ -142,11 +120,6 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 	return !(stall | avgs->pending[s] | avg[PSI_10S] | avg[PSI_60S] | avg[PSI_300S]);
 }
 
-/**
- * psi_avgs_init - averages of a group that begins now
- * @avgs: the averages, zeroed
- * @now: ns of psi_read_clock()
- */
 static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 {
 	avgs->at = now;
@@ -155,12 +128,9 @@ static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
 
 static const u64 psi_no_stall[PSI_NR_STATES];
 
-/**
- * psi_avgs_advance - add the stall of a window, end the periods it reaches
- * @avgs: the averages, as of the end of the window before
- * @states: the states that matter; all others are left alone
- * @to: end of the window, ns of psi_read_clock()
- * @window: per state, stall since @avgs->at, in ns
+/*
+ * Add the stall of a window up to @to, and end the periods that it reaches.
+ * @window: per state, stall since @avgs->at, in ns.
  */
 static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			     const u64 *window)
@@ -169,7 +139,6 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	unsigned int alive = 0;
 	unsigned long s, h;
 
-	/* PSI_NONIDLE has no average. */
 	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
 		stall[s] = window[s];
 		if (!psi_avgs_zero(avgs, s, stall[s]))
@@ -211,19 +180,10 @@ static unsigned int psi_avg_basis_points(u32 avg)
 	return ((u64)avg * 10000 + PSI_AVG_ONE / 2) >> PSI_AVG_SHIFT;
 }
 
-/**
- * psi_avgs_update - bring averages to a later time
- * @avgs: the averages
- * @states: the states that matter; all others are left alone
- * @idle: up to this time there was no stall since @avgs->at, ns of
- *	  psi_read_clock()
- * @now: the later time, ns of psi_read_clock()
- * @stall: per state, stall since @avgs->at, in ns
- */
+/* Bring averages to @now, with @stall since @avgs->at, all after @idle. */
 static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle, u64 now,
 			    const u64 *stall)
 {
-	/* Mostly no period ends before that. */
 	if (avgs->at < idle && idle < avgs->mark)
 		avgs->at = idle;
 	else if (avgs->at < idle)
@@ -231,13 +191,7 @@ static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle
 	psi_avgs_advance(avgs, states, now, stall);
 }
 
-/**
- * psi_account_add - add a window
- * @account: the account
- * @idle: up to this time there was no stall, ns of psi_read_clock()
- * @now: end of the window, ns of psi_read_clock()
- * @stall: per state, stall in the window, in ns
- */
+/* Add a window up to @now, with @stall, all after @idle. */
 static void psi_account_add(struct psi_account *account, u64 idle, u64 now, const u64 *stall)
 {
 	int s;
