@@ -4,30 +4,25 @@
  *
  * Windows
  *
- *   The pressure of a group in a window is a mean over CPUs, in which a CPU
- *   weighs as much as the group used it in that window (psi_avgs.c). So it
- *   depends on where the window begins and ends, and a reader must not end one.
- *   The window of a group ends when the fold visits the group: once in each
- *   PSI_PERIOD, a little after a period has ended. psi_avgs.c splits windows
- *   into periods. A reader sees the total of all windows that ended, plus the
- *   mean of the running one so far. The mean of a running window may shrink as
- *   weights change; psi_account.shown keeps what is printed from going
- *   backwards until the total catches up. If a period has ended and the fold is
- *   late, the reader brings a copy of the averages up to date for itself.
+ *   The pressure of a group in a window is a mean over CPUs, weighted with how
+ *   much the group used each in that window (psi_avgs.c). So it depends on
+ *   where the window begins and ends, and a reader must not end one. The window
+ *   of a group ends when the fold visits the group: once in each PSI_PERIOD, a
+ *   little after a period has ended. A reader sees the total of all windows
+ *   that ended, plus the mean of the running one so far. That may shrink as
+ *   weights change: psi_account.shown keeps what is printed from going back. If
+ *   the fold is late, the reader updates a copy of the averages.
  *
- *   Times of a cell grow for ever. The fold does not reset them: it remembers
- *   in the cell what it saw, and the difference is what the window has. So to
- *   end a window the fold is a reader like any other: it needs no runqueue
- *   lock, and may be preempted anywhere but in a write section of
- *   psi_group.seq.
+ *   Times of a cell grow for ever. The fold remembers in the cell what it saw,
+ *   and the difference is what the window has. So the fold is a reader like any
+ *   other: it needs no runqueue lock.
  *
  *   Readers must find all cells in the same window. So each cell has two slots:
  *   readers use one, the fold fills the other, and psi_group.folds says which
- *   is which. To end a window is to change that number, with the total and the
- *   averages, in one short write section of psi_group.seq. A window must not
- *   end at different times on different CPUs. So the fold looks again if its
- *   look at the cells took longer than PSI_SAMPLE_NS (1 ms), as when it was
- *   preempted. It takes what the third look found, however long that look took.
+ *   is which. A short write section of psi_group.seq changes that number, the
+ *   total and the averages. A window must end at the same time on all CPUs. So
+ *   the fold looks at the cells up to three times, until a look takes less than
+ *   PSI_SAMPLE_NS (1 ms): it may be preempted.
  *
  *		   window 7		   window 8
  *	CPU 0	 |______________________|_____________________ times
@@ -42,24 +37,19 @@
  *   walk puts both there, at the first activity on a CPU. The fold takes a CPU
  *   off when the group was idle on it for a whole window, by a trylock of its
  *   runqueue: if that fails, the next fold tries again. Cost: O(cells in use),
- *   and at most PSI_CHAIN times that where groups delegate; nothing for CPUs
- *   that a group does not use, nothing for groups that sleep.
+ *   times PSI_CHAIN at most where groups delegate.
  *
  *   The invariant: on a CPU that is not in the cpumask of its group, a cell is
  *   as new but for its times. It shows nothing, does not delegate, and no cell
  *   delegates to it. Its next activity calls psi_fold_join(). So code that
- *   changes a group as a whole (whether it is asked) writes psi_group, and then
- *   visits the CPUs in the cpumask only. Another CPU reads psi_group when it
- *   joins. Nobody takes the runqueue lock of a CPU for a group that does not
- *   use it.
+ *   changes a group as a whole (whether it is asked) writes psi_group, and
+ *   visits the CPUs in the cpumask only. Others read psi_group when they join.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
- *   sets no timer. It takes the CPUs off the list of the system without waiting
- *   for an idle window, so that the next activity wakes the thread. Waiting
- *   would keep the machine busy: each time the thread wakes up, deferrable work
- *   of others runs too, which is activity. Other groups stay on the list while
- *   the fold rests. Nothing of theirs is lost: what they did before is still in
- *   their times, and they can do nothing while the system is idle.
+ *   sets no timer. It takes the CPUs off the list of the system at once, so
+ *   that the next activity wakes the thread. To wait for an idle window would
+ *   keep the machine busy: when the thread wakes up, deferrable work of others
+ *   runs too. Other groups stay on the list: they can do nothing then.
  *
  *   To averages a suspend of the machine is such a rest. It begins with a fold,
  *   and the system stays on the list.
@@ -68,40 +58,20 @@
 /* The list, the system first. Only the thread uses it. */
 static LIST_HEAD(psi_fold_list);
 
-/*
- * When the fold last found the system idle, or the machine about to be
- * suspended, ns of psi_read_clock().
- */
+/* When the system was last found idle, or suspended; ns of psi_read_clock(). */
 static atomic64_t psi_fold_rested;
 
 /* The machine is about to be suspended: fold whenever the thread wakes up. */
 static bool psi_suspending;
 
-/*
- * To look at the CPUs takes less, unless the thread is held up or they are very
- * many.
- */
+/* A look at the CPUs takes less, unless preempted or for very many CPUs. */
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
 
-/*
- * Looking at a window
- */
+/* Looking at a window */
 
-/**
- * psi_peek_more - read the times of a cell, and what it has more while asked
- * @gc: the cell
- * @cpu: its CPU
- * @states: the states to read, a bit mask
- * @times: filled in for @states, ns
- * @more: what the cell has while it is asked, %NULL for nothing
- * @held: filled in with what limits held then, if @more is not %NULL
- *
- * Times grow for as long as the group exists. A clock read here may be ahead of
- * the one that the CPU uses for its next event, by no more than that event
- * takes. So a time may be that much less when it is read again; psi_since()
- * makes this no growth.
- *
- * Context: Any but NMI, and not inside a write section of psi_seq.
+/*
+ * Read the times in @states, and with @more those that limits held. Times may
+ * shrink a little, see psi_since(). Not in NMI or a write section of psi_seq.
  */
 static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, unsigned int states,
 					  u64 *times, const struct psi_asked_cpu *more,
@@ -116,7 +86,6 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 	do {
 		seq = read_seqcount_begin(seqcount);
 		d = psi_chain_end(gc);
-		/* Where no state holds, the times need no clock. */
 		hold = d->states & states;
 		if (hold)
 			now = psi_read_cpu_clock(cpu);
@@ -128,10 +97,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 	} while (read_seqcount_retry(seqcount, seq));
 }
 
-/*
- * Add what a cell did in the running window. @fold, a constant: the window ends
- * here.
- */
+/* @fold, a constant: the window ends here. */
 static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 					struct psi_asked *asked, bool fold,
 					struct psi_look *look)
@@ -146,7 +112,6 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, held);
-	/* All of them in a fold: it needs no bits. */
 	for (s = 0; fold && s < PSI_NR_STATES; s++)
 		since[s] = psi_since(since[s], last[s]);
 	psi_for_each_state(s, fold ? 0 : states)
@@ -165,7 +130,6 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 		psi_sums_add(look, since, held);
 }
 
-/* Say what a look is for, at @now. */
 static __always_inline void psi_look_begin(struct psi_look *look, struct psi_asked *asked,
 					   unsigned int states, u64 now)
 {
@@ -178,7 +142,6 @@ static __always_inline void psi_look_begin(struct psi_look *look, struct psi_ask
 		psi_sums_begin(look);
 }
 
-/* Look at all CPUs that a group is in use on. */
 static __always_inline void psi_look_around(struct psi_group *group, bool fold,
 					    struct psi_look *look)
 {
@@ -189,12 +152,10 @@ static __always_inline void psi_look_around(struct psi_group *group, bool fold,
 		psi_look_at(group, cpu, asked, fold, look);
 }
 
-/*
- * Readers
- */
+/* Readers */
 
 /*
- * Since the last fold a group had no stall up to this time: when it joined the
+ * Up to this time a group had no stall since the last fold: when it joined the
  * list, or when the machine woke up that had rested since.
  */
 static u64 psi_idle_until(const struct psi_group *group, u64 folded)
@@ -204,7 +165,6 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 	return folded >= atomic64_read(&psi_fold_rested) ? max(joined, woke) : joined;
 }
 
-/* The largest total that was shown, at least @total. */
 static u64 psi_show_total(atomic64_t *shown, u64 total)
 {
 	s64 old = atomic64_read(shown);
@@ -216,10 +176,7 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 	return total;
 }
 
-/*
- * Bring what was read of an account to the time of a look, with @stall in the
- * running window.
- */
+/* Bring an account to the time of a look, with @stall in the running window. */
 static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
 					const struct psi_look *look, const u64 *stall,
 					struct psi_account *reading)
@@ -227,10 +184,7 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 	unsigned int states = look->states;
 	int s;
 
-	/*
-	 * Full comes before some: another reader may have shown more of it
-	 * meanwhile.
-	 */
+	/* Full before some: another reader may have shown more of it. */
 	for (s = PSI_NR_STATES - 1; s > PSI_NONIDLE; s--) {
 		u64 total = reading->total[s] + stall[s];
 
@@ -240,31 +194,22 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 			total = max(total, reading->total[s + 1]);
 		reading->total[s] = psi_show_total(&account->shown[s], total);
 	}
-	/* Averages change when a period ends. */
 	if (look->now >= reading->avgs.mark)
 		psi_avgs_update(&reading->avgs, states, psi_idle_until(group, reading->avgs.at),
 				look->now, stall);
 }
 
-/* The account of a kind, which is there for plain pressure, or once asked. */
 static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
 {
 	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
 }
 
-/**
- * psi_read - read what a group has of pressure, all of one moment
- * @group: the group
- * @nr: the number of kinds to read, a constant: 1 for plain pressure, or
- *	%PSI_NR_KINDS
- * @states: the states to read, a bit mask
- * @readings: filled in for @states, by enum psi_kind. Of kinds that nobody ever
- *	      asked about they stay as they are
+/*
+ * Read @nr kinds of pressure, a constant: 1 for plain, or PSI_NR_KINDS, all of
+ * one moment, in @states. Kinds that were never asked stay as they are in
+ * @readings.
  *
- * Takes no lock, and ends no window. The only write that others see is the one
- * that keeps totals from going backwards.
- *
- * Context: Process context.
+ * Takes no lock, and ends no window. Others see only ->shown change.
  */
 static __always_inline void psi_read(struct psi_group *group, int nr, unsigned int states,
 				     struct psi_account *readings)
@@ -281,7 +226,6 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 	asked = nr > 1 ? psi_asked_get(group) : NULL;
 	do {
 		seq = read_seqcount_begin(&group->seq);
-		/* The total and the averages of the windows that ended. */
 		for (kind = PSI_PLAIN; kind < nr; kind++) {
 			const struct psi_account *account = psi_account_of(group, kind);
 
@@ -302,16 +246,9 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 			    &readings[kind]);
 }
 
-/**
- * psi_read_masked - read what the files of a group show
- * @group: the group
- * @nr: as for psi_read()
- * @states: as for psi_read(). Of a pair of some and full, both
- * @readings: as for psi_read(). Somebody asks, if @nr is not 1
- *
- * A group that is switched off or on meanwhile is read once more.
- *
- * Context: Process context.
+/*
+ * psi_read() as the files show it. @states: of a pair of some and full, both.
+ * If a group was switched off or on meanwhile, it is read once more.
  */
 static __always_inline void psi_read_masked(struct psi_group *group, int nr, unsigned int states,
 					    struct psi_account *readings)
@@ -326,11 +263,9 @@ static __always_inline void psi_read_masked(struct psi_group *group, int nr, uns
 	psi_mask(group, off, nr, states, readings);
 }
 
-/*
- * The fold
- */
+/* The fold */
 
-/* Make an idle group on a CPU as new, for the invariant in "The list". */
+/* For the invariant in "The list". */
 static void psi_renew(struct psi_group_cpu *gc)
 {
 	psi_undelegate(gc);
@@ -339,8 +274,8 @@ static void psi_renew(struct psi_group_cpu *gc)
 }
 
 /*
- * The fold does not visit a CPU any more, if the group was idle on it since the
- * last window ended and the CPU is not at something.
+ * Take a CPU off the list, if the group was idle there since the last window
+ * ended, and the runqueue lock is free.
  */
 static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu)
 {
@@ -369,9 +304,7 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	raw_spin_rq_unlock(cpu_rq(cpu));
 }
 
-/*
- * Take the CPUs off the list that were idle in the last window, or just @now.
- */
+/* @now: those that are idle now, not in the last window. */
 static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bool now)
 {
 	int cpu;
@@ -386,8 +319,7 @@ static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bo
 
 /*
  * End the running window of a group. The clock said @now a moment ago: if that
- * is over PSI_SAMPLE_NS ago, one look is for nothing. Return what it says after
- * the last look.
+ * is over PSI_SAMPLE_NS ago, one look is for nothing. Return it anew.
  */
 static u64 psi_fold_group(struct psi_group *group, u64 now)
 {
@@ -410,7 +342,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	if (trace)
 		before = group->plain.avgs;
 
-	/* What readers see of a fold: constant work. */
+	/* What readers see of a fold is constant work. */
 	preempt_disable();
 	raw_write_seqcount_begin(&group->seq);
 	idle = psi_idle_until(group, group->plain.avgs.at);
@@ -421,7 +353,6 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	raw_write_seqcount_end(&group->seq);
 	preempt_enable();
 
-	/* Unless it is off, or was switched in the meantime. */
 	if (trace && !(off && off->switches & 1) && off == rcu_access_pointer(group->off))
 		psi_trace_update(group, off, &before);
 	/* Samplers at work look at the CPUs on the list. */
@@ -430,9 +361,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	return now;
 }
 
-/*
- * The list
- */
+/* The list */
 
 static void psi_fold_collect(void)
 {
@@ -447,27 +376,22 @@ static void psi_fold_collect(void)
 	}
 }
 
-/*
- * After a fold: a group with CPUs stays on the list, unless its cgroup is gone.
- */
 static bool psi_stays(struct psi_group *group)
 {
 	return !READ_ONCE(group->removed) && psi_next_cpu(group, -1) < nr_cpu_ids;
 }
 
 /*
- * A group without CPUs leaves the list, unless one joins now. It must have none
- * when it leaves: the ->joined of its next CPU says that there was no stall
- * before.
+ * A group leaves the list, unless a CPU joins now. It must have none when it
+ * leaves: the ->joined of its next CPU says that there was no stall before.
  */
 static bool psi_leaves(struct psi_group *group)
 {
 	if (READ_ONCE(group->removed))
 		return true;
 	/*
-	 * A CPU that joins sets its bit, then looks at ->listed; here it is the
-	 * other way round. One of the two sees the other, and puts the group
-	 * back.
+	 * psi_fold_join() sets a bit, then looks at ->listed; here it is the
+	 * other way round. One of the two puts the group back.
 	 */
 	atomic_xchg(&group->listed, 0);
 	return psi_next_cpu(group, -1) >= nr_cpu_ids || atomic_xchg(&group->listed, 1);
@@ -487,10 +411,9 @@ static bool psi_system_idle(void)
 }
 
 /*
- * The system has been folded: have it leave the list if it is idle. If nothing
- * happens from now on, because it is idle or about to be suspended, return the
- * time for the groups that are folded next: not before psi_fold_rested, see
- * psi_idle_until().
+ * Have the system leave the list if it is idle. If nothing happens from now on
+ * (idle, suspend), return a time not before psi_fold_rested for the groups that
+ * are folded next, see psi_idle_until().
  */
 static u64 psi_rest_when_idle(u64 now)
 {
@@ -518,10 +441,7 @@ static void psi_fold(void)
 		now = psi_fold_group(group, now);
 		if (group == &psi_system)
 			now = psi_rest_when_idle(now);
-		/*
-		 * Its next window begins after the rest: psi_idle_until()
-		 * relies on that.
-		 */
+		/* For psi_idle_until(): the next window begins later. */
 		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
 			     group->plain.avgs.at < atomic64_read(&psi_fold_rested));
 		if (!psi_stays(group)) {
@@ -537,9 +457,8 @@ static void psi_fold(void)
 }
 
 /*
- * The thread folds at the end of each period, and goes on while the system is
- * on the list, or a group in its inbox. Without any it rests, and the first to
- * join kicks it.
+ * Fold at the end of each period, while the system is on the list or a group in
+ * the inbox. Else rest: the first to join kicks the thread.
  */
 static u64 psi_fold_work(struct psi_worker *worker)
 {
@@ -559,9 +478,8 @@ static u64 psi_fold_work(struct psi_worker *worker)
 }
 
 /*
- * The system is about to be suspended, or was. Tasks run a little longer after
- * the fold, and begin to run again a moment before the second call. What they
- * do then counts as after the suspend.
+ * Tasks run a little longer after the fold, and again a moment before the
+ * second call. What they do then counts as after the suspend.
  */
 static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unused)
 {
