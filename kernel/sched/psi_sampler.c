@@ -6,12 +6,10 @@
  *
  *   Triggers of a group that wait for the same state of the same kind, with the
  *   same window and priority, look at the same numbers. A sampler takes them,
- *   PSI_STEPS times per window, at multiples of the step on psi_read_clock():
- *   when it looks does not depend on which triggers there are. Times of a cell
- *   grow for ever. The sampler remembers of each CPU what it saw: the time in
- *   use and the time in the state. At a sample it adds up the step that ends,
- *   by the formula of the kind (psi_avgs.c, psi_asked.c) and with the weights
- *   of the step.
+ *   PSI_STEPS times per window, at multiples of the step on psi_read_clock().
+ *   It remembers of each CPU what it saw: the time in use and the time in the
+ *   state. At a sample it adds up the step that ends, by the formula of the
+ *   kind (psi_avgs.c, psi_asked.c).
  *
  * The window slides
  *
@@ -21,15 +19,13 @@
  *	total(t) - total(t_i) - max(0, (t - window) - t_i)
  *
  *   for any earlier sample t_i: the stall since, less what of it can have been
- *   before the window. And where t - t_i is n windows or less, the stall since
- *   is spread over n of them: one has an n-th. So a trigger never fires below
- *   its threshold, however late samples are or how long a pause is. On time it
- *   misses no more than one step. A late sampler takes one sample, skips the
- *   marks that have passed, and misses only what its samples cannot attribute
- *   to a window. If a sample takes over PSI_SAMPLE_NS to add up, it contains
- *   stall of after it began: the window then ends where the sample was done.
- *   Where the whole ring has less stall than the lowest threshold, no trigger
- *   is looked at: many cost what one does, until something happens.
+ *   before the window. And where t - t_i is n windows or less, one of them has
+ *   an n-th. So a trigger never fires below its threshold, however late samples
+ *   are. On time it misses no more than one step. A late sampler takes one
+ *   sample and skips the marks that have passed. If a sample takes over
+ *   PSI_SAMPLE_NS to add up, it contains stall of after it began: the window
+ *   then ends where the sample was done. Where the whole ring has less stall
+ *   than the lowest threshold, no trigger is looked at.
  *
  * Rest
  *
@@ -43,30 +39,23 @@
  *   While nothing stalls in the states that its triggers wait for, a sampler
  *   rests: it is in no queue, psi_group.watched has its states, and
  *   psi_watch.alarm_states too. When one begins, the walk raises the alarm,
- *   with the time. The monitor then has the sampler resume. Its samples are
- *   still true of these states, as there was no stall meanwhile. At work it
- *   needs no alarm. It rests after one step without stall: sooner would thrash
- *   on bursts, later would wake an idle CPU.
+ *   with the time. The monitor then has the sampler resume: there was no stall
+ *   since its last sample. It rests after one step without stall: sooner would
+ *   thrash on bursts, later would wake an idle CPU.
  */
 
 #define PSI_STEPS		10
 
-/*
- * A window and one sample: the oldest has to be from before the window begins.
- */
+/* A window and one sample: the oldest is from before the window begins. */
 #define PSI_RING		(PSI_STEPS + 2)
 
 /*
- * A stall that lasts for all of the window may come out shorter by what is
- * rounded off, less than 2 ns for each sample and CPU, and by the time it takes
- * to read a few CPUs' clocks.
+ * A stall of a whole window may come out shorter: by less than 2 ns for each
+ * sample and CPU, and by the time it takes to read a few CPUs' clocks.
  */
 #define PSI_SLACK_NS		(NSEC_PER_USEC + 2ULL * PSI_RING * nr_cpu_ids)
 
-/*
- * How much of a threshold may be missing. Less than all of it, or silence would
- * fire.
- */
+/* How much of a threshold may be missing; not all, or silence would fire. */
 static u64 psi_slack(u64 threshold)
 {
 	return min(PSI_SLACK_NS, threshold / 1024);
@@ -105,8 +94,7 @@ struct psi_sampled {
  * @since: when the alarm was raised that ended its rest, 0 once it resumed
  * @triggers: the triggers
  * @users: how many
- * @next: when the first trigger that looked is owed an event, %PSI_NEVER if
- *	  none is
+ * @next: when a trigger is owed an event first, %PSI_NEVER for none
  * @least: no threshold in @triggers is lower
  * @last: the last sample
  * @late: how long it took to add it up if that was long, else 0, in ns
@@ -168,14 +156,11 @@ struct psi_trigger {
 	wait_queue_head_t	*wait;
 };
 
-/*
- * Windows: no clock, no locks, all inputs are arguments
- */
+/* Windows: no clock, no locks, all inputs are arguments */
 
 /*
- * How much stall a window up to @now had at least, if the total grew by @grown
- * since @since: the window that ends at @now, or the fullest of equal parts of
- * that time.
+ * The least stall of a window up to @now, if the total grew by @grown since
+ * @since: of the window that ends at @now, or of the fullest of equal parts.
  */
 static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 {
@@ -188,10 +173,7 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
-/*
- * Whether the window that ends with the last sample has enough stall for @t;
- * note how much.
- */
+/* Whether the window that ends with @now has enough stall; note how much. */
 static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler *sampler,
 				const struct psi_sample *now)
 {
@@ -210,21 +192,20 @@ static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler 
 	return stall + psi_slack(t->threshold) >= t->threshold;
 }
 
-/* No stall up to @now counts, a sample with totals that may be too high. */
+/* No stall up to @now counts, whose total may be too high. */
 static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *now)
 {
 	t->since = now->at;
 	t->base = now->total;
 }
 
-/* Look at a new sample. */
 static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
 			     const struct psi_sample *now)
 {
 	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
 }
 
-/* Take what is owed, to report it; false if the last event is too young. */
+/* Take what is owed; false if the last event is too young. */
 static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi_sample *now)
 {
 	if (!t->owed || now->at < t->quiet)
@@ -235,9 +216,7 @@ static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi
 	return true;
 }
 
-/*
- * Samplers
- */
+/* Samplers */
 
 static void psi_sampler_free(struct psi_sampler *sampler)
 {
@@ -276,7 +255,6 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	return sampler;
 }
 
-/* One more or one less sampler waits for its state. */
 static void psi_sampler_count(struct psi_sampler *sampler, int more)
 {
 	struct psi_watch *watch = sampler->watch;
@@ -286,10 +264,7 @@ static void psi_sampler_count(struct psi_sampler *sampler, int more)
 	WRITE_ONCE(*watched, watch->waiting[sampler->state] ? *watched | bit : *watched & ~bit);
 }
 
-/*
- * Have the state of a sampler raise an alarm when it begins, the next time. One
- * that is not needed by then does no harm.
- */
+/* Have the state raise an alarm when it next begins; one more is harmless. */
 static void psi_sampler_ask(struct psi_sampler *sampler)
 {
 	struct psi_watch *watch = sampler->watch;
@@ -297,7 +272,6 @@ static void psi_sampler_ask(struct psi_sampler *sampler)
 	WRITE_ONCE(watch->alarm_states, watch->alarm_states | BIT(sampler->state));
 }
 
-/* The samplers at work have changed; see psi_sampling(). */
 static void psi_watch_set_at_work(struct psi_watch *watch)
 {
 	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
@@ -308,7 +282,6 @@ static bool psi_sampler_rests(struct psi_sampler *sampler)
 	return !timerqueue_node_queued(&sampler->due);
 }
 
-/* Have a sampler be due then, PSI_NEVER to rest. */
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
 	if (!psi_sampler_rests(sampler))
@@ -319,24 +292,17 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 	psi_watch_set_at_work(sampler->watch);
 }
 
-/*
- * A new sampler is due at once, as of its first sample. It begins a step, and
- * rests if nothing stalls in that.
- */
+/* A new sampler begins a step, and rests if nothing stalls in that. */
 static void psi_sampler_start(struct psi_sampler *sampler)
 {
 	sampler->since = sampler->last.at;
 	psi_sampler_queue(sampler, 0);
 	psi_sampler_ask(sampler);
-	/* So that the monitor comes by. */
 	guard(irqsave)();
 	psi_raise_alarm(sampler->watch, BIT(sampler->state), sampler->since);
 }
 
-/*
- * Add a sampler that is counted, unless there is one for the same. Return the
- * one that is there now.
- */
+/* Add a sampler, unless there is one for the same; return the one there is. */
 static struct psi_sampler *psi_sampler_add(struct psi_sampler *made)
 {
 	struct psi_watch *watch = made->watch;
@@ -353,10 +319,7 @@ static struct psi_sampler *psi_sampler_add(struct psi_sampler *made)
 	return made;
 }
 
-/*
- * A trigger lets go of a sampler. Return it if that was the last: then the
- * caller frees it.
- */
+/* Let go of a sampler for a trigger. Return it, to be freed, if unused now. */
 static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 {
 	if (--sampler->users)
@@ -367,7 +330,6 @@ static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 	return sampler;
 }
 
-/* What a CPU has by now. */
 static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
 {
 	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
@@ -389,8 +351,7 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 
 /*
  * A state began at @since. Leave out the time in use before, which would
- * outweigh what comes. The CPUs that are in use now are taken to be in use
- * since then.
+ * outweigh what comes. CPUs in use now are taken to be in use since then.
  */
 static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 {
@@ -415,9 +376,8 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 }
 
 /*
- * Leave out all up to now. The first trigger must not count that.
- * psi_trigger_arm() has the state watched before: when it begins anew, an alarm
- * is raised.
+ * Leave out all up to now. psi_trigger_arm() has the state watched before: if
+ * it begins anew, an alarm is raised.
  */
 static void psi_sampler_begin(struct psi_sampler *sampler)
 {
@@ -446,10 +406,7 @@ struct psi_sum {
 	u64			most;
 };
 
-/*
- * Add what a CPU did since the last sample. Without weight it stays for a later
- * one.
- */
+/* Without weight it stays for a later sample. */
 static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 			const struct psi_sampled *now)
 {
@@ -467,9 +424,8 @@ static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 }
 
 /*
- * Whether the group was off, if only for a part of a step: then the step does
- * not count. (The files in /proc stay when the system is switched off, and so
- * do their triggers. Those of a cgroup end.)
+ * A step in which the group was off, if only for a part, does not count. (Files
+ * in /proc and their triggers stay then; those of a cgroup end.)
  */
 static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 {
@@ -479,9 +435,8 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 }
 
 /*
- * Bring the total of a sampler to @now. Stall after @now, while it is added up,
- * is in it too. If a window begins with this sample, that misses some stall; if
- * a window ends with it, @late makes the window longer.
+ * Bring the total to @now. It has stall after @now, too, while it is added up:
+ * a window from here on misses some, @late makes one up to here longer.
  */
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
@@ -508,10 +463,9 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 /*
  * A sample in the middle of a step, which changes nothing. It is an upper
  * bound: what the step will add for stall up to now depends on weights to come,
- * but is no more than all CPUs have, and no more than the time that passed.
- * Where @seen saw the CPUs a moment ago, they are not visited again; a sample
- * that came since has all of that. Without the lock it is right if no sample
- * came meanwhile.
+ * but is no more than all CPUs have, and than the time that passed. With @seen,
+ * CPUs are not visited again: a later sample has all of that. Without the lock
+ * it is right if no sample came meanwhile.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, const struct psi_sampler *seen,
 			      struct psi_sample *now)
@@ -547,9 +501,8 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest. Up to then there was no stall, apart
- * from what the clocks of two CPUs differ by. So the totals of the last sample
- * are right for @since too.
+ * A state began at @since, after a rest: there was no stall up to then, but for
+ * differences of clocks. So the last totals are right for @since too.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler)
 {
@@ -561,9 +514,8 @@ static void psi_sampler_resume(struct psi_sampler *sampler)
 }
 
 /*
- * Whether a trigger might fire after a new sample. The oldest sample is from
- * before all windows that end with the new one, so none of these has more stall
- * than came since.
+ * The oldest sample is from before all windows that end with the new one, so
+ * none of these has more stall than came since.
  */
 static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 {
@@ -573,7 +525,7 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 	return most + 2 * psi_slack(sampler->least) >= sampler->least;
 }
 
-/* Bring the total to now. Return whether there was stall. */
+/* Return whether there was stall. */
 static bool psi_sampler_grown(struct psi_sampler *sampler)
 {
 	u64 old = sampler->last.total;
@@ -582,10 +534,7 @@ static bool psi_sampler_grown(struct psi_sampler *sampler)
 	return sampler->last.total != old;
 }
 
-/*
- * After a step without stall a sampler may rest. It asks for the alarm first,
- * and then looks again: what begins in between is seen by one or the other.
- */
+/* Ask for the alarm, then look again: one of them sees what begins. */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
 	psi_sampler_ask(sampler);
