@@ -15,10 +15,10 @@
  * Monitors
  *
  *   A monitor is a thread that looks at the samplers which are due
- *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE are served by a
- *   monitor of real-time priority, so that they fire when the CPUs are
- *   contended. The others have one of ordinary priority, and samplers of their
- *   own: nobody can buy real-time work by opening many files.
+ *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE have one of
+ *   real-time priority, so that they fire when the CPUs are contended. The
+ *   others have an ordinary one, and samplers of their own: nobody can buy
+ *   real-time work by opening files.
  *
  *	walk: a state begins ---> alarm ---> inbox of the monitor
  *						      |
@@ -27,49 +27,33 @@
  *
  *   Turns
  *
- *   A group with many triggers must not delay the triggers of another group. So
- *   a monitor serves groups in turns. In a turn it does one of these after the
- *   other, until PSI_TURN_NS (500 us) are over: it takes an alarm down and
- *   queues the samplers that rest, has one of them resume, or takes a sample
- *   and has the triggers of the sampler look at it. After a turn that took d of
- *   CPU time the group pauses for (PSI_SHARE - 1) * d. Group A has thousands of
- *   windows, B has one:
- *
- *	A is due: turn	pause of A: 7 * 0.5 ms
- *	|- A -|.........................................|- A -|.......
- *	   B is due: |- B -|
- *	   |<------->| the delay of B: the rest of a turn of A
- *
- *   So one group gets an eighth of a monitor, and delays another by one turn
- *   and one sample, however many windows it has. Where n groups are due at
- *   once, the last of them waits for n - 1 turns. A sample looks at each CPU in
- *   use by the group a few times, and at all triggers of the sampler. To wake
- *   the pollers of triggers that fire comes on top. A group that needs
- *   more than its share gets late samples, and its own events come late.
+ *   A monitor serves groups in turns of PSI_TURN_NS (500 us). A turn of d of
+ *   CPU time is followed by a pause of (PSI_SHARE - 1) * d. So a group gets an
+ *   eighth of a monitor, and delays another by one turn and one sample. Where n
+ *   groups are due at once, the last waits for n - 1 turns. To wake pollers
+ *   comes on top. A group that needs more than its share gets late samples.
  *
  *   Users
  *
- *   Within a group, all triggers of a sampler look at a sample, one after the
- *   other. So a user without CAP_SYS_RESOURCE has user.max_psi_triggers of them
- *   at most, in all groups together. A trigger counts for the opener of its
- *   file, and in a user namespace for the owner of that too.
+ *   All triggers of a sampler look at each sample. So a user without
+ *   CAP_SYS_RESOURCE has user.max_psi_triggers at most. A trigger counts for
+ *   the opener of its file, and in a user namespace for the owner of that too.
  *
  * Lifetime
  *
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
  *   and the trigger goes with the file (or with the files of the cgroup, when
- *   kernfs drains them, and wakes their pollers). A sampler goes with its last
- *   trigger.
+ *   kernfs drains them). A sampler goes with its last trigger.
  *
  * Locking
  *
  *   psi_watch.lock protects the samplers of a group and priority, and their
- *   triggers. It is a mutex, as a monitor holds it while a sample visits every
- *   CPU in use. An opener holds it for moments, with preemption disabled:
- *   otherwise the scheduler could stop the holder for up to a second (cpu.max),
- *   and with it all that others armed. So nobody sleeps for the lock. A monitor
- *   or opener that finds it taken comes back after PSI_RETRY_US, and an opener
- *   that finds a monitor waiting lets it go first.
+ *   triggers. A monitor holds it while a sample visits every CPU in use. An
+ *   opener holds it for moments, with preemption disabled: otherwise the
+ *   scheduler could stop the holder for up to a second (cpu.max), and with it
+ *   all that others armed. So nobody sleeps for the lock. A monitor or opener
+ *   that finds it taken comes back after PSI_RETRY_US, and an opener that finds
+ *   a monitor waiting lets it go first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -78,48 +62,31 @@
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
 /*
- * A turn of a group ends after that. Shorter, and a turn would be spent on
- * going from one group to the next; longer, and it would show in windows of
- * others, whose step is 50 ms.
+ * Shorter, and a turn would go into changing groups; longer, and it would show
+ * in windows of others, whose step is 50 ms.
  */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
-/* No group gets more than one part in so many of the CPU time of a monitor. */
 #define PSI_SHARE		8
 
 /*
  * The initial value of user.max_psi_triggers: some for each service of a
- * session, and no more than a monitor looks at within a turn. Those of several
- * users may share a sampler.
+ * session, and no more than a monitor looks at within a turn.
  */
 #define PSI_USER_TRIGGERS	1024
 
 /*
- * A monitor or opener that finds the lock of a group taken comes back after
- * that. An opener may have a higher priority than the monitor that holds the
- * lock. If it came back sooner, it would leave a slow machine no time for that
- * monitor.
+ * An opener may have a higher priority than the monitor that holds the lock: if
+ * it came back sooner, it could starve that on a slow machine.
  */
 #define PSI_RETRY_US		1000
 
-/*
- * Groups with samplers at work, by the time they are due, of each monitor. No
- * other thread uses that queue.
- */
+/* Groups with samplers at work, by when they are due; for monitors only. */
 static struct timerqueue_head psi_monitor_queues[PSI_NR_PRIOS];
 
-/*
- * Parsing: no clock, no locks, all inputs are arguments
- */
+/* Parsing: no clock, no locks, all inputs are arguments */
 
-/**
- * psi_parse_line - understand which line of a file a program means
- * @p: the text, taken past what is understood
- * @id: the file
- * @line: filled in
- *
- * Return: whether there is such a line.
- */
+/* Parsing functions take @p past what they understand. */
 static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line *line)
 {
 	if (id == PSI_STAT)
@@ -128,7 +95,6 @@ static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line 
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/* Whether one or more blanks are at @p; go past them. */
 static bool psi_skip_blanks(const char **p)
 {
 	const char *begin = *p;
@@ -138,7 +104,7 @@ static bool psi_skip_blanks(const char **p)
 	return *p > begin;
 }
 
-/* Whether digits are at @p, of a number below 2^32; go past them. */
+/* Digits of a number below 2^32. */
 static bool psi_parse_number(const char **p, u32 *number)
 {
 	const char *begin = *p;
@@ -153,16 +119,7 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
-/**
- * psi_parse - understand what is written to a pressure file
- * @text: what is written, a string
- * @id: which file
- * @line: filled in with the line that the trigger waits for
- * @stall: filled in with the threshold in us
- * @window: filled in, in us
- *
- * Return: whether @text is a trigger that can be.
- */
+/* Whether @text is a trigger that can be; @stall and @window are in us. */
 static bool psi_parse(const char *text, enum psi_file_id id, struct psi_line *line, u32 *stall,
 		      u32 *window)
 {
@@ -178,11 +135,8 @@ static bool psi_parse(const char *text, enum psi_file_id id, struct psi_line *li
 	       *stall && *stall <= *window;
 }
 
-/*
- * Looking at triggers
- */
+/* Looking at triggers */
 
-/* poll() is about to report the event of a trigger. */
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
 	const struct psi_sampler *sampler = t->sampler;
@@ -201,29 +155,21 @@ static void psi_trace_trigger(const struct psi_trigger *t)
 			  div_u64(t->stall, NSEC_PER_USEC));
 }
 
-/*
- * Have the triggers of a sampler look at a sample, and report what they owe.
- * @step: a step ended with it.
- */
+/* Have the triggers look at a sample (@step: at a mark), and report. */
 static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
 			       bool step)
 {
 	struct psi_trigger *t;
 
-	/* Found anew, as is ->next. */
 	sampler->least = U64_MAX;
 	list_for_each_entry(t, &sampler->triggers, node) {
 		sampler->least = min(sampler->least, t->threshold);
 		if (step)
 			psi_trigger_look(t, sampler, sample);
 		if (psi_trigger_take(t, sampler->window, sample)) {
-			/* Else poll() has not reported the last one yet. */
 			if (!atomic_xchg(&t->event, 1))
 				psi_trace_trigger(t);
-			/*
-			 * No barrier: a task that looks for the event is in the
-			 * queue by then.
-			 */
+			/* No barrier: a task that looks for it is queued. */
 			wake_up_interruptible(t->wait);
 		}
 		if (t->owed)
@@ -232,10 +178,6 @@ static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sam
 	}
 }
 
-/*
- * A sampler is due: take a sample, and have the triggers look at it if there
- * may be something to see.
- */
 static void psi_sampler_check(struct psi_sampler *sampler)
 {
 	bool step = psi_read_clock() >= sampler->mark, owing = sampler->next != PSI_NEVER;
@@ -254,22 +196,16 @@ static void psi_sampler_check(struct psi_sampler *sampler)
 	}
 	if (owing || (step && psi_sampler_may_fire(sampler)))
 		psi_sampler_report(sampler, &sample, step);
-	/*
-	 * By now: a sampler that takes longer than a step must not be due again
-	 * at once.
-	 */
+	/* By now: a slow sampler must not be due again at once. */
 	if (step)
 		sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
-	/* While an event is owed, the time for it comes without any stall. */
+	/* An event that is owed comes without any stall: no rest. */
 	rest = rest && sampler->next == PSI_NEVER;
 	psi_sampler_queue(sampler, rest ? PSI_NEVER : min(sampler->next, sampler->mark));
 }
 
-/*
- * Monitors
- */
+/* Monitors */
 
-/* Take an alarm down, and put the samplers to work that wait for its states. */
 static void psi_watch_answer(struct psi_watch *watch)
 {
 	struct psi_sampler *sampler;
@@ -291,10 +227,6 @@ static void psi_watch_answer(struct psi_watch *watch)
 	WRITE_ONCE(watch->alarm_states, watch->alarm_states & ~begun);
 }
 
-/*
- * When there is something to do for a group, PSI_NEVER when all its samplers
- * rest.
- */
 static u64 psi_watch_due(struct psi_watch *watch)
 {
 	struct timerqueue_node *node = timerqueue_getnext(&watch->due);
@@ -304,10 +236,7 @@ static u64 psi_watch_due(struct psi_watch *watch)
 	return node ? node->expires : PSI_NEVER;
 }
 
-/*
- * Serve a group, for a turn at most. Return when it is due again, PSI_NEVER
- * when all its samplers rest.
- */
+/* Serve a group, for a turn at most. Return when it is due again. */
 static u64 psi_watch_check(struct psi_watch *watch)
 {
 	u64 now = psi_read_clock(), end = now + PSI_TURN_NS, due;
@@ -329,7 +258,6 @@ static u64 psi_watch_check(struct psi_watch *watch)
 	return due;
 }
 
-/* Take the groups whose alarms were raised into the queue. */
 static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_head *queue)
 {
 	struct llist_node *list = llist_reverse_order(llist_del_all(&worker->inbox));
@@ -395,11 +323,8 @@ static int __init psi_monitors_start(void)
 }
 subsys_initcall(psi_monitors_start);
 
-/*
- * Arming
- */
+/* Arming */
 
-/* The samplers of a group and priority, NULL without memory. */
 static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 {
 	/* Pairs with the cmpxchg below. */
@@ -423,10 +348,7 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 	return old;
 }
 
-/*
- * Lock the samplers, behind a monitor that waits for that. Nothing stops the
- * holder: see "Locking".
- */
+/* Behind a monitor that waits. Nothing stops the holder: see "Locking". */
 static void psi_watch_lock(struct psi_watch *watch)
 {
 	if (READ_ONCE(watch->wanted))
@@ -446,8 +368,8 @@ static void psi_watch_unlock(struct psi_watch *watch)
 }
 
 /*
- * Have a trigger look at what stalls from now on, with the sampler made for it
- * or one that is there already. CPUs are visited without the lock.
+ * With the sampler made for it, or one that is there. The lock is not held for
+ * a visit of CPUs.
  */
 static void psi_trigger_arm(struct psi_trigger *t)
 {
@@ -495,7 +417,6 @@ static void psi_trigger_free(struct psi_trigger *t)
 	kfree(t);
 }
 
-/* A trigger of the opener of @file, or an error. */
 static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 {
 	const struct cred *cred = file->f_cred;
@@ -538,9 +459,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
-	/*
-	 * Whatever is written; of two writes at once, one fills it.
-	 */
+	/* Whatever is written; of two writes at once, one fills it. */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
 	if (!psi_parse(text, id, &line, &stall, &window))
@@ -578,8 +497,7 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  * psi_disarm - free the trigger of an open file
  * @t: the trigger, %NULL for none
  *
- * Context: Process context, may sleep. Nobody polls for @t any more, or arms in
- *	    its slot.
+ * Context: Process context, may sleep. Nobody polls or arms any more.
  */
 void psi_disarm(struct psi_trigger *t)
 {
@@ -603,8 +521,7 @@ void psi_disarm(struct psi_trigger *t)
  * psi_poll - what poll() says of an open file, takes the event of its trigger
  * @slot: the place for the trigger of the file
  *
- * Context: Any. The caller waits on the file already, so that no event is
- *	    missed.
+ * Context: Any. The caller waits on the file already.
  * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger
  */
 __poll_t psi_poll(struct psi_trigger **slot)
