@@ -4,11 +4,10 @@
  *
  * Exact pressure
  *
- *   The plain files follow a formula (psi_avgs.c) that is right while each CPU
- *   is in use throughout the window. A stall that moves between N CPUs within a
- *   window comes out N times too small: each CPU has an N-th of it, and a mean
- *   of these is an N-th. Exact pressure is defined moment by moment, with n(t)
- *   CPUs in use, s(t) of them in the state:
+ *   The formula of the plain files (psi_avgs.c) is right while each CPU is in
+ *   use throughout the window. A stall that moves between N CPUs comes out N
+ *   times too small. Exact pressure is defined moment by moment, with n(t) CPUs
+ *   in use, s(t) of them in the state:
  *
  *	exact T_s = integral of s(t) / n(t)
  *
@@ -20,9 +19,8 @@
  *	CPU 0	 ===-------		=== stalled, --- at work: U 20, w 10 and
  *	CPU 1		   ===-------	10, t 3 and 3. Exact 6; the mean says 3
  *
- *   The formula equals the integral if s / n stays the same throughout the
- *   window. If 64 CPUs are at work first in a window, and then one alone
- *   stalls, the sums do not tell that these were different times.
+ *   That is the integral if s / n stays the same throughout the window: sums do
+ *   not tell that 64 CPUs were at work before one alone stalled.
  *
  * Limit and shortage
  *
@@ -33,56 +31,44 @@
  *	only some	limit some, and no task stalls for a shortage
  *	only full	only some, and the plain full of the resource holds
  *
- *   On each cell, the states of "only" are among those of limit, and these
- *   among the plain ones. With the same formula for all, where shortage is
- *   exact less only:
+ *   Per cell, the states of "only" are among those of limit, and these among
+ *   the plain ones. Shortage is exact less only, so with one formula for all:
  *
  *	max(limit, shortage) <= exact <= limit + shortage
  *
  * Asked
  *
- *   All of this is computed for a group only while somebody asks: a trigger on
- *   such a line is armed, or a program read the file in the last five minutes.
- *   Otherwise totals stand still. psi_group.asked has the union meanwhile, and
- *   the times of limits on each possible CPU: where the group comes to be in
- *   use later, nothing can be allocated. Asking begins with the next window of
- *   the fold; at once in a group that is off the list. psi_asked_sync() has a
- *   cell follow psi_group.asked: where the group is in use it is called under
- *   the lock of the runqueue; elsewhere the CPU calls it when it joins the
- *   list. psi_asked_expire() looks now and then which groups nobody asks about
- *   any more.
+ *   This is computed only while a trigger on such a line is armed, or the file
+ *   was read within five minutes; otherwise totals stand still. Memory is for
+ *   all possible CPUs, as nothing can be allocated where the group comes to be
+ *   in use. Cells learn of it in psi_asked_sync(), those off the list when they
+ *   join. It begins with the next window, at once off the list.
  *
- *   While a cell shows attributes of limits, it neither delegates nor misses a
- *   change of what it shows: the states of limits depend on all of that.
+ *   While a cell shows attributes of limits, it does not delegate: the states
+ *   of limits depend on each change of what it shows.
  *
  * The union
  *
  *   The times in use of CPUs do not tell whether they were in use together, or
  *   one after the other. So a word per group counts the CPUs in use, and has
- *   the time. The time is stored as those of states are, see "Time" in psi.c: x
- *   while no CPU is in use, t - x while one is. It shares 64 bits with the
- *   count, so that one cmpxchg changes both; what is left for the time wraps
- *   after 13 days. Readers take differences, of less than half of that.
+ *   the time, stored as those of states are, see "Time" in psi.c. Both share 64
+ *   bits, so that one cmpxchg changes them; the time wraps after 13 days.
+ *   Readers take differences, of less than half of that.
  *
- *   All CPUs write the line of that word whenever they begin or end to be in
- *   use. So where CPUs have several caches, or are very many, there are two
- *   levels. CPUs that share a cache count themselves in a block. The first of a
- *   block to begin and the last to end go on to the word, which then counts
- *   blocks:
+ *   All CPUs write that word whenever they begin or end to be in use. So where
+ *   CPUs have several caches, or are very many, those that share a cache count
+ *   themselves in a block, and the word counts blocks:
  *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
  *	   block 0		   block 1	CPUs in use
  *		\		   /
- *		   \		/
  *		      the word		blocks in use, time
  *
- *   No CPU waits for another one. The first CPU of a block to begin may be held
- *   up before it gets to the word: until then the word has one block too few.
- *   No other CPU takes that block off the word, as the block counts the first
- *   CPU. The last CPU to end may be overtaken by one that begins anew: then the
- *   word has one block too many for that moment, and the time goes on as it
- *   should.
+ *   Only the first CPU of a block to begin and the last to end go on to the
+ *   word. Nobody waits: a first one that is held up leaves the word one short,
+ *   and no other takes that block off, as the block counts it. A last one that
+ *   is overtaken leaves it one too high for that moment.
  *
  *   The invariants: with the runqueue locked, after an event, a cell with
  *   PSI_ASKED is counted exactly if its states have PSI_NONIDLE. If it is on
@@ -90,21 +76,17 @@
  *   cells before it clears that pointer.
  */
 
-/* Room for as many CPUs as there can be: no machine has 2^14. */
+/* No machine has 2^14 CPUs. */
 #define PSI_UNION_BITS		14
 #define PSI_UNION_COUNT		(BIT_ULL(PSI_UNION_BITS) - 1)
 /* No more CPUs than that count themselves in the word. */
 #define PSI_UNION_FEW		16
 
-/* A program that reads at least that often is asking all the time. */
+/* A program that reads at least that often asks all the time. */
 #define PSI_ASKED_FOR		(5 * 60 * HZ)
-/* How often is looked whether anybody still asks. */
 #define PSI_ASKED_CHECK		(20 * HZ)
 
-/*
- * What limits held has two times for each state, "limit" and "only". Limits are
- * never about PSI_NONIDLE, which comes first: it has none.
- */
+/* Two times for each state but PSI_NONIDLE, "limit" and "only". */
 #define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
 #define PSI_ONLY_AT(s)		((s) + PSI_NR_HELD / 2 - PSI_NONIDLE - 1)
 
@@ -112,13 +94,11 @@
  * struct psi_asked_cpu - the part of a cell that exists while it is asked
  * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
  * @times: times in these, stored as psi_group_cpu.times
- * @base: @times when the CPU joined the list: sums over the CPUs on the list
- *	  have what came since
+ * @base: @times when the CPU joined the list; sums have what came since
  * @counted: how often the CPU is counted in the union, for psi_debug.c
  * @checked: @times when psi_debug.c last checked them
  *
- * Written under the lock of the CPU's runqueue, inside a write section of its
- * psi_seq.
+ * Written under the CPU's runqueue lock, in a write section of its psi_seq.
  */
 struct psi_asked_cpu {
 	u16			held;
@@ -134,12 +114,10 @@ struct psi_asked_cpu {
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
- * @begun: false until the first fold after @known: what was measured of that
- *	   window is a part of it, and does not count
+ * @begun: a fold came after @known: a part of a window does not count
  * @known: the cells in use know that the group is asked
  * @cpus: what the cell on each CPU has more
- * @users: triggers, readers, and psi_asked_expire(). Without users nobody asks
- *	   any more
+ * @users: triggers, readers, and psi_asked_expire()
  * @read: jiffies when a program last read the file
  * @group: the group, whose accounts have the pressure
  * @node: in psi_asked_groups
@@ -167,25 +145,16 @@ struct psi_asked {
 	} ____cacheline_aligned	blocks[];
 };
 
-/*
- * The block of each CPU. Without this all CPUs are in one, which is right but
- * slower.
- */
+/* The block of each CPU. */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
 /* How many blocks there are, 0 if CPUs count themselves in the word. */
 static unsigned int psi_nr_blocks __ro_after_init;
 
-/*
- * The union
- */
+/* The union */
 
-/**
- * psi_union_read - how long a group was in use on any CPU
- * @asked: what the group has while it is asked, %NULL for nothing
- * @now: ns of psi_read_clock()
- *
- * Context: Any.
- * Return: in ns. Only differences mean something, see psi_union_since().
+/*
+ * How long a group was in use on any CPU at @now of psi_read_clock(), in ns.
+ * Only differences mean something, see psi_union_since().
  */
 static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
@@ -195,7 +164,6 @@ static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 	return word & PSI_UNION_COUNT ? now - atomic64_read(&psi_slept) - time : time;
 }
 
-/* How much @now is above @then, both of psi_union_read(). */
 static u64 psi_union_since(u64 now, u64 then)
 {
 	s64 since = (now - then) << PSI_UNION_BITS;
@@ -213,21 +181,14 @@ static u64 psi_union_before(u64 now, u64 then, u64 ago)
 	return now - min(ago, (now - then) << PSI_UNION_BITS >> PSI_UNION_BITS);
 }
 
-/*
- * What becomes of the word when a CPU or a block begins or ends to be in use.
- */
 static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 {
-	/*
-	 * The first or the last: the time changes its sign, the count is 0 or
-	 * 1.
-	 */
+	/* First or last: the time changes its sign, the count is 0 or 1. */
 	if ((word & PSI_UNION_COUNT) == !begins)
 		return (now << PSI_UNION_BITS) - word + 1;
 	return begins ? word + 1 : word - 1;
 }
 
-/* A CPU begins or ends to be in use. @blocks: CPUs are counted in blocks. */
 static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks,
 					    unsigned int block, bool begins, u64 now)
 {
@@ -240,7 +201,6 @@ static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks
 		;
 }
 
-/* A CPU begins or ends to be in use by a group whose cell has PSI_ASKED. */
 static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins, int cpu, u64 now)
 {
 #ifdef CONFIG_PSI_DEBUG
@@ -252,10 +212,7 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 		psi_union_count(asked, false, 0, begins, now);
 }
 
-/*
- * CPUs that share a cache by now have one block. One that comes later joins the
- * first block.
- */
+/* CPUs that come later join the first block: right, but slower. */
 static int __init psi_union_init(void)
 {
 	unsigned int block, nr = 0;
@@ -276,11 +233,8 @@ static int __init psi_union_init(void)
 }
 core_initcall(psi_union_init);
 
-/*
- * Events
- */
+/* Events */
 
-/* The states of limits that hold for a cell, see psi_asked_cpu.held. */
 static unsigned int psi_held_of(const struct psi_group_cpu *gc)
 {
 	static const struct {
@@ -304,9 +258,7 @@ static unsigned int psi_held_of(const struct psi_group_cpu *gc)
 	return limit >> (PSI_NONIDLE + 1) | only >> (PSI_NONIDLE + 1) << PSI_NR_HELD / 2;
 }
 
-/*
- * Have the states of limits follow what a cell shows, see "Time" in psi.c.
- */
+/* Have the states of limits follow what a cell shows, see "Time" in psi.c. */
 static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more, u64 now)
 {
 	unsigned int held = psi_held_of(gc);
@@ -318,8 +270,8 @@ static void psi_held_enter(struct psi_group_cpu *gc, struct psi_asked_cpu *more,
 }
 
 /*
- * What a cell has more, NULL unless it has PSI_ASKED. A reader takes no
- * runqueue lock, so it may find what the cell had a moment before.
+ * NULL unless the cell has PSI_ASKED. A reader without the runqueue lock may
+ * find what the cell had a moment before.
  */
 static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 							   struct psi_group_cpu *gc, int cpu)
@@ -327,23 +279,13 @@ static __always_inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *ask
 	return asked && READ_ONCE(gc->asked) & PSI_ASKED ? per_cpu_ptr(asked->cpus, cpu) : NULL;
 }
 
-/* The group that a cell belongs to, while the lock of its runqueue is held. */
+/* The runqueue lock is held: psi_asked_end() takes it before it frees. */
 static __always_inline struct psi_asked *psi_asked_of(struct psi_group_cpu *gc)
 {
-	/* psi_asked_end() takes that lock before it frees. */
 	return rcu_dereference_raw(gc->group->asked);
 }
 
-/**
- * psi_asked_event - a cell that is asked, or delegated to by one, changed
- * @gc: the cell
- * @before: its states before
- * @cpu: its CPU
- * @now: ns of rq_clock()
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
- */
+/* A cell that is asked, or delegated to by one, changed; @before: states. */
 static void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now)
 {
 	bool begins = gc->states & BIT(PSI_NONIDLE);
@@ -366,7 +308,6 @@ static void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 no
 		psi_held_enter(gc, more, now);
 }
 
-/* Count a CPU in the union of a group from now on, and measure limits. */
 static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked, int cpu, u64 now)
 {
 	struct psi_group_cpu *d = psi_chain_end(gc);
@@ -380,17 +321,9 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked, in
 	}
 }
 
-/**
- * psi_asked_sync - have a cell follow psi_group.asked
- * @gc: the cell
- * @cpu: its CPU
- * @now: ns of rq_clock()
- *
- * A cell that is off the list may have PSI_ASKED of what ended meanwhile. It
- * shows nothing, so there is nothing else to do when it joins.
- *
- * Context: The runqueue lock of the CPU is held, inside a write section of
- *	    psi_seq.
+/*
+ * Have a cell follow psi_group.asked, in a write section of psi_seq. Off the
+ * list it shows nothing: an old PSI_ASKED is all to change.
  */
 static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 {
@@ -415,9 +348,7 @@ static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 	}
 }
 
-/*
- * Asking
- */
+/* Asking */
 
 static void psi_asked_expire(struct work_struct *work);
 static DECLARE_DEFERRABLE_WORK(psi_asked_work, psi_asked_expire);
@@ -431,10 +362,7 @@ static void psi_asked_free(struct rcu_head *rcu)
 	kvfree(asked);
 }
 
-/*
- * What a group has while it is asked; NULL if nobody asks. In an RCU read
- * section.
- */
+/* NULL if nobody asks. In an RCU read section. */
 static struct psi_asked *psi_asked_get(struct psi_group *group)
 {
 	struct psi_asked *asked = rcu_dereference(group->asked);
@@ -442,11 +370,7 @@ static struct psi_asked *psi_asked_get(struct psi_group *group)
 	return asked && refcount_read(&asked->users) ? asked : NULL;
 }
 
-/*
- * Memory for a group that is asked, NULL without. Its accounts stay until the
- * group goes: where somebody asks again later, totals go on from what they
- * were.
- */
+/* Accounts stay until the group goes: totals go on when it is asked again. */
 static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 {
 	struct psi_account *accounts = NULL;
@@ -473,17 +397,12 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	return asked;
 }
 
-/*
- * Have the cells of a group follow psi_group.asked, where the group is in use.
- */
 static void psi_asked_visit(struct psi_group *group)
 {
 	int cpu;
 
 	KUNIT_STATIC_STUB_REDIRECT(psi_asked_visit, group);
-	/*
-	 * Pairs with psi_fold_join(): a CPU that joins later looks by itself.
-	 */
+	/* Pairs with psi_fold_join(): a CPU that joins later looks itself. */
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct rq *rq = cpu_rq(cpu);
@@ -497,7 +416,6 @@ static void psi_asked_visit(struct psi_group *group)
 	}
 }
 
-/* A group without users is not asked any more. */
 static void psi_asked_end(struct psi_asked *asked)
 {
 	struct psi_group *group = asked->group;
@@ -509,13 +427,12 @@ static void psi_asked_end(struct psi_asked *asked)
 	psi_group_put(group);
 }
 
-/* Somebody does not ask any more. The last to do so is psi_asked_expire(). */
+/* Not the last user: that is psi_asked_expire(). */
 static void psi_unask(struct psi_asked *asked)
 {
 	refcount_dec(&asked->users);
 }
 
-/* End what nobody asks about any more, and look at the rest again later. */
 static void psi_asked_expire(struct work_struct *work)
 {
 	struct llist_node *list = llist_del_all(&psi_asked_groups);
@@ -534,7 +451,6 @@ static void psi_asked_expire(struct work_struct *work)
 		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
 }
 
-/* Begin to ask about a group. Return what it has while it is asked, or NULL. */
 static struct psi_asked *psi_asked_begin(struct psi_group *group)
 {
 	struct psi_asked *asked = psi_asked_alloc(group);
@@ -547,10 +463,7 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 		psi_asked_free(&asked->rcu);
 		return ERR_PTR(-EAGAIN);
 	}
-	/*
-	 * In a group that is not in use, all that comes counts: a CPU that
-	 * joins from now on knows that the group is asked.
-	 */
+	/* Off the list all that comes counts: a CPU that joins knows. */
 	if (!atomic_read(&group->listed))
 		WRITE_ONCE(asked->begun, true);
 	refcount_inc(&group->refs);
@@ -559,15 +472,10 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 	return asked;
 }
 
-/**
- * psi_ask - somebody wants exact pressure, limit and shortage of a group
- * @group: the group
- *
- * Takes the runqueue locks of CPUs that the group is in use on.
- *
- * Context: Process context, may sleep.
- * Return: what the group has meanwhile, to be passed to psi_unask(); NULL
- *	   without memory, or if the task has to die
+/*
+ * Somebody wants exact pressure, limit and shortage, until psi_unask(). Return
+ * NULL without memory, or if the task has to die. May sleep, and takes the
+ * runqueue locks of CPUs that the group is in use on.
  */
 static struct psi_asked *psi_ask(struct psi_group *group)
 {
@@ -590,8 +498,8 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 	if (!asked)
 		return NULL;
 	/*
-	 * The first to ask may be held up here, so others do not wait. What is
-	 * read of the cells after that is of cells that know.
+	 * The first to ask may be held up here: others do not wait. All cells
+	 * that are read after this know that they are asked.
 	 */
 	if (!smp_load_acquire(&asked->known)) {
 		psi_asked_visit(group);
@@ -601,23 +509,17 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 	return asked;
 }
 
-/*
- * Windows
- */
+/* Windows */
 
-/* The time in a state of limits at @now, see "Time" in psi.c. */
+/* The time in a state of limits, see "Time" in psi.c. */
 static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
 {
 	return more->held & BIT(i) ? now - more->times[i] : more->times[i];
 }
 
-/**
- * psi_held_read - what limits held on a CPU since it joined the list
- * @more: the CPU
- * @now: the time, ns of its clock
- * @held: filled in
- *
- * Context: Inside a read section of the CPU's psi_seq, or where it is idle.
+/*
+ * What limits held on a CPU since it joined the list, in a read section of its
+ * psi_seq, or where it is idle.
  */
 static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
@@ -635,9 +537,7 @@ static void psi_sums_begin(struct psi_look *look)
 	look->used = psi_union_read(look->asked, look->now);
 }
 
-/*
- * Add one CPU, on which limits @held. What is stalled there was in use there.
- */
+/* What is stalled on a CPU was in use there. */
 static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held)
 {
 	u64 w = since[PSI_NONIDLE];
@@ -650,23 +550,19 @@ static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *hel
 		look->held[i] += held[i];
 }
 
-/*
- * @sum as exact pressure. Up to what clocks differ, @used is between the limits
- * here.
- */
+/* @sum as exact pressure. But for differences of clocks, @used is in range. */
 static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
 {
 	used = clamp(used, look->most, look->plain.weight);
 	return psi_muldiv(sum, used, look->plain.weight);
 }
 
-/* How much a sum of what limits held grew in a window, no more than @most. */
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 {
 	return min(psi_since(look->held[i], look->asked->held[i]), most);
 }
 
-/* Turn the sums of a window into pressure of each kind but the plain one. */
+/* Pressure of each kind but the plain one. */
 static void psi_sums_pressure(const struct psi_look *look, u64 stall[][PSI_NR_STATES])
 {
 	u64 used = psi_union_since(look->used, look->asked->used);
@@ -685,10 +581,7 @@ static void psi_sums_pressure(const struct psi_look *look, u64 stall[][PSI_NR_ST
 	}
 }
 
-/*
- * The fold leaves a CPU alone from now on, which is idle. Inside a write
- * section of psi_group.seq.
- */
+/* The fold leaves an idle CPU alone. In a write section of psi_group.seq. */
 static void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc, int cpu)
 {
 	struct psi_asked_cpu *more = psi_asked_cpu(asked, gc, cpu);
@@ -702,7 +595,6 @@ static void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc
 		asked->held[i] -= had[i];
 }
 
-/* A window ended. The first begins here. */
 static void psi_asked_fold(u64 idle, const struct psi_look *look)
 {
 	u64 stall[PSI_NR_KINDS][PSI_NR_STATES];
@@ -719,14 +611,8 @@ static void psi_asked_fold(u64 idle, const struct psi_look *look)
 		WRITE_ONCE(asked->begun, true);
 }
 
-/*
- * Samplers
- */
+/* Samplers */
 
-/*
- * What a kind of pressure has of a state on a CPU at @now. Plain pressure has
- * @plain.
- */
 static u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind kind,
 			 enum psi_state state, u64 now, u64 plain)
 {
