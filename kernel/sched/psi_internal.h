@@ -6,9 +6,8 @@
  *
  *   Each psi*.c uses functions of those that build_utility.c includes before
  *   it, and of no other. So they can be read in that order, after the theory at
- *   the top of psi.c. Two calls go the other way, through hooks in psi.h: where
- *   a task begins to wait for io, and where that ends, psi.c and psi_async.c
- *   tell psi_limit.c.
+ *   the top of psi.c. Two calls go the other way, from psi.c and psi_async.c to
+ *   psi_limit.c, through hooks in psi.h: psi_io_wait() and psi_io_done().
  *
  * Glossary
  *
@@ -62,9 +61,8 @@
 #include <linux/timerqueue.h>
 
 /*
- * What a contributor (a task in its group, a group in its parent) shows. Those
- * of limits come in place of, or in a group besides, the ones of the same
- * resource: see psi_limit.c.
+ * What a contributor shows. Those of limits come in place of, or in a group
+ * besides, the ones of the same resource: see psi_limit.c.
  */
 enum {
 	PSI_WAITING	= 1 << 0,	/* runnable, not on the CPU */
@@ -84,17 +82,16 @@ enum {
 #define PSI_LIMIT_ATTRS		(PSI_NR_ATTR_SETS - PSI_LIMIT_WAITING)
 
 /*
- * What psi_task.mode is made of: the attributes that a task shows, or does not,
- * because a limit holds it while it is queued; and because it is in a
- * memory-stall section, which PSI_MEMSTALL or PSI_LIMIT_MEMSTALL goes with.
+ * What psi_task.mode is made of: the attributes that change while a limit holds
+ * a queued task; and those of a memory-stall section, with which PSI_MEMSTALL
+ * or PSI_LIMIT_MEMSTALL goes.
  */
 #define PSI_HELD		(PSI_WAITING | PSI_LIMIT_WAITING)
 #define PSI_IN_STALL		(PSI_PRODUCTIVE | PSI_ONCPU_STALL)
 
 /*
- * Pressure states of a cell, each a function of the attributes that it shows.
- * The first four, PSI_SCHED_STATES, are those which tasks change that neither
- * wait for io nor stall on memory.
+ * Pressure states of a cell, each a function of what it shows. A task that
+ * neither waits for io nor stalls on memory changes PSI_SCHED_STATES only.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -125,19 +122,16 @@ enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 /**
  * struct psi_group_cpu - a cell: a group on one CPU
  * @sched: contributors by attribute, as psi_counts.sched
- * @up: where a change of what the cell shows has to be applied, %NULL for
- *	nowhere
- * @last: where the last change came from: a child, the end of the chain below
- *	  a child, or %NULL for a task. While @streak is %PSI_DELEGATES, the
- *	  child that stands for the cell. Otherwise what it points to may be
- *	  gone, unless it is the child whose change is being applied
+ * @up: where a change of what the cell shows is applied next, or %NULL
+ * @last: where the last change came from: a child, the end of the chain below a
+ *	  child, or %NULL for a task. While @streak is %PSI_DELEGATES, the child
+ *	  that stands for the cell. Otherwise what it points to may be gone,
+ *	  unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @slow: states to report when one holds after a change: all of them while the
- *	  cell is off the list, so that it joins; otherwise those that triggers
- *	  wait for, until they were reported
- * @streak: changes that still have to come from @last until it may stand for
- *	    the cell
+ * @slow: states to report when one holds after a change: all while the cell is
+ *	  off the list, so that it joins; else those triggers wait for, once
+ * @streak: changes still to come from @last until it may stand for the cell
  * @asked: %PSI_ASKED and %PSI_ASKED_ABOVE
  * @times: per state, the time in it so far in ns; while the state holds, the
  *	   clock at which it began less that, see "Time" in psi.c. While the
@@ -146,8 +140,7 @@ enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  * @limit: as @sched, of psi_counts.limit
  * @parent: the cell of psi_group.parent, %NULL for the system
  * @group: the group this is a part of
- * @slots: @times at the end of the last two windows, see "Windows" in
- *	   psi_fold.c
+ * @slots: @times at the end of two windows, see "Windows" in psi_fold.c
  * @recount: contributors by attribute, counted by psi_debug.c
  * @shows: attributes by that count
  * @checked: times when psi_debug.c last checked them, ns
@@ -159,8 +152,7 @@ enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  * Written under the lock of the CPU's runqueue, apart from @slots: these belong
  * to the fold. @times, @states, @streak and @last change inside a write section
  * of the CPU's psi_seq: readers look at them without the lock.
- * psi_watch_cells() reads @slow, @states and @streak without either; its
- * comment says why that is enough.
+ * psi_watch_cells() reads @slow, @states and @streak without either.
  */
 struct psi_group_cpu {
 	/* All that a switch touches, up to the times of cpu and irq */
@@ -212,7 +204,7 @@ struct psi_mean {
  * @now: when the look began, ns of psi_read_clock()
  * @plain: the mean of the CPUs by the formula of the plain files
  * @idle: the group was idle on a CPU
- * @sum: with @asked, and so is what follows: per state, the sum over CPUs
+ * @sum: per state, the sum over CPUs; with @asked, as all that follows
  * @most: the largest weight
  * @used: psi_union_read() at the end
  * @held: sums over CPUs of what limits held, all of it
@@ -251,8 +243,7 @@ struct psi_avgs {
  * @avgs: the averages
  * @shown: per state, the largest total a reader has seen, in ns
  *
- * Readers write @shown, the fold the others. A reader has a copy, which it
- * brings up to now; that has no @shown.
+ * Readers write @shown, the fold the others. Copies of readers have no @shown.
  */
 struct psi_account {
 	u64			total[PSI_NR_STATES];
@@ -263,8 +254,7 @@ struct psi_account {
 /**
  * struct psi_off - what readers see of totals since a group was switched
  * @switches: how often it was: odd while it is off
- * @readings: by kind. While the group is off, readers see these totals; while
- *	      it is on, the group's less these
+ * @readings: by kind: what readers see while off, and leave out while on
  * @rcu: frees it, after the next switch
  */
 struct psi_off {
@@ -278,22 +268,17 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
 /**
  * struct psi_group - a pressure domain: the system, or a cgroup and all below
- * @cpus: per CPU, the cell, %NULL before the group is in use there: see
- *	  "Reserve" in psi_group.c
- * @cpumask: CPUs that the next fold visits. Bits are set and cleared under the
- *	     lock of that CPU's runqueue
+ * @cpus: per CPU, the cell, %NULL before it is used: "Reserve" in psi_group.c
+ * @cpumask: CPUs that the next fold visits. Bits change under the runqueue lock
  * @asked: what more than plain pressure needs, %NULL while nobody asks
  * @off: since the last switch by cgroup.pressure, %NULL before the first
- * @accounts: exact pressure, limit and shortage, by enum psi_kind; %NULL before
- *	      somebody asks
+ * @accounts: by enum psi_kind, but the plain one; %NULL before somebody asks
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
  * @owes: it has a cell that its memory cgroup does not pay for yet
- * @level: depth of the cgroup; the system is the root. Higher than that of any
- *	   group above
- * @parent: where it is counted; %NULL for the system, and once the cgroup is
- *	    gone
+ * @level: depth of the cgroup, 0 for the system
+ * @parent: where it is counted; %NULL for the system, and once @removed
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
  * @stray: the group is in psi_strays
@@ -303,10 +288,8 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @listed: the group is on the list of the fold, or in its inbox
  * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
- * @joined: when the group last got on that list with nothing stalled before,
- *	    ns of psi_read_clock()
- * @seq: write sections are those of the fold, which is the only writer of what
- *	 follows
+ * @joined: when it got on that list, ns of psi_read_clock(); no stall before
+ * @seq: for what follows, which only the fold writes
  * @folds: how many windows ended; psi_last_slot() follows from it
  * @plain: what the plain files show
  */
@@ -347,30 +330,24 @@ struct psi_group {
  * struct psi_watch - the samplers of a group that one monitor serves
  * @group: the group
  * @prio: which monitor
- * @lock: protects @samplers to @due, @alarm_states, what the samplers hold and
- *	  their triggers
+ * @lock: protects @samplers to @due, @alarm_states, samplers and their triggers
  * @samplers: all of them
  * @waiting: per state, how many samplers there are for it
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be in a moment
- * @alarm_states: states that resting samplers wait for, or waited for, a bit
- *		  mask: when one of them begins, the walk raises the alarm
+ * @alarm_states: states whose begin raises the alarm, for resting samplers
  * @alarm: in the inbox of the monitor, while the alarm is raised
- * @alarm_begun: states that began, a bit mask: the alarm is raised, and was not
- *		 answered yet
+ * @alarm_begun: the states that began since the monitor answered
  * @alarm_since: when the first of these did, ns of psi_read_clock()
- * @queued: in the queue of the monitor, which then holds a reference to @group:
- *	    by when it is to come by, as a sampler is due, or an alarm is to be
- *	    answered, and the pause is over
- * @pause: the monitor does not come by before, ns of psi_read_clock(); the
- *	   monitor's
- * @alarmed: the monitor took the alarm from its inbox; the monitor's
+ * @queued: in the queue of the monitor, with a reference to @group, by when it
+ *	    is due and the pause is over
+ * @pause: not due before, ns of psi_read_clock(); for the monitor
+ * @alarmed: the monitor took the alarm from its inbox; for the monitor
  * @wanted: the monitor found @lock taken, and will try again
  *
- * The alarm is raised under the lock of a CPU's runqueue, or with interrupts
- * disabled. The side that finds @alarm_begun zero writes @alarm_since, then
- * adds @alarm; the monitor reads both before it clears @alarm_begun.
- *
+ * The side that finds @alarm_begun zero writes @alarm_since, then adds @alarm,
+ * with interrupts disabled. The monitor reads both before it clears
+ * @alarm_begun.
  * Allocated with the first trigger, freed with the group.
  */
 struct psi_watch {
@@ -391,7 +368,6 @@ struct psi_watch {
 	bool			wanted;
 };
 
-/* How often a group was switched off or on. */
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
 	const struct psi_off *off;
@@ -416,10 +392,7 @@ static inline unsigned int psi_last_slot(const struct psi_group *group)
 /* The first CPU after @cpu that the next fold visits. */
 static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 {
-	/*
-	 * A CPU that joins meanwhile may be seen or not: what it has to add has
-	 * only begun.
-	 */
+	/* A CPU that joins now may be seen or not: what it adds only begins. */
 	cpu = data_race(cpumask_next(cpu, group->cpumask));
 	/* Pairs with psi_fold_join(): then there is the cell of that CPU. */
 	smp_rmb();
@@ -435,8 +408,8 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 
 /*
  * How many tasks that wait in a ring, or for io of a cgroup, are looked at when
- * the reason of their wait changes: with interrupts off, and each takes the
- * lock of a runqueue. Rings of thread pools have some tens.
+ * the reason of their wait changes: with interrupts off, each under a runqueue
+ * lock. Rings of thread pools have some tens.
  */
 #define PSI_WAITERS_MAX	32
 
@@ -495,14 +468,10 @@ static inline void psi_show_causes(struct seq_file *m, struct psi_group *group) 
 #endif
 
 #ifdef CONFIG_PSI_DEBUG
-/*
- * The tasks that are counted on a CPU, protected by the lock of its runqueue.
- */
+/* Tasks counted on a CPU, under its runqueue lock. */
 static DEFINE_PER_CPU(struct hlist_head, psi_debug_tasks);
 
-/*
- * What a task is counted as on a CPU may have changed. The runqueue is locked.
- */
+/* What a task is counted as may have changed. The runqueue is locked. */
 static inline void psi_debug_note(struct task_struct *p, int cpu)
 {
 	if (!p->psi.attrs)
