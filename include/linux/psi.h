@@ -165,8 +165,7 @@ static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
 enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_STAT, PSI_NR_FILES };
 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);
-struct psi_off *psi_off_alloc(void);
-void psi_switch(struct psi_group *group, bool on, struct psi_off *memory);
+void psi_switch(struct psi_group *group, bool on);
 bool psi_is_off(const struct psi_group *group);
 
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,

@@ -81,7 +81,6 @@ static int pressure_switch_show(struct seq_file *m, void *v)
 static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
 				     loff_t off)
 {
-	struct psi_off *memory;
 	struct cgroup *cgrp;
 	int ret, on;
 
@@ -91,23 +90,16 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 	if (on < 0 || on > 1)
 		return -ERANGE;
 
-	memory = psi_off_alloc();
-	if (!memory)
-		return -ENOMEM;
 	cgrp = cgroup_kn_lock_live(of->kn, false);
-	if (!cgrp) {
-		kfree(memory);
+	if (!cgrp)
 		return -ENOENT;
-	}
 	if (on == psi_is_off(cgroup_psi(cgrp))) {
 		/* Nobody reads while totals stop: they would step back. */
 		if (!on)
 			pressure_show_files(cgrp, false);
-		psi_switch(cgroup_psi(cgrp), on, memory);
+		psi_switch(cgroup_psi(cgrp), on);
 		if (on)
 			pressure_show_files(cgrp, true);
-	} else {
-		kfree(memory);
 	}
 	cgroup_kn_unlock(of->kn);
 	return nbytes;

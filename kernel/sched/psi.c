@@ -208,8 +208,8 @@
  *   sections of both are short and cannot be preempted. An event opens one of
  *   psi_seq, in which all levels change; the end of a window opens one of
  *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union
- *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees
- *   groups, psi_asked and psi_off: readers follow pointers to them.
+ *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees groups
+ *   and psi_asked: readers follow pointers to them.
  */
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */

@@ -439,12 +439,18 @@ static void psi_asked_expire(struct work_struct *work)
 	struct psi_asked *asked, *next;
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		bool old = time_after_eq(jiffies, READ_ONCE(asked->read) + PSI_ASKED_FOR);
+		unsigned long read = READ_ONCE(asked->read);
+		bool old = time_after_eq(jiffies, read + PSI_ASKED_FOR);
 
-		if ((READ_ONCE(asked->group->removed) || old) && refcount_dec_if_one(&asked->users))
+		if ((READ_ONCE(asked->group->removed) || old) &&
+		    refcount_dec_if_one(&asked->users)) {
 			psi_asked_end(asked);
-		else
+		} else {
 			llist_add(&asked->node, &psi_asked_groups);
+			/* Only a trigger asks: jiffies must not come round. */
+			if (old)
+				cmpxchg(&asked->read, read, jiffies - PSI_ASKED_FOR);
+		}
 		cond_resched();
 	}
 	if (!llist_empty(&psi_asked_groups))
@@ -463,8 +469,11 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 		psi_asked_free(&asked->rcu);
 		return ERR_PTR(-EAGAIN);
 	}
-	/* Off the list all that comes counts: a CPU that joins knows. */
-	if (!atomic_read(&group->listed))
+	/*
+	 * Off the list all that comes counts: a CPU that joins knows. cmpxchg()
+	 * pairs with psi_fold_join().
+	 */
+	if (psi_next_cpu(group, -1) >= nr_cpu_ids)
 		WRITE_ONCE(asked->begun, true);
 	refcount_inc(&group->refs);
 	llist_add(&asked->node, &psi_asked_groups);
@@ -553,8 +562,8 @@ static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *hel
 /* @sum as exact pressure. But for differences of clocks, @used is in range. */
 static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
 {
-	used = clamp(used, look->most, look->plain.weight);
-	return psi_muldiv(sum, used, look->plain.weight);
+	used = clamp(used, look->most, look->weight);
+	return psi_muldiv(sum, used, look->weight);
 }
 
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)

@@ -56,8 +56,8 @@ static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 	return psi_muldiv(mean, weight, weight + w) + psi_muldiv(time, w, weight + w);
 }
 
-/* Add the times of one CPU, in ns, to a weighted mean. */
-static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times,
+/* Add the times of one CPU, in ns, to the mean of those before. */
+static __always_inline void psi_mean_add(struct psi_look *look, const u64 *times,
 					 unsigned int states)
 {
 	u64 w = times[PSI_NONIDLE];
@@ -66,12 +66,12 @@ static __always_inline void psi_mean_add(struct psi_mean *mean, const u64 *times
 	if (!w)
 		return;
 	/* Mostly there is one. */
-	if (!mean->weight)
-		memcpy(mean->stall, times, sizeof(mean->stall));
+	if (!look->weight)
+		memcpy(look->stall, times, sizeof(look->stall));
 	else
 		psi_for_each_state(s, states)
-			mean->stall[s] = psi_mean_with(mean->stall[s], mean->weight, times[s], w);
-	mean->weight += w;
+			look->stall[s] = psi_mean_with(look->stall[s], look->weight, times[s], w);
+	look->weight += w;
 }
 
 /* factor^n in units of 2^-32, for a factor below 1 */

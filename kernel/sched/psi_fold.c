@@ -125,7 +125,7 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 			next[s] = last[s] + (weight ? since[s] : 0);
 	}
 	if (weight)
-		psi_mean_add(&look->plain, since, states & ~BIT(PSI_NONIDLE));
+		psi_mean_add(look, since, states & ~BIT(PSI_NONIDLE));
 	if (more)
 		psi_sums_add(look, since, held);
 }
@@ -137,7 +137,8 @@ static __always_inline void psi_look_begin(struct psi_look *look, struct psi_ask
 	look->states = states;
 	look->now = now;
 	look->idle = false;
-	memset(&look->plain, 0, sizeof(look->plain));
+	memset(look->stall, 0, sizeof(look->stall));
+	look->weight = 0;
 	if (asked)
 		psi_sums_begin(look);
 }
@@ -179,20 +180,27 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 /* Bring an account to the time of a look, with @stall in the running window. */
 static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
 					const struct psi_look *look, const u64 *stall,
-					struct psi_account *reading)
+					bool off, struct psi_account *reading)
 {
 	unsigned int states = look->states;
 	int s;
 
 	/* Full before some: another reader may have shown more of it. */
 	for (s = PSI_NR_STATES - 1; s > PSI_NONIDLE; s--) {
-		u64 total = reading->total[s] + stall[s];
+		/* When it was switched, the window may have been ahead. */
+		u64 total = max_t(s64, reading->total[s] + stall[s], 0), least = 0;
 
 		if (!(states & BIT(s)))
 			continue;
 		if (PSI_SOME_STATES & BIT(s) && states & BIT(s + 1))
-			total = max(total, reading->total[s + 1]);
-		reading->total[s] = psi_show_total(&account->shown[s], total);
+			least = reading->total[s + 1];
+		total = max(total, least);
+		if (unlikely(off)) {
+			atomic64_set(&reading->shown[s], total);
+			reading->total[s] = max_t(u64, atomic64_read(&account->shown[s]), least);
+		} else {
+			reading->total[s] = psi_show_total(&account->shown[s], total);
+		}
 	}
 	if (look->now >= reading->avgs.mark)
 		psi_avgs_update(&reading->avgs, states, psi_idle_until(group, reading->avgs.at),
@@ -216,8 +224,8 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 {
 	u64 stall[PSI_NR_KINDS][PSI_NR_STATES] __uninitialized;
 	struct psi_look look __uninitialized;
+	unsigned int seq, switches;
 	struct psi_asked *asked;
-	unsigned int seq;
 	int kind, s;
 
 	guard(rcu)();
@@ -225,12 +233,13 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 		nr = 1;
 	asked = nr > 1 ? psi_asked_get(group) : NULL;
 	do {
+		switches = psi_switches(group);
 		seq = read_seqcount_begin(&group->seq);
 		for (kind = PSI_PLAIN; kind < nr; kind++) {
 			const struct psi_account *account = psi_account_of(group, kind);
 
 			psi_for_each_state(s, states)
-				readings[kind].total[s] = account->total[s];
+				readings[kind].total[s] = account->total[s] - account->skip[s];
 			readings[kind].avgs = account->avgs;
 		}
 		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
@@ -239,28 +248,21 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 			psi_sums_pressure(&look, stall);
 		else if (nr > 1)
 			memset(stall, 0, sizeof(stall));
-	} while (read_seqcount_retry(&group->seq, seq));
-	psi_read_on(group, &group->plain, &look, look.plain.stall, readings);
+	} while (read_seqcount_retry(&group->seq, seq) || switches != READ_ONCE(group->switches));
+	psi_read_on(group, &group->plain, &look, look.stall, switches & 1, readings);
 	for (kind = PSI_EXACT; kind < nr; kind++)
-		psi_read_on(group, psi_account_of(group, kind), &look, stall[kind],
+		psi_read_on(group, psi_account_of(group, kind), &look, stall[kind], switches & 1,
 			    &readings[kind]);
 }
 
 /*
  * psi_read() as the files show it. @states: of a pair of some and full, both.
- * If a group was switched off or on meanwhile, it is read once more.
  */
 static __always_inline void psi_read_masked(struct psi_group *group, int nr, unsigned int states,
 					    struct psi_account *readings)
 {
-	const struct psi_off *off;
-
-	guard(rcu)();
-	do {
-		off = rcu_dereference(group->off);
-		psi_read(group, nr, states, readings);
-	} while (unlikely(off != rcu_access_pointer(group->off)));
-	psi_mask(group, off, nr, states, readings);
+	psi_read(group, nr, states, readings);
+	psi_mask(group, nr, readings);
 }
 
 /* The fold */
@@ -326,13 +328,11 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	struct psi_look look __uninitialized;
 	struct psi_avgs before __uninitialized;
 	bool trace = trace_psi_update_enabled();
-	const struct psi_off *off;
 	struct psi_asked *asked;
 	int tries = 3;
 	u64 idle;
 
 	guard(rcu)();
-	off = rcu_dereference(group->off);
 	asked = psi_asked_get(group);
 	do {
 		psi_look_begin(&look, asked, PSI_ALL_STATES, now);
@@ -346,15 +346,15 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	preempt_disable();
 	raw_write_seqcount_begin(&group->seq);
 	idle = psi_idle_until(group, group->plain.avgs.at);
-	psi_account_add(&group->plain, idle, look.now, look.plain.stall);
+	psi_account_add(&group->plain, idle, look.now, look.stall);
 	if (asked)
 		psi_asked_fold(idle, &look);
 	WRITE_ONCE(group->folds, group->folds + 1);
 	raw_write_seqcount_end(&group->seq);
 	preempt_enable();
 
-	if (trace && !(off && off->switches & 1) && off == rcu_access_pointer(group->off))
-		psi_trace_update(group, off, &before);
+	if (trace && !(psi_switches(group) & 1))
+		psi_trace_update(group, &before);
 	/* Samplers at work look at the CPUs on the list. */
 	if (look.idle && !psi_sampling(group))
 		psi_unlist_idle(group, asked, false);

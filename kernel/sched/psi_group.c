@@ -89,16 +89,18 @@ static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 static struct work_struct psi_strays_worker;
 
 /*
- * Its threads run at high priority: the tasks that used up a reserve must not
- * delay the work that fills it, which does not grow with what others have.
+ * Those of psi_reserve_wq run at high priority: the tasks that used up a reserve
+ * must not delay the work that fills it, which does not grow with what others
+ * have.
  */
+static struct workqueue_struct *psi_reserve_wq;
 static struct workqueue_struct *psi_wq;
 
 static void psi_reserve_kick(struct irq_work *work)
 {
 	/* Unit tests also run where PSI is off. */
-	if (psi_wq)
-		queue_delayed_work(psi_wq, &psi_reserve_worker, 0);
+	if (psi_reserve_wq)
+		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, 0);
 }
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
@@ -171,7 +173,7 @@ static void psi_reserve_work(struct work_struct *work)
 	 */
 	smp_rmb();
 	if (!filled)
-		queue_delayed_work(psi_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
+		queue_delayed_work(psi_reserve_wq, &psi_reserve_worker, PSI_RESERVE_RETRY);
 	else if (!llist_empty(&psi_strays))
 		queue_work(psi_wq, &psi_strays_worker);
 }
@@ -203,7 +205,6 @@ static void psi_group_free(struct rcu_head *rcu)
 
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
-	kfree(rcu_access_pointer(group->off));
 	kfree(group->accounts);
 #ifdef CONFIG_PSI_CAUSES
 	kfree(group->causes);
@@ -274,8 +275,9 @@ static int __init psi_reserve_init(void)
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
-	psi_wq = alloc_workqueue("psi", WQ_UNBOUND | WQ_HIGHPRI, 0);
-	if (!psi_wq)
+	psi_reserve_wq = alloc_workqueue("psi_reserve", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	psi_wq = alloc_workqueue("psi", WQ_UNBOUND, 0);
+	if (!psi_reserve_wq || !psi_wq)
 		panic("psi: no memory for a workqueue");
 	if (!IS_ENABLED(CONFIG_CGROUPS))
 		return 0;

@@ -188,21 +188,13 @@ struct psi_group_cpu {
 #define PSI_ASKED_ABOVE		BIT(1)
 
 /**
- * struct psi_mean - the stall of some CPUs in a window
- * @stall: per state, in ns
- * @weight: sum of the weights of the CPUs, which are the times in use, in ns
- */
-struct psi_mean {
-	u64			stall[PSI_NR_STATES];
-	u64			weight;
-};
-
-/**
  * struct psi_look - what a group did in the running window
  * @asked: what the group has while it is asked, %NULL for plain pressure only
  * @states: the states that matter, a bit mask
  * @now: when the look began, ns of psi_read_clock()
- * @plain: the mean of the CPUs by the formula of the plain files
+ * @stall: per state, the mean of the CPUs by the formula of the plain files, in
+ *	   ns
+ * @weight: sum of the weights of the CPUs, which are the times in use, in ns
  * @idle: the group was idle on a CPU
  * @sum: per state, the sum over CPUs; with @asked, as all that follows
  * @most: the largest weight
@@ -213,7 +205,8 @@ struct psi_look {
 	struct psi_asked	*asked;
 	unsigned int		states;
 	u64			now;
-	struct psi_mean		plain;
+	u64			stall[PSI_NR_STATES];
+	u64			weight;
 	bool			idle;
 #ifdef CONFIG_PSI_STAT
 	u64			sum[PSI_NR_STATES];
@@ -241,26 +234,17 @@ struct psi_avgs {
  * struct psi_account - the pressure of one kind, of one group
  * @total: per state, pressure folded so far, in ns
  * @avgs: the averages
+ * @skip: per state, what readers leave out of the total, in ns
  * @shown: per state, the largest total a reader has seen, in ns
  *
- * Readers write @shown, the fold the others. Copies of readers have no @shown.
+ * Readers write @shown, psi_switch() @skip, the fold the others. In the copy of
+ * a reader, @shown is what it would have seen of a group that is off.
  */
 struct psi_account {
 	u64			total[PSI_NR_STATES];
 	struct psi_avgs		avgs;
+	u64			skip[PSI_NR_STATES];
 	atomic64_t		shown[PSI_NR_STATES];
-};
-
-/**
- * struct psi_off - what readers see of totals since a group was switched
- * @switches: how often it was: odd while it is off
- * @readings: by kind: what readers see while off, and leave out while on
- * @rcu: frees it, after the next switch
- */
-struct psi_off {
-	unsigned int		switches;
-	struct psi_account	readings[PSI_NR_KINDS];
-	struct rcu_head		rcu;
 };
 
 /* The thread that serves a trigger: ordinary, or of real-time priority. */
@@ -271,13 +255,13 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @cpus: per CPU, the cell, %NULL before it is used: "Reserve" in psi_group.c
  * @cpumask: CPUs that the next fold visits. Bits change under the runqueue lock
  * @asked: what more than plain pressure needs, %NULL while nobody asks
- * @off: since the last switch by cgroup.pressure, %NULL before the first
  * @accounts: by enum psi_kind, but the plain one; %NULL before somebody asks
  * @watch: the samplers of each priority, %NULL before the first trigger
  * @watched: per priority, the states that triggers wait for
  * @removed: the cgroup is gone
  * @owes: it has a cell that its memory cgroup does not pay for yet
  * @level: depth of the cgroup, 0 for the system
+ * @switches: how often cgroup.pressure switched it: odd while it is off
  * @parent: where it is counted; %NULL for the system, and once @removed
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
@@ -298,13 +282,13 @@ struct psi_group {
 	struct psi_group_cpu	**cpus;
 	cpumask_var_t		cpumask;
 	struct psi_asked __rcu	*asked;
-	struct psi_off __rcu	*off;
 	struct psi_account	*accounts;
 	struct psi_watch	*watch[PSI_NR_PRIOS];
 	u8			watched[PSI_NR_PRIOS];
 	bool			removed;
 	bool			owes;
 	u16			level;
+	unsigned int		switches;
 	struct psi_group	*parent;
 	u64			id;
 #ifdef CONFIG_PSI_CAUSES
@@ -368,13 +352,10 @@ struct psi_watch {
 	bool			wanted;
 };
 
+/* Pairs with psi_switch(). */
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
-	const struct psi_off *off;
-
-	guard(rcu)();
-	off = rcu_dereference(group->off);
-	return off ? off->switches : 0;
+	return smp_load_acquire(&group->switches);
 }
 
 /* The states that triggers of a group wait for, of whatever priority. */

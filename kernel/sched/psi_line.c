@@ -124,16 +124,6 @@ static void psi_show_line(struct seq_file *m, const char *name, const struct psi
 						reading->total[state]));
 }
 
-/* It stands still while the group is off. */
-static u64 psi_total_shown(const struct psi_off *off, enum psi_kind kind, int s, u64 total)
-{
-	if (likely(!off))
-		return total;
-	/* These were of a running window, and may be ahead of @total. */
-	return off->switches & 1 ? off->readings[kind].total[s] :
-				   psi_since(total, off->readings[kind].total[s]);
-}
-
 /*
  * Make totals agree as "Limit or shortage" in psi.rst says. What readers saw of
  * a window that goes on may be ahead, by another amount for each kind. That
@@ -152,28 +142,16 @@ static void psi_mask_classes(struct psi_account *readings)
 	}
 }
 
-/* Make readings what is shown. @off: of the group, all the time of the read. */
-static __always_inline void psi_mask(const struct psi_group *group, const struct psi_off *off,
-				     int nr, unsigned int states, struct psi_account *readings)
+/* Make readings what is shown. */
+static __always_inline void psi_mask(const struct psi_group *group, int nr,
+				     struct psi_account *readings)
 {
-	int kind, s;
+	int kind;
 
-	for (kind = PSI_PLAIN; kind < nr; kind++) {
-		u64 *total = readings[kind].total;
-
-		for (s = PSI_NR_STATES - 1; unlikely(off) && s > PSI_NONIDLE; s--) {
-			if (!(states & BIT(s)))
-				continue;
-			total[s] = psi_total_shown(off, kind, s, total[s]);
-			/* In a window that goes on, full may be more ahead. */
-			if (PSI_SOME_STATES & BIT(s))
-				total[s] = max(total[s], total[s + 1]);
-		}
-		if (group == &psi_system) {
-			total[PSI_CPU_FULL] = 0;
-			memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
-			       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
-		}
+	for (kind = PSI_PLAIN; group == &psi_system && kind < nr; kind++) {
+		readings[kind].total[PSI_CPU_FULL] = 0;
+		memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
+		       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
 	}
 	if (nr > 1)
 		psi_mask_classes(readings);

@@ -6,46 +6,35 @@
  */
 
 /**
- * psi_off_alloc - memory for psi_switch(), to be had before cgroup_mutex
- *
- * Context: Process context, may sleep.
- * Return: the memory, for kfree() if it is not needed, or %NULL.
- */
-struct psi_off *psi_off_alloc(void)
-{
-	return kzalloc(sizeof(struct psi_off), GFP_KERNEL_ACCOUNT);
-}
-
-/**
  * psi_switch - switch a group off or on
  * @group: the group
  * @on: whether its totals grow from now on
- * @memory: from psi_off_alloc(). It belongs to the group from now on
  *
- * The group goes on measuring. psi_off tells readers what to leave out:
+ * Only readers see a difference: the group goes on measuring. While it is off,
+ * they see what was seen last. Afterwards they skip what came meanwhile:
  *
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
- *	psi_off		    -		    25	       15
+ *	skip		    0		     0	       15
  *	readers see	10 .. 25	    25	     25 .. 45
  *
- * Context: Process context. The caller prevents other switches.
+ * Context: Process context. The caller prevents other switches, with a lock:
+ *	    that orders what one switch writes before what the next one does.
  */
-void psi_switch(struct psi_group *group, bool on, struct psi_off *memory)
+void psi_switch(struct psi_group *group, bool on)
 {
-	struct psi_off *old = rcu_dereference_protected(group->off, true);
-	struct psi_account *readings = memory->readings;
+	static struct psi_account readings[PSI_NR_KINDS];
 	int kind, s;
 
+	/* Of kinds that nobody asked about nothing is read. */
+	memset(readings, 0, sizeof(readings));
 	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
-	if (!on)
-		psi_mask(group, old, PSI_NR_KINDS, PSI_ALL_STATES, readings);
-	for (kind = PSI_PLAIN; on && kind < PSI_NR_KINDS; kind++) {
-		for (s = 0; s < PSI_NR_STATES; s++)
-			readings[kind].total[s] -= old->readings[kind].total[s];
+	for (kind = PSI_PLAIN; on && kind < (group->accounts ? PSI_NR_KINDS : 1); kind++) {
+		for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
+			psi_account_of(group, kind)->skip[s] +=
+				atomic64_read(&readings[kind].shown[s]) - readings[kind].total[s];
 	}
-	memory->switches = psi_switches(group) + 1;
-	rcu_assign_pointer(group->off, memory);
-	kfree_rcu(old, rcu);
+	/* Who sees the number sees @skip. Pairs with psi_switches(). */
+	smp_store_release(&group->switches, group->switches + 1);
 }
 
 /**
@@ -97,7 +86,7 @@ u64 psi_some_memory_us(void)
 	if (!psi_enabled())
 		return 0;
 
-	psi_read_masked(&psi_system, 1, BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL), &reading);
+	psi_read(&psi_system, 1, BIT(PSI_MEM_SOME), &reading);
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 

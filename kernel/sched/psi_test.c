@@ -94,7 +94,6 @@ static void psi_test_group_free(struct psi_group *group)
 	if (asked)
 		call_rcu(&asked->rcu, psi_asked_free);
 	free_cpumask_var(group->cpumask);
-	kfree(rcu_access_pointer(group->off));
 	kfree(group->accounts);
 	psi_group_free_cpus(group);
 }
@@ -716,7 +715,7 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_window_rows, psi_test_window_rows, desc);
 
 static u64 psi_test_window_sum(const struct psi_test_window_row *row, int first, int step)
 {
-	struct psi_mean mean = { };
+	struct psi_look mean = { };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(row->cpu); i++, first += step) {
@@ -750,7 +749,7 @@ static void psi_test_window(struct kunit *test)
 static void psi_test_window_many_cpus(struct kunit *test)
 {
 	u64 times[PSI_NR_STATES], want = 60 * PSI_TEST_SEC;
-	struct psi_mean mean = { };
+	struct psi_look mean = { };
 	int i;
 
 	for (i = 0; i < PSI_NR_STATES; i++)

@@ -115,7 +115,6 @@ static void psi_test_causes_tree(struct kunit *test)
 	struct psi_group *top = psi_test_causes_group(test, NULL);
 	struct psi_group *mid = psi_test_causes_group(test, top);
 	struct psi_group *leaf = psi_test_causes_group(test, mid);
-	struct psi_off off = { .switches = 1 };
 	int c;
 
 	psi_test_causes_stall(mid, PSI_CAUSE_REFAULT, 10);
@@ -125,12 +124,12 @@ static void psi_test_causes_tree(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 13);
 
-	RCU_INIT_POINTER(mid->off, &off);
+	mid->switches = 1;
 	psi_test_causes_stall(leaf, PSI_CAUSE_REFAULT, 100);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(leaf, PSI_CAUSE_REFAULT), 103);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(mid, PSI_CAUSE_REFAULT), 13);
 	KUNIT_EXPECT_EQ(test, psi_test_causes_total(top, PSI_CAUSE_REFAULT), 113);
-	RCU_INIT_POINTER(mid->off, NULL);
+	mid->switches = 0;
 
 	for (c = 0; c < PSI_NR_CAUSES; c++)
 		if (c != PSI_CAUSE_REFAULT)

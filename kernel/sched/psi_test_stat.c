@@ -218,7 +218,7 @@ static void psi_test_exact(struct kunit *test)
 	used = psi_union_since(psi_union_read(e->asked[false], e->now), 0);
 	KUNIT_EXPECT_EQ(test, used, e->used);
 	for (cpu = 0; cpu < row->cpus; cpu++) {
-		psi_mean_add(&look.plain, e->times[cpu], 0);
+		psi_mean_add(&look, e->times[cpu], 0);
 		psi_sums_add(&look, e->times[cpu], none);
 	}
 	exact = psi_sums_share(&look, look.sum[PSI_IO_SOME], used);
@@ -494,15 +494,6 @@ static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plai
 	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
 }
 
-static void psi_test_switch_to(struct kunit *test, struct psi_group *group, bool on)
-{
-	/* psi_off_alloc() may sleep; a test calls this in an RCU section. */
-	struct psi_off *memory = kzalloc(sizeof(*memory), GFP_ATOMIC);
-
-	KUNIT_ASSERT_NOT_NULL(test, memory);
-	psi_switch(group, on, memory);
-}
-
 /*
  * While a group is off, its totals stand still. Then they go on from there, at
  * once and after the next window.
@@ -522,7 +513,7 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_end_window(group);
 		psi_test_use(group, cpu, 1000, 100);
 		psi_test_limit(group, cpu, 30, 30);
-		psi_test_switch_to(test, group, false);
+		psi_switch(group, false);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
 		psi_test_use(group, cpu, 1000, 333);
 		psi_test_limit(group, cpu, 222, 222);
@@ -531,7 +522,7 @@ static void psi_test_switched(struct kunit *test)
 		psi_test_use(group, cpu, 1000, 111);
 		psi_test_limit(group, cpu, 11, 11);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
-		psi_test_switch_to(test, group, true);
+		psi_switch(group, true);
 		psi_test_shows(test, group, 500 * (round + 1), 100 * (round + 1));
 		psi_test_end_window(group);
 	}
@@ -576,20 +567,20 @@ static void psi_test_switched_ahead(struct kunit *test)
 		psi_test_limit(group, cpu, 900, 600);
 		psi_test_agrees(test, group);
 		if (ahead & BIT(PSI_PLAIN))
-			psi_test_switch_to(test, group, false);
+			psi_switch(group, false);
 		for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++)
 			if (ahead & BIT(kind))
 				atomic64_add(1000, &group->accounts[kind].shown[PSI_IO_SOME]);
 		psi_test_agrees(test, group);
 		if (ahead & BIT(PSI_PLAIN))
-			psi_test_switch_to(test, group, true);
+			psi_switch(group, true);
 		psi_test_agrees(test, group);
 		psi_test_use(group, cpu, 2000, 900);
 		psi_test_limit(group, cpu, 700, 100);
 		psi_test_agrees(test, group);
 		psi_test_end_window(group);
 		psi_test_agrees(test, group);
-		psi_test_switch_to(test, group, false);
+		psi_switch(group, false);
 		psi_test_agrees(test, group);
 	}
 }
@@ -603,9 +594,9 @@ static u64 psi_test_switching_clock(void)
 
 	psi_test_switching = NULL;
 	if (group) {
-		psi_test_switch_to(kunit_get_current_test(), group, false);
+		psi_switch(group, false);
 		psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 900);
-		psi_test_switch_to(kunit_get_current_test(), group, true);
+		psi_switch(group, true);
 	}
 	return PSI_TEST_START;
 }
@@ -695,7 +686,7 @@ static void psi_test_exact_bounds(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(used); i++) {
 		const u64 one[PSI_NR_STATES] = { [PSI_NONIDLE] = 600, [PSI_IO_SOME] = 100 };
 		const u64 two[PSI_NR_STATES] = { [PSI_NONIDLE] = 400, [PSI_IO_SOME] = 999 };
-		struct psi_look look = { .states = BIT(PSI_IO_SOME), .plain.weight = 1000 };
+		struct psi_look look = { .states = BIT(PSI_IO_SOME), .weight = 1000 };
 		const u64 none[PSI_NR_HELD] = { };
 
 		psi_sums_add(&look, one, none);

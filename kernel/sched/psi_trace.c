@@ -3,9 +3,8 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/psi.h>
 
-/* @off: psi_group.off since before the window ended. @before: averages. */
-static void psi_trace_update(const struct psi_group *group, const struct psi_off *off,
-			     const struct psi_avgs *before)
+/* @before: the averages before the window ended. */
+static void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before)
 {
 	const struct psi_account *plain = &group->plain;
 	int id, s;
@@ -23,7 +22,7 @@ static void psi_trace_update(const struct psi_group *group, const struct psi_off
 			moved |= memcmp(before->avg[s], plain->avgs.avg[s], sizeof(before->avg[s]));
 			if (group == &psi_system && s == PSI_CPU_FULL)
 				continue;
-			total[s] = div_u64(psi_total_shown(off, PSI_PLAIN, s, plain->total[s]),
+			total[s] = div_u64(psi_since(plain->total[s], plain->skip[s]),
 					   NSEC_PER_USEC);
 			avg[s] = psi_avg_basis_points(plain->avgs.avg[s][PSI_10S]);
 		}
