@@ -265,8 +265,8 @@ static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
 		 more ? more->group->cpus[cpu_of(rq)] : NULL, change, rq, now);
 }
 
-static __always_inline void psi_change(struct psi_task *t, unsigned int attrs, struct rq *rq,
-				       u64 now)
+static __always_inline void psi_change(struct psi_task *t, unsigned int attrs,
+				       struct rq *rq, u64 now)
 {
 	struct psi_group_cpu *gc = t->group->cpus[cpu_of(rq)];
 
@@ -390,8 +390,8 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 }
 
 /* Count a task in another group, with the attributes it has. */
-static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to, struct rq *rq,
-				       u64 now)
+static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to,
+				       struct rq *rq, u64 now)
 {
 	int cpu = cpu_of(rq);
 

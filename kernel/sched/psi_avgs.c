@@ -57,8 +57,8 @@ static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 }
 
 /* Add the times of one CPU, in ns, to the mean of those before. */
-static __always_inline void psi_mean_add(struct psi_look *look, const u64 *times,
-					 unsigned int states)
+static __always_inline void psi_mean_add(struct psi_look *look,
+					 const u64 *times, unsigned int states)
 {
 	u64 w = times[PSI_NONIDLE];
 	unsigned long s;

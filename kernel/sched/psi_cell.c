@@ -217,8 +217,8 @@ static unsigned int psi_chain(const struct psi_group_cpu *gc)
 }
 
 /* Add what a chain from @gc on has more than its end; return the end. */
-static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc, unsigned int states,
-					       u64 *more)
+static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc,
+					       unsigned int states, u64 *more)
 {
 	struct psi_group_cpu *d;
 	int s;

@@ -384,8 +384,8 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	if (!psi_debug_times_possible(since, d->now - gc->checked_at))
 		psi_debug_cell(d, gc, "has times %lld, cpu %lld %lld, io %lld %lld, mem %lld %lld",
 			       since[PSI_NONIDLE], since[PSI_CPU_SOME], since[PSI_CPU_FULL],
-			       since[PSI_IO_SOME], since[PSI_IO_FULL], since[PSI_MEM_SOME],
-			       since[PSI_MEM_FULL]);
+			       since[PSI_IO_SOME], since[PSI_IO_FULL],
+			       since[PSI_MEM_SOME], since[PSI_MEM_FULL]);
 	psi_debug_limits(gc, d, since);
 	memcpy(gc->checked, times, sizeof(gc->checked));
 	gc->checked_at = d->now;

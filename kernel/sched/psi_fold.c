@@ -180,7 +180,7 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 /* Bring an account to the time of a look, with @stall in the running window. */
 static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
 					const struct psi_look *look, const u64 *stall,
-					bool off, struct psi_account *reading)
+					struct psi_account *reading)
 {
 	unsigned int states = look->states;
 	int s;
@@ -195,7 +195,7 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 		if (PSI_SOME_STATES & BIT(s) && states & BIT(s + 1))
 			least = reading->total[s + 1];
 		total = max(total, least);
-		if (unlikely(off)) {
+		if (unlikely(look->off)) {
 			atomic64_set(&reading->shown[s], total);
 			reading->total[s] = max_t(u64, atomic64_read(&account->shown[s]), least);
 		} else {
@@ -249,10 +249,11 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 		else if (nr > 1)
 			memset(stall, 0, sizeof(stall));
 	} while (read_seqcount_retry(&group->seq, seq) || switches != READ_ONCE(group->switches));
-	psi_read_on(group, &group->plain, &look, look.stall, switches & 1, readings);
+	look.off = switches & 1;
+	psi_read_on(group, &group->plain, &look, look.stall, readings);
 	for (kind = PSI_EXACT; kind < nr; kind++)
-		psi_read_on(group, psi_account_of(group, kind), &look, stall[kind], switches & 1,
-			    &readings[kind]);
+		psi_read_on(group, psi_account_of(group, kind), &look,
+			    stall[kind], &readings[kind]);
 }
 
 /*

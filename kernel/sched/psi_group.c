@@ -89,9 +89,8 @@ static DECLARE_DELAYED_WORK(psi_reserve_worker, psi_reserve_work);
 static struct work_struct psi_strays_worker;
 
 /*
- * Those of psi_reserve_wq run at high priority: the tasks that used up a reserve
- * must not delay the work that fills it, which does not grow with what others
- * have.
+ * That of reserves runs at high priority: the tasks that used one up must not
+ * delay the work that fills it, which does not grow with what others have.
  */
 static struct workqueue_struct *psi_reserve_wq;
 static struct workqueue_struct *psi_wq;

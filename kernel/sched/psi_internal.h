@@ -196,6 +196,7 @@ struct psi_group_cpu {
  *	   ns
  * @weight: sum of the weights of the CPUs, which are the times in use, in ns
  * @idle: the group was idle on a CPU
+ * @off: of a reader: the group is off
  * @sum: per state, the sum over CPUs; with @asked, as all that follows
  * @most: the largest weight
  * @used: psi_union_read() at the end
@@ -208,6 +209,7 @@ struct psi_look {
 	u64			stall[PSI_NR_STATES];
 	u64			weight;
 	bool			idle;
+	bool			off;
 #ifdef CONFIG_PSI_STAT
 	u64			sum[PSI_NR_STATES];
 	u64			most;
@@ -423,8 +425,8 @@ static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
 static inline void psi_sums_begin(struct psi_look *look) { }
 static inline void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held) { }
-static inline void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc,
-				      int cpu) { }
+static inline void psi_asked_unlisted(struct psi_asked *asked,
+				      struct psi_group_cpu *gc, int cpu) { }
 static inline void psi_sums_pressure(const struct psi_look *look,
 				     u64 stall[][PSI_NR_STATES]) { }
 static inline void psi_asked_fold(u64 idle, const struct psi_look *look) { }

@@ -343,8 +343,8 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 		seq = read_seqcount_begin(seqcount);
 		at = psi_read_cpu_clock(cpu);
 		psi_times(gc, states, at, irq_time_read(cpu), times);
-		now->stall = psi_kind_time(more, sampler->kind, sampler->state, at,
-					   times[sampler->state]);
+		now->stall = psi_kind_time(more, sampler->kind, sampler->state,
+					   at, times[sampler->state]);
 	} while (read_seqcount_retry(seqcount, seq));
 	now->nonidle = times[PSI_NONIDLE];
 }

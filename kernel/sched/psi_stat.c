@@ -42,8 +42,8 @@ static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum p
 	seq_puts(m, psi_kinds[kind]);
 }
 
-static void psi_show_kind(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
-			  const struct psi_account *reading)
+static void psi_show_kind(struct seq_file *m, const struct psi_file *file,
+			  enum psi_kind kind, const struct psi_account *reading)
 {
 	if (file->some != PSI_NR_STATES) {
 		psi_show_key(m, file, kind);

@@ -156,8 +156,8 @@ static void psi_trace_trigger(const struct psi_trigger *t)
 }
 
 /* Have the triggers look at a sample (@step: at a mark), and report. */
-static void psi_sampler_report(struct psi_sampler *sampler, const struct psi_sample *sample,
-			       bool step)
+static void psi_sampler_report(struct psi_sampler *sampler,
+			       const struct psi_sample *sample, bool step)
 {
 	struct psi_trigger *t;
 

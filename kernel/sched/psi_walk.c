@@ -118,8 +118,8 @@ static __always_inline void psi_flip(struct psi_group_cpu *gc, unsigned int s, u
  * End and begin states. The frequent cases need no loop: a task waits beside
  * one that runs; one that is alone in its group wakes up, runs, sleeps.
  */
-static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states, struct rq *rq,
-					    u64 now)
+static __always_inline void psi_flip_states(struct psi_group_cpu *gc, u8 states,
+					    struct rq *rq, u64 now)
 {
 	u8 flips = gc->states ^ states;
 	unsigned long s;
@@ -248,8 +248,8 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
  * Take two changes up to the first cell that they share, the deeper one first,
  * and add them up there. Neither passes that cell: levels grow downwards.
  */
-static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b, struct rq *rq,
-				      u64 now)
+static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b,
+				      struct rq *rq, u64 now)
 {
 	while (!psi_counts_zero(a.change) && !psi_counts_zero(b.change) && a.gc != b.gc)
 		psi_step(a.gc->group->level >= b.gc->group->level ? &a : &b, rq, now);
