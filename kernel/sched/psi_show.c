@@ -29,9 +29,11 @@ void psi_switch(struct psi_group *group, bool on)
 	memset(readings, 0, sizeof(readings));
 	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	for (kind = PSI_PLAIN; on && kind < (group->accounts ? PSI_NR_KINDS : 1); kind++) {
+		u64 *skip = psi_account_of(group, kind)->skip, *total = readings[kind].total;
+
 		for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
-			psi_account_of(group, kind)->skip[s] +=
-				atomic64_read(&readings[kind].shown[s]) - readings[kind].total[s];
+			WRITE_ONCE(skip[s], skip[s] - total[s] +
+				   atomic64_read(&readings[kind].shown[s]));
 	}
 	/* Who sees the number sees @skip. Pairs with psi_switches(). */
 	smp_store_release(&group->switches, group->switches + 1);
