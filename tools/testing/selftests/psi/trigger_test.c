@@ -291,9 +291,9 @@ TEST_F(file, refuses_a_text_of_many_pages)
 	static char text[1 << 20];
 	int fd = trigger_open(variant->path);
 
-	memset(text, 'x', sizeof(text));
+	memset(text, ' ', sizeof(text));
 	memcpy(text, "full 50000 1000000", 18);
-	for (size_t len = 32; len <= sizeof(text); len *= 2) {
+	for (size_t len = sysconf(_SC_PAGESIZE) + 1; len <= sizeof(text); len *= 2) {
 		ssize_t done = write(fd, text, len);
 
 		XFAIL_UNLESS(done < 0, "%zu bytes arm a trigger", len);
