@@ -51,6 +51,7 @@
  * @period: how long it stays on one, in ns
  * @programs: on each CPU another program does it
  * @beat: it begins each round at a multiple of this, and works on until then; or 0
+ * @nap: the end of that, in which it sleeps, in ns
  * @end: it stops
  * @asleep: how long it slept for the disk, in ns
  */
@@ -61,6 +62,7 @@ struct mover {
 	__u64 period;
 	bool programs;
 	__u64 beat;
+	__u64 nap;
 	__u64 end;
 	__u64 asleep;
 };
@@ -76,15 +78,19 @@ static __u64 off_cpu_ns(void)
 
 static void move_round(struct mover *mover, int fd, void *buf)
 {
-	__u64 asleep = off_cpu_ns();
+	__u64 asleep = off_cpu_ns(), next;
 
 	if (pread(fd, buf, BLOCK, 0) != BLOCK)
 		psi_die("the disk does not answer");
 	mover->asleep += off_cpu_ns() - asleep;
-	if (mover->beat)
-		spin_until((now_ns() / mover->beat + 1) * mover->beat);
-	else
+	if (!mover->beat) {
 		spin_until(now_ns() + WORK);
+		return;
+	}
+	next = (now_ns() / mover->beat + 1) * mover->beat;
+	spin_until(next - mover->nap);
+	if (mover->nap)
+		sleep_until(next);
 }
 
 /* Stay on a CPU for a period. */
@@ -134,6 +140,7 @@ FIXTURE_VARIANT(moving) {
 	__u64 period;
 	bool programs;
 	__u64 beat;
+	__u64 nap;
 	int asked;
 };
 
@@ -211,6 +218,26 @@ FIXTURE_VARIANT_ADD(moving, sixteen_groups_asked) {
 	.asked = MAX_GROUPS,
 };
 
+/* It reads for a quarter of the time, works for another, and sleeps: then no CPU is in use. */
+FIXTURE_VARIANT_ADD(moving, reader_that_naps) {
+	.row = "a reader on 8 CPUs that naps, another each 50 ms",
+	.cpus = 8,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+	.beat = 4 * LATENCY,
+	.nap = 2 * LATENCY,
+};
+
+FIXTURE_VARIANT_ADD(moving, reader_that_naps_one_group_asked) {
+	.row = "a reader on 8 CPUs that naps, another each 50 ms, one group asked",
+	.cpus = 8,
+	.nr = 1,
+	.period = 50 * NSEC_PER_MSEC,
+	.beat = 4 * LATENCY,
+	.nap = 2 * LATENCY,
+	.asked = 1,
+};
+
 FIXTURE_VARIANT_ADD(moving, two_readers_at_the_same_moments) {
 	.row = "two readers on 2 CPUs, at the same moments",
 	.cpus = 2,
@@ -232,6 +259,7 @@ FIXTURE_SETUP(moving)
 			.period = variant->period,
 			.programs = variant->programs,
 			.beat = variant->beat,
+			.nap = variant->nap,
 		};
 	}
 	self->asked = variant->asked ?: 4;
@@ -331,7 +359,7 @@ TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 		exact[i] = percent(0, grown[i].some.total, took);
 	}
 	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
-	if (variant->beat)
+	if (variant->nr > 1)
 		stalled = plain;
 	report_moving(variant->row, stalled, plain, exact[0]);
 	ASSERT_NE(0, nr);
