@@ -28,7 +28,7 @@
 #define GROUP		CGROUP_ROOT "/psi_trigger_exact"
 #define GROUP_IO	GROUP "/io.pressure"
 #define UNIT		(100 * NSEC_PER_MSEC)
-/* Delay of an event, on top of the tenth of a window between two checks. */
+/* Delay of an event, on top of a tenth of a window between two checks if it is not owed. */
 #define LATE(window)	(10 * NSEC_PER_MSEC + (window) / 100)
 
 /* ---- One trigger ---- */
@@ -118,7 +118,7 @@ TEST_F(trigger, reports_stall_of_its_quiet_time_when_that_ends)
 	second = now_ns();
 	/* The first event may have come before the end of its stall. */
 	EXPECT_LE(first - UNIT * 2 / 10 + window - NSEC_PER_MSEC, second);
-	EXPECT_GE(first + window + window / 10 + LATE(window), second);
+	EXPECT_GE(first + window + LATE(window), second);
 	EXPECT_FALSE(trigger_fired(fd, too_late(window)));
 	EXPECT_EQ(0, close(fd));
 }
@@ -384,11 +384,8 @@ TEST_F_TIMEOUT(trigger, fires_once_a_window_while_the_stall_lasts, 120)
 		stall(&self->stalls);
 		events += trigger_fired(fd, 0);
 	}
-	/*
-	 * A quiet time may end just before a check, which then comes a check
-	 * later.
-	 */
-	EXPECT_LE((int)(20 * NSEC_PER_SEC / (variant->window * 11 / 10 + UNIT)), events);
+	/* It takes a stall before the first one. */
+	EXPECT_LE(most - 1, events);
 	EXPECT_GE(most, events);
 	EXPECT_EQ(0, close(fd));
 }

@@ -324,8 +324,9 @@ static void judge_silence(struct judge *judge, const struct trigger *trigger, __
 				from);
 	if (!due)
 		return;
-	if ((due > quiet_until ? due : quiet_until) + window / 10 + LATE(window) < at)
-		found_fault(judge, MISSED_EVENT, trigger, from, at, due);
+	due += window / 10;
+	if ((due > quiet_until ? due : quiet_until) + LATE(window) < at)
+		found_fault(judge, MISSED_EVENT, trigger, from, at, due - window / 10);
 }
 
 static void judge_trigger(struct judge *judge, const struct trigger *trigger)
@@ -527,6 +528,7 @@ static void triggers_make(struct trigger *triggers, const struct intervals *plan
  * @checks: number of checks in a window
  * @loses_quiet: it drops stall of the quiet time
  * @no_quiet: it has no quiet time
+ * @long_quiet: its quiet time is a check longer
  * @keeps: it does not start again after an event
  * @looks_back: it counts stall from before the arming
  * @stops_in_silence: its clock stops while nothing stalls for longer than a
@@ -538,6 +540,7 @@ struct model {
 	unsigned int checks;
 	bool loses_quiet;
 	bool no_quiet;
+	bool long_quiet;
 	bool keeps;
 	bool looks_back;
 	bool stops_in_silence;
@@ -577,7 +580,8 @@ static void model_run(const struct model *model, struct trigger *trigger,
 	trigger->arm_end = trigger->arm_at;
 	for (; now < end; now += period) {
 		__u64 begin = model_window(model, stalls, window, now);
-		bool quiet = last && now < last + trigger->window && !model->no_quiet;
+		bool quiet = last && now - model->long_quiet < last + trigger->window &&
+			     !model->no_quiet;
 
 		if (model->loses_quiet && quiet)
 			from = now;
@@ -654,6 +658,11 @@ FIXTURE_VARIANT_ADD(model, that_forgets_stall_of_the_quiet_time) {
 FIXTURE_VARIANT_ADD(model, that_has_no_quiet_time) {
 	.model = { .threshold = 100, .window = 100, .checks = 10, .no_quiet = true },
 	.fault = EVENT_TOO_EARLY,
+};
+
+FIXTURE_VARIANT_ADD(model, that_is_quiet_for_too_long) {
+	.model = { .threshold = 100, .window = 100, .checks = 10, .long_quiet = true },
+	.fault = MISSED_EVENT,
 };
 
 FIXTURE_VARIANT_ADD(model, that_reports_a_stall_twice) {
