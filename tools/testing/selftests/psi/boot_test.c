@@ -79,6 +79,19 @@ TEST(statistics_file_exists_exactly_when_psi_is_on)
 	EXPECT_EQ(psi_on(), psi_has_stat());
 }
 
+/* The one that folds, and two that watch triggers. */
+static int psi_threads(void)
+{
+	pid_t pids[16];
+
+	return kernel_threads("psi*", pids, ARRAY_SIZE(pids));
+}
+
+TEST(threads_exist_exactly_when_psi_is_on)
+{
+	EXPECT_EQ(psi_on() ? 3 : 0, psi_threads());
+}
+
 /* Number of files in a cgroup whose name contains @word. */
 static int files_with(const char *cgroup, const char *word)
 {
@@ -111,34 +124,38 @@ TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_
 	EXPECT_EQ(0, rmdir(GROUP));
 }
 
+/* What tasks waited for a CPU since @before; where PSI is off, nothing measures it. */
+static void expect_measured(struct __test_metadata *_metadata, __u64 before)
+{
+	if (psi_on()) {
+		EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+	} else {
+		EXPECT_EQ(0, psi_threads());
+	}
+}
+
 TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
 {
-	__u64 before;
+	__u64 before = psi_on() ? psi_some_ns(PSI_CPU) : 0;
 	pid_t pid[2];
 
-	if (!psi_on())
-		return;
-	before = psi_some_ns(PSI_CPU);
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
 	spin_pair_start(pid, GROUP);
 	sleep_for(NSEC_PER_SEC);
 	spin_pair_stop(pid);
-	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+	expect_measured(_metadata, before);
 	cgroup_remove(GROUP);
 }
 
 TEST(cpu_pressure_is_measured_when_psi_is_on)
 {
-	__u64 before;
+	__u64 before = psi_on() ? psi_some_ns(PSI_CPU) : 0;
 	pid_t pid[2];
 
-	if (!psi_on())
-		return;
-	before = psi_some_ns(PSI_CPU);
 	spin_pair_start(pid, NULL);
 	sleep_for(NSEC_PER_SEC);
 	spin_pair_stop(pid);
-	EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
+	expect_measured(_metadata, before);
 }
 
 static void expect_irq(struct __test_metadata *_metadata, int fd)
@@ -174,10 +191,14 @@ TEST(irq_of_a_cgroup_has_text_exactly_when_interrupt_time_is_accounted)
 {
 	int fd;
 
-	if (!psi_on() || booted_with("cgroup_disable=pressure"))
-		return;
 	ASSERT_EQ(0, mkdir(GROUP, 0755));
 	fd = open(GROUP "/irq.pressure", O_RDWR | O_CLOEXEC);
+	if (!psi_on() || booted_with("cgroup_disable=pressure")) {
+		EXPECT_EQ(-1, fd);
+		EXPECT_EQ(ENOENT, errno);
+		EXPECT_EQ(0, rmdir(GROUP));
+		return;
+	}
 	ASSERT_GE(fd, 0);
 	expect_irq(_metadata, fd);
 	EXPECT_EQ(0, close(fd));
