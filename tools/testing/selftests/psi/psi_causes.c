@@ -6,7 +6,7 @@
 #include "psi_causes.h"
 #include "psi_stat.h"
 
-static const char * const names[NR_CAUSES] = {
+const char * const cause_names[NR_CAUSES] = {
 	"reclaim", "reclaim_limit", "high", "compact", "refault", "swapin", "readahead",
 	"node_reclaim", "kswapd", "kcompactd", "throttle",
 };
@@ -67,7 +67,7 @@ void causes_read(const char *path, struct causes *causes)
 		psi_die("%s has no causes", path);
 	causes->total = 0;
 	for (int c = 0; c < NR_CAUSES; c++) {
-		at = read_line(at, names[c], &causes->line[c]);
+		at = read_line(at, cause_names[c], &causes->line[c]);
 		causes->total += causes->line[c].total;
 	}
 	if (*at)
@@ -102,7 +102,7 @@ const char *causes_contradiction(const struct causes *causes)
 {
 	for (int c = 0; c < NR_CAUSES; c++)
 		if (!line_is_sane(&causes->line[c]))
-			return names[c];
+			return cause_names[c];
 	return NULL;
 }
 
@@ -127,7 +127,7 @@ void causes_print(const struct causes *causes)
 		const struct cause_line *line = &causes->line[c];
 
 		if (line->count)
-			ksft_print_msg("%s: %llu stalls, %.6f s, at most %.6f s\n", names[c],
+			ksft_print_msg("%s: %llu stalls, %.6f s, at most %.6f s\n", cause_names[c],
 				       (unsigned long long)line->count, line->total / 1e9,
 				       line->max / 1e9);
 	}

@@ -15,6 +15,8 @@ enum cause {
 	KSWAPD, KCOMPACTD, THROTTLE, NR_CAUSES
 };
 
+extern const char * const cause_names[NR_CAUSES];
+
 /**
  * struct cause_line - the stalls that have one cause
  * @count: how many

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Statistics files: see psi_stat.h. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "psi_causes.h"
 #include "psi_stat.h"
 
 static const char * const resource_names[NR_RESOURCES] = { "cpu", "memory", "io" };
@@ -26,19 +26,18 @@ static bool take_numbers(struct psi_cursor *c, const char * const *words, int nr
 	return true;
 }
 
-static const char *take_cause(struct psi_cursor *c)
+static const char *take_cause(struct psi_cursor *c, const char *name)
 {
 	static const char * const words[] = { " count=", " total=", " max=", " hist=" };
 	static const char * const next[] = { "," };
 
-	if (!psi_take_word(c, "memory.cause."))
-		return "there is text that is no cause after the last line";
-	while (c->pos < c->end && (islower(*c->pos) || *c->pos == '_'))
-		c->pos++;
+	if (!psi_take_word(c, "memory.cause.") || !psi_take_word(c, name))
+		return "a cause is missing or misplaced";
 	if (!take_numbers(c, words, ARRAY_SIZE(words)))
 		return "a cause has no number where one has to be";
-	while (take_numbers(c, next, 1))
-		;
+	for (int i = 1; i < CAUSE_BUCKETS; i++)
+		if (!take_numbers(c, next, 1))
+			return "a histogram is too short";
 	return psi_take_word(c, "\n") ? NULL : "a cause does not end after its histogram";
 }
 
@@ -72,8 +71,11 @@ const char *psi_stat_parse(const char *text, size_t len, struct psi_stat *stat)
 	}
 	if (!error && psi_take_word(&c, "irq.full"))
 		error = psi_take_line(&c, &stat->irq);
-	while (!error && c.pos < c.end)
-		error = take_cause(&c);
+	/* All or, on a kernel that tells none, none. */
+	for (int i = 0; !error && i < NR_CAUSES && (i || c.pos < c.end); i++)
+		error = take_cause(&c, cause_names[i]);
+	if (!error && c.pos < c.end)
+		error = "there is text after the last line";
 	return error;
 }
 

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_causes.h"
 #include "psi_stat.h"
 #include "psi_work.h"
 
@@ -43,6 +44,8 @@
 /* So long after the last read it is still asked for, and so long after it not any more. */
 #define ASKED		(300 * NSEC_PER_SEC)
 #define FORGOTTEN	(320 * NSEC_PER_SEC)
+/* The same after the last trigger was closed, with the window that is under way then. */
+#define LEAVES		(22 * NSEC_PER_SEC)
 /* Totals are rounded down; clocks are read one after the other. */
 #define NEAR		1000
 
@@ -149,9 +152,11 @@ static void start(FIXTURE_DATA(asked) * self)
  * @plain: as the plain file has it
  * @exact: as measured while somebody asks
  * @shortage: all of it: nothing limits the load
+ * @avg10: of @exact, in hundredths of a percent
  */
 struct totals {
 	__u64 plain, exact, shortage;
+	unsigned int avg10;
 };
 
 static struct totals totals_read(struct __test_metadata *_metadata)
@@ -165,7 +170,7 @@ static struct totals totals_read(struct __test_metadata *_metadata)
 	of = stat.of[RES_IO];
 	EXPECT_EQ(0, of[KIND_LIMIT].some.total);
 	return (struct totals){ of[KIND_PLAIN].some.total, of[KIND_EXACT].some.total,
-				of[KIND_SHORTAGE].some.total };
+				of[KIND_SHORTAGE].some.total, of[KIND_EXACT].some.avg[AVG10] };
 }
 
 static void expect_near(struct __test_metadata *_metadata, __u64 want, __u64 value)
@@ -245,6 +250,11 @@ TEST_F_TIMEOUT(asked, totals_stand_still_when_nobody_asks_any_more, 900)
 	last = totals_read(_metadata);
 	expect_near(_metadata, last.plain - begun.plain, last.exact - begun.exact);
 	EXPECT_GE(last.plain - after.plain, last.exact - after.exact);
+	/* Averages have one period at most then, and two or three more. */
+	ksft_print_msg("avg10 is %u, then %u\n", begun.avg10, last.avg10);
+	EXPECT_GE(1813, begun.avg10);
+	EXPECT_LE(3200, last.avg10);
+	EXPECT_GE(5507, last.avg10);
 }
 
 TEST_F_TIMEOUT(asked, trigger_keeps_them_alive, 900)
@@ -262,6 +272,28 @@ TEST_F_TIMEOUT(asked, trigger_keeps_them_alive, 900)
 	expect_near(_metadata, after.plain - before.plain, after.exact - before.exact);
 	expect_near(_metadata, after.plain - before.plain, after.shortage - before.shortage);
 	close(fd);
+}
+
+TEST_F_TIMEOUT(asked, totals_stand_still_after_the_last_trigger_was_closed, 900)
+{
+	struct totals first;
+	__u64 begin;
+	int fd;
+
+	/* First: a child would have the trigger, too. */
+	start(self);
+	begin = now_ns();
+	fd = trigger_arm(STAT, "io.limit.some 1000000 2000000");
+	sleep_for(10 * NSEC_PER_SEC);
+	close(fd);
+	begin = now_ns() - begin;
+	sleep_for(100 * NSEC_PER_SEC);
+	first = totals_read(_metadata);
+	ksft_print_msg("exact grew by %llu us, %llu us of them armed at most\n", first.exact,
+		       begin / NSEC_PER_USEC);
+	EXPECT_LE(7500000, first.exact);
+	EXPECT_GE((begin + LEAVES) / NSEC_PER_USEC, first.exact);
+	expect_near(_metadata, first.exact, first.shortage);
 }
 
 /* A plain line asks for nothing. */
@@ -411,6 +443,10 @@ TEST(statistics_file_has_all_lines_in_their_order)
 	EXPECT_EQ(psi_irq_accounted(), stat.irq.present);
 	/* A line less, and one more, are seen. */
 	EXPECT_NE(NULL, psi_stat_parse(buf, len - 1, &stat));
+	if (causes_known()) {
+		next = memrchr(buf, '\n', len - 1);
+		EXPECT_NE(NULL, psi_stat_parse(buf, next + 1 - buf, &stat));
+	}
 	next = strchr(buf, '\n') + 1;
 	EXPECT_NE(NULL, psi_stat_parse(next, buf + len - next, &stat));
 	ASSERT_LT(len + 2, sizeof(buf));
