@@ -101,9 +101,9 @@ TEST_F(permanent_stall, is_recorded_in_full)
 	ksft_print_msg("%llu reads in 3 s\n", (unsigned long long)self->poller->reads);
 	report_row(variant->row, "%.2f", share);
 	EXPECT_GE(100.1, share);
-	XFAIL_UNLESS(!variant->period || share > 99, "%.2f %% of a stall of 100 %% are recorded",
+	XFAIL_UNLESS(!variant->period || share > 99.7, "%.2f %% of a stall of 100 %% are recorded",
 		     share);
-	EXPECT_LT(99.0, share);
+	EXPECT_LT(99.7, share);
 }
 
 /* ---- Starvation ---- */
@@ -173,7 +173,7 @@ TEST_F_TIMEOUT(starvation, is_counted_to_the_end, 120)
 	EXPECT_LE(duration * 0.99, wait);
 	XFAIL_UNLESS(total >= wait * 0.99, "waited %.3f s, total grew by %.3f s", wait / 1e9,
 		     total / 1e9);
-	EXPECT_GE(wait * 0.01, fabs((double)total - wait)) {
+	EXPECT_GE(20 * NSEC_PER_MSEC, fabs((double)total - wait)) {
 		TH_LOG("waited %.3f s, total grew by %.3f s", wait / 1e9, total / 1e9);
 	}
 }

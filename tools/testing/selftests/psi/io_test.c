@@ -124,15 +124,22 @@ TEST_F(device, cpu_with_a_task_to_run_is_not_full)
 TEST_F(device, four_sleepers_are_one_stall)
 {
 	struct reader *reader = self->reader;
+	double awake = 0;
 	pid_t pid[4];
 
 	for (int i = 0; i < 4; i++)
 		pid[i] = reader_start(&reader[i], 0);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		load_wait(pid[i]);
+		awake += reader[i].elapsed - reader[i].asleep;
+	}
 	EXPECT_GE(reader->elapsed, reader->some);
 	EXPECT_LE(reader->asleep * (1 - TOLERANCE), reader->some);
 	EXPECT_GE(reader->some, reader->full);
+	/* Not while this one is awake; and while none is. */
+	EXPECT_GE(reader->asleep * (1 + TOLERANCE), reader->full);
+	if (!kernel_is_preempt_rt())
+		EXPECT_LE(reader->elapsed * (1 - TOLERANCE) - awake, reader->full);
 }
 
 static void sleep_in_a_read(void *arg)
