@@ -127,11 +127,9 @@ TEST(cgroups_have_pressure_files_exactly_when_psi_is_on_and_is_not_disabled_for_
 /* What tasks waited for a CPU since @before; where PSI is off, nothing measures it. */
 static void expect_measured(struct __test_metadata *_metadata, __u64 before)
 {
-	if (psi_on()) {
+	EXPECT_EQ(psi_on() ? 3 : 0, psi_threads());
+	if (psi_on())
 		EXPECT_LT(NSEC_PER_SEC / 2, psi_some_ns(PSI_CPU) - before);
-	} else {
-		EXPECT_EQ(0, psi_threads());
-	}
 }
 
 TEST(tasks_in_cgroups_are_measured_for_the_system_when_psi_is_on)
