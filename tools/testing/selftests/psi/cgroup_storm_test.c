@@ -63,6 +63,8 @@ static const char * const files[] = { "cpu.pressure", "memory.pressure", "io.pre
  * @switches: number of writes to cgroup.pressure
  * @removals: number of removed cgroups
  * @crowds: how often many cgroups began to use a CPU at once
+ * @limits: how often a limit changed
+ * @asks: how often a trigger on a statistics file was armed
  */
 struct common {
 	__u64 begin;
@@ -75,6 +77,8 @@ struct common {
 	unsigned long switches;
 	unsigned long removals;
 	unsigned long crowds;
+	unsigned long limits;
+	unsigned long asks;
 };
 
 static struct common *common;
@@ -298,7 +302,8 @@ static void limit(void *arg)
 
 	while (!storm_ended()) {
 		/* Only the children of the top have the controller. */
-		group_try_write(slots[storm_chance(3)], "memory.high", high[storm_chance(3)]);
+		common->limits += group_try_write(slots[storm_chance(3)], "memory.high",
+						  high[storm_chance(3)]);
 		sleep_for(storm_chance(20) * NSEC_PER_MSEC);
 	}
 }
@@ -331,7 +336,9 @@ static void ask(void *arg)
 		if (fd < 0)
 			continue;
 		/* Its cgroup may be gone, or switched off. */
-		if (write(fd, text, sizeof(text)) < 0 && errno != ENODEV)
+		if (write(fd, text, sizeof(text)) > 0)
+			common->asks++;
+		else if (errno != ENODEV)
 			psi_die("%s: %s", path, strerror(errno));
 		close(fd);
 	}
@@ -520,7 +527,8 @@ FIXTURE_TEARDOWN(storm)
 static bool did_enough(__u64 seconds)
 {
 	return common->moves > 5 * seconds && common->forks > 0 &&
-	       common->switches > seconds && common->removals > 0 && common->crowds > 0;
+	       common->switches > seconds && common->removals > 0 && common->crowds > 0 &&
+	       common->limits > seconds && (common->asks > seconds || !psi_has_stat());
 }
 
 TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
@@ -560,6 +568,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 	ksft_print_msg("%lu moves, %lu forks, %lu switches, %lu cgroups removed, %lu crowds\n",
 		       common->moves, common->forks, common->switches, common->removals,
 		       common->crowds);
+	ksft_print_msg("%lu limits, %lu triggers\n", common->limits, common->asks);
 	EXPECT_TRUE(did_enough(seconds));
 	restore_all();
 
