@@ -53,6 +53,8 @@ static ssize_t read_pressure(const char *path, int fd, char *buf, size_t size)
 
 	if (len < 0 && errno != ENODEV && errno != EOPNOTSUPP)
 		psi_die("%s: %s", path, strerror(errno));
+	if (len >= 0)
+		storm_count();
 	return len;
 }
 
@@ -228,6 +230,8 @@ static void run_job(void *arg)
 {
 	struct job *job = arg;
 
+	if (job->storm.events)
+		storm_count_in(job->storm.events);
 	job->fn(&job->storm);
 }
 

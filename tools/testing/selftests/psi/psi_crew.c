@@ -29,7 +29,8 @@ unsigned int storm_chance(unsigned int limit)
 
 /* ---- Events ---- */
 
-static unsigned long *events;
+/* Of all storms, and of the one that this process belongs to. */
+static unsigned long *events, *own_events;
 
 void storm_set_up(struct slow_disk *disk, const char *name)
 {
@@ -49,6 +50,13 @@ void storm_count(void)
 {
 	if (events)
 		__atomic_fetch_add(events, 1, __ATOMIC_RELAXED);
+	if (own_events)
+		__atomic_fetch_add(own_events, 1, __ATOMIC_RELAXED);
+}
+
+void storm_count_in(unsigned long *own)
+{
+	own_events = own;
 }
 
 bool storm_over(struct storm *storm)

@@ -17,6 +17,8 @@
  */
 bool storm_over(struct storm *storm);
 void storm_count(void);
+/* From now on, this process and those that it starts count here, too. */
+void storm_count_in(unsigned long *own);
 
 /* The tasks on which a storm operates. */
 struct crew {

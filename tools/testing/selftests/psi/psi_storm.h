@@ -29,12 +29,14 @@ unsigned long storm_events(void);
  * @end: 0 until its tasks exist
  * @disk: a device that takes some milliseconds, for sleep in iowait
  * @top: parent of its cgroups; NULL for the root
+ * @events: counts its operations alone, in shared memory; or NULL
  */
 struct storm {
 	__u64 time;
 	__u64 end;
 	const char *disk;
 	const char *top;
+	unsigned long *events;
 };
 
 void storm_affinity(struct storm *storm);
