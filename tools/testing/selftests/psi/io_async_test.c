@@ -46,6 +46,7 @@
 #include "psi_leak.h"
 #include "psi_swap.h"
 #include "psi_uring.h"
+#include "psi_work.h"
 
 #define GROUP		CGROUP_ROOT "/psi_io_async"
 #define DISK_MB		64
@@ -1043,6 +1044,7 @@ static void crowd_gather(struct crowd *crowd)
 				   &crowd->ring))
 			psi_die("thread %d", i);
 	sleep_for(NSEC_PER_SEC);
+	await_sleep_of_threads();
 }
 
 static void crowd_read(struct crowd *crowd, int fd)

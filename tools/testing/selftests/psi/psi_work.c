@@ -2,8 +2,11 @@
 /* Loads that measure themselves, wake each other, or lack memory: see psi_work.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,6 +28,47 @@ pid_t spin_idle_on(int cpu)
 	const struct load load = { .cpu = cpu, .policy = SCHED_IDLE, .fn = spin };
 
 	return load_start(&load);
+}
+
+/* ---- Tasks that sleep ---- */
+
+#define PATIENCE	(20 * NSEC_PER_SEC)
+
+/* Of a task by its directory in /proc. Who is gone has slept. */
+static void await_sleep_at(const char *dir)
+{
+	__u64 end = now_ns() + PATIENCE;
+	char path[64], buf[1024], *at;
+
+	snprintf(path, sizeof(path), "%s/stat", dir);
+	while (read_file(path, buf, sizeof(buf)) > 0) {
+		at = strrchr(buf, ')');
+		if (at && (at[2] == 'S' || at[2] == 'D'))
+			break;
+		if (now_ns() > end)
+			psi_die("it does not sleep: %s", buf);
+		sleep_for(NSEC_PER_MSEC);
+	}
+}
+
+void await_sleep(pid_t pid)
+{
+	char dir[32];
+
+	snprintf(dir, sizeof(dir), "/proc/%d", pid);
+	await_sleep_at(dir);
+}
+
+void await_sleep_of_threads(void)
+{
+	glob_t found;
+
+	if (glob("/proc/self/task/*", GLOB_NOSORT, NULL, &found))
+		psi_die("/proc: no threads");
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (atoi(found.gl_pathv[i] + strlen("/proc/self/task/")) != gettid())
+			await_sleep_at(found.gl_pathv[i]);
+	globfree(&found);
 }
 
 /* ---- Loads that wake each other ---- */

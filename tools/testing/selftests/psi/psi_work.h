@@ -31,6 +31,10 @@ void ping_pong_forever(void *arg);
 void ping_pong_begin(const struct ping_pong *pp, int nr);
 void ping_pong_remove(const struct ping_pong *pp);
 
+/* Wait until a task sleeps, or all threads of the caller but itself. */
+void await_sleep(pid_t pid);
+void await_sleep_of_threads(void);
+
 /* fork() with the child in this cgroup from the start. */
 pid_t cgroup_fork(const char *path);
 

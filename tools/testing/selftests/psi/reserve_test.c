@@ -23,7 +23,7 @@
 
 #include "../kselftest_harness.h"
 #include "psi_disk.h"
-#include "psi_util.h"
+#include "psi_work.h"
 
 #define ABOVE		CGROUP_ROOT "/psi_above"
 /* More than a CPU has in reserve, for cgroups side by side and for one below the other. */
@@ -60,7 +60,7 @@ static pid_t sleep_until_span(struct span *span)
 	const struct load load = { .cpu = 0, .fn = spin_span, .arg = span };
 	pid_t pid = load_start(&load);
 
-	sleep_for(NSEC_PER_MSEC);
+	await_sleep(pid);
 	return pid;
 }
 
@@ -185,7 +185,7 @@ FIXTURE_SETUP(offline)
 	cgroup_create(ABOVE, "");
 	stalls_create(&self->stalls, "psi_reserve", STALL);
 	self->reader = load_start(&load);
-	sleep_for(10 * NSEC_PER_MSEC);
+	await_sleep(self->reader);
 	cpu_online(1, false);
 }
 

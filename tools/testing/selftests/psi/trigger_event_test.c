@@ -37,6 +37,7 @@
 #include "../kselftest_harness.h"
 #include "psi_trigger.h"
 #include "psi_uring.h"
+#include "psi_work.h"
 
 #define GROUP		CGROUP_ROOT "/psi_trigger_event"
 #define GROUP_IO	GROUP "/io.pressure"
@@ -226,8 +227,7 @@ static void waiter_start(struct waiter *waiter)
 {
 	if (pthread_create(&waiter->thread, NULL, waiter_run, waiter))
 		psi_die("pthread_create: %s", strerror(errno));
-	/* The thread runs first, and sleeps when the test goes on. */
-	sleep_for(20 * NSEC_PER_MSEC);
+	await_sleep_of_threads();
 }
 
 static bool waiter_end(struct waiter *waiter)
