@@ -17,15 +17,13 @@
  * idle periods that do not decay; a sample that counts in two periods; a grid
  * of periods that drifts or restarts.
  *
- * The test finds the end of a period by reading: the averages change there and
- * nowhere else.
+ * The test finds the end of a period by reading: averages change there and nowhere else.
  *
- * Tolerance: 0.02 points while the load is steady. 0.01 of that is the rounding
- * of the start value and of the printed value. Where the load changes, two
- * samples depend on when the kernel collects them. Its timer may be 8 ticks
- * late, and the thread that the timer wakes waits for its turn: up to 50 ms of
- * 2 s, or 2.5 points. This error decays in an average like any sample, and the
- * tolerance decays with it.
+ * Tolerance: 0.02 points while the load is steady. 0.01 of that is the rounding of the start value
+ * and of the printed value. Where the load changes, two samples depend on when the kernel collects
+ * them. Its timer may be 8 ticks late, and the thread that the timer wakes waits for its turn: up
+ * to 50 ms of 2 s, or 2.5 points. In an average this decays like any sample, and so does the
+ * tolerance.
  */
 #include <math.h>
 
@@ -99,17 +97,19 @@ static void model_doubt_waits(struct model *model, __u64 *before)
 
 /*
  * Reads every half millisecond until an average changes: a period has ended.
- * Begins shortly before the end is due, so that reading disturbs the load
- * little.
+ * Begins shortly before that is due: reading disturbs the load little.
  */
 static void wait_for_period(__u64 *period_start)
 {
+	__u64 last = now_ns() + 3 * PERIOD;
 	struct psi before, psi;
 
 	if (*period_start)
 		sleep_until(*period_start + PERIOD - 20 * NSEC_PER_MSEC);
 	psi_read(PSI_CPU, &before);
 	do {
+		if (now_ns() > last)
+			psi_die("no average changes in three periods");
 		sleep_for(500 * NSEC_PER_USEC);
 		psi_read(PSI_CPU, &psi);
 	} while (!memcmp(psi.some.avg, before.some.avg, sizeof(psi.some.avg)));
