@@ -99,7 +99,7 @@ TEST_F_TIMEOUT(neighbour, changes_nothing, 120)
 	report_row(variant->row, "%d", events);
 	XFAIL_UNLESS(!variant->text || variant->other_user || events >= 6,
 		     "%d events of 7", events);
-	EXPECT_LE(6, events);
+	EXPECT_LE(psi_has_known_defects() ? 6 : 7, events);
 	EXPECT_GE(7, events);
 	close(other);
 	EXPECT_EQ(0, close(fd));
@@ -158,7 +158,7 @@ TEST_F_TIMEOUT(reader, takes_no_events_away, 120)
 
 	report_row(variant->row, "%d", events);
 	XFAIL_UNLESS(!variant->reads || events >= 10, "%d events of 12", events);
-	EXPECT_LE(10, events);
+	EXPECT_LE(psi_has_known_defects() ? 10 : 12, events);
 	EXPECT_GE(12, events);
 	EXPECT_EQ(0, close(fd));
 }
