@@ -218,12 +218,17 @@ TEST_F_TIMEOUT(memory, class_moves_with_its_task, 200)
 TEST_F_TIMEOUT(memory, limit_that_is_lifted_holds_nobody, 200)
 {
 	struct classes c[3];
+	__u64 ran;
 
 	cgroup_write(GROUP, "memory.max", LIMIT);
 	self->pid[0] = start(thrash, &self->thrasher);
+	expect_class(_metadata, "memory", BY_LIMIT, 10);
 	cgroup_write(GROUP, "memory.max", "max");
 	sleep_for(WARM);
+	ran = task_busy_ns(self->pid[0]);
 	classes_measure(groups, "memory", TIME, c);
+	/* It goes on all the time. */
+	EXPECT_LE(0.95 * TIME, task_busy_ns(self->pid[0]) - ran);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_GE(0.001, c[i].limit[0]);
 		EXPECT_GE(0.001, c[i].plain[0]);
@@ -491,6 +496,10 @@ static void expect_limit(struct __test_metadata *_metadata, const char * const *
 			TH_LOG("%s: limit %.3f %%", group, c[i].limit[0]);
 		EXPECT_GE(IDLE_DISK, c[i].shortage[0])
 			TH_LOG("%s: shortage %.3f %%", group, c[i].shortage[0]);
+		EXPECT_GE(IDLE_DISK, fabs(c[i].limit[0] - c[i].plain[0]))
+			TH_LOG("%s: limit %.3f of %.3f %%", group, c[i].limit[0], c[i].plain[0]);
+		EXPECT_EQ(NULL, classes_contradiction(&c[i], 2 * TIME))
+			TH_LOG("%s: %s", group, classes_contradiction(&c[i], 2 * TIME));
 	}
 }
 
