@@ -666,10 +666,13 @@ static void lines_read(struct psi_line *line)
 static void period_end(struct psi_line *line)
 {
 	struct psi_line before[NR_LINES], settled[NR_LINES];
+	__u64 last = now_ns() + 3 * PERIOD;
 	bool changed = false;
 
 	lines_read(before);
 	while (!changed) {
+		if (now_ns() > last)
+			psi_die("no average changes in three periods");
 		sleep_for(2 * NSEC_PER_MSEC);
 		lines_read(line);
 		for (int i = 0; i < NR_LINES; i++)
