@@ -354,9 +354,9 @@ struct psi_watch {
 	bool			wanted;
 };
 
-/* Pairs with psi_switch(). */
 static inline unsigned int psi_switches(const struct psi_group *group)
 {
+	/* Pairs with psi_switch(). */
 	return smp_load_acquire(&group->switches);
 }
 
