@@ -30,8 +30,6 @@ struct task_struct;
  * The lock of the task's runqueue protects @group, @attrs, @mode and @node. The
  * task changes @asleep while it is awake. While it waits in a ring or has
  * @io_limit, others change it: see psi_io_recount(). psi_io_limit.lock protects
- * @io_link. @worker never changes later. The task alone writes the others.
- * @io_limit, others change it: see psi_io_recount(). psi_io_limit.lock protects
  * @io_link. @worker is written before the thread runs. The task alone writes
  * the others.
  */

@@ -322,7 +322,8 @@ static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bo
 
 /*
  * End the running window of a group. The clock said @now a moment ago: if that
- * is over PSI_SAMPLE_NS ago, one look is for nothing. Return it anew.
+ * is over PSI_SAMPLE_NS ago, one look is for nothing. Return what it says after
+ * the last look.
  */
 static u64 psi_fold_group(struct psi_group *group, u64 now)
 {

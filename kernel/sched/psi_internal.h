@@ -129,8 +129,9 @@ enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
  *	  unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @slow: states to report when one holds after a change: all while the cell is
- *	  off the list, so that it joins; else those triggers wait for, once
+ * @slow: states to report when one holds after a change. While the cell is off
+ *	  the list: all, so that it joins. Else those that triggers wait for,
+ *	  until they were reported
  * @streak: changes still to come from @last until it may stand for the cell
  * @asked: %PSI_ASKED and %PSI_ASKED_ABOVE
  * @times: per state, the time in it so far in ns; while the state holds, the

@@ -501,8 +501,8 @@ static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A state began at @since, after a rest: there was no stall up to then, but for
- * differences of clocks. So the last totals are right for @since too.
+ * A state began at @since, after a rest. Nothing stalled before, so the last
+ * totals are right for @since, too, but for differences of clocks.
  */
 static void psi_sampler_resume(struct psi_sampler *sampler)
 {

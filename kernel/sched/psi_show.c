@@ -35,7 +35,7 @@ void psi_switch(struct psi_group *group, bool on)
 			WRITE_ONCE(skip[s], skip[s] - total[s] +
 				   atomic64_read(&readings[kind].shown[s]));
 	}
-	/* Who sees the number sees @skip. Pairs with psi_switches(). */
+	/* A reader that sees the number sees @skip. Pairs with psi_switches(). */
 	smp_store_release(&group->switches, group->switches + 1);
 }
 
