@@ -248,7 +248,8 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 			psi_sums_pressure(&look, stall);
 		else if (nr > 1)
 			memset(stall, 0, sizeof(stall));
-	} while (read_seqcount_retry(&group->seq, seq) || switches != READ_ONCE(group->switches));
+	} while (read_seqcount_retry(&group->seq, seq) ||
+		 switches != READ_ONCE(group->switches));
 	look.off = switches & 1;
 	psi_read_on(group, &group->plain, &look, look.stall, readings);
 	for (kind = PSI_EXACT; kind < nr; kind++)

@@ -274,7 +274,8 @@ static int __init psi_reserve_init(void)
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (static_branch_likely(&psi_disabled))
 		return 0;
-	psi_reserve_wq = alloc_workqueue("psi_reserve", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	psi_reserve_wq = alloc_workqueue("psi_reserve",
+					 WQ_UNBOUND | WQ_HIGHPRI, 0);
 	psi_wq = alloc_workqueue("psi", WQ_UNBOUND, 0);
 	if (!psi_reserve_wq || !psi_wq)
 		panic("psi: no memory for a workqueue");

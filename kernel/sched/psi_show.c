@@ -29,13 +29,14 @@ void psi_switch(struct psi_group *group, bool on)
 	memset(readings, 0, sizeof(readings));
 	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	for (kind = PSI_PLAIN; on && kind < (group->accounts ? PSI_NR_KINDS : 1); kind++) {
-		u64 *skip = psi_account_of(group, kind)->skip, *total = readings[kind].total;
+		u64 *skip = psi_account_of(group, kind)->skip;
+		u64 *total = readings[kind].total;
 
 		for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++)
 			WRITE_ONCE(skip[s], skip[s] - total[s] +
 				   atomic64_read(&readings[kind].shown[s]));
 	}
-	/* A reader that sees the number sees @skip. Pairs with psi_switches(). */
+	/* A reader that sees it sees @skip. Pairs with psi_switches(). */
 	smp_store_release(&group->switches, group->switches + 1);
 }
 

@@ -22,8 +22,8 @@ static void psi_trace_update(const struct psi_group *group, const struct psi_avg
 			moved |= memcmp(before->avg[s], plain->avgs.avg[s], sizeof(before->avg[s]));
 			if (group == &psi_system && s == PSI_CPU_FULL)
 				continue;
-			total[s] = div_u64(psi_since(plain->total[s], READ_ONCE(plain->skip[s])),
-					   NSEC_PER_USEC);
+			total[s] = psi_since(plain->total[s], READ_ONCE(plain->skip[s]));
+			total[s] = div_u64(total[s], NSEC_PER_USEC);
 			avg[s] = psi_avg_basis_points(plain->avgs.avg[s][PSI_10S]);
 		}
 		if (moved)
