@@ -75,7 +75,7 @@ REAL = (
 NODES = [word for node in (0, 1) for word in (
     "--qemu=-object", f"--qemu=memory-backend-ram,id=node{node},size=256M",
     "--qemu=-numa", f"--qemu=node,nodeid={node},memdev=node{node}" + (",cpus=0" if node == 0 else ""))]
-# These need what only the kernel that checks itself has: tracefs, memory of several nodes.
+# These need the kernel that checks itself, or memory of several nodes.
 CHECKED = (
     ("trace", "trace_test"),
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
@@ -85,7 +85,7 @@ CHECKED = (
 CHECKED_REAL = (
     ("suspend", "suspend_test", "--qemu=-machine", "--qemu=pc"),
 )
-# These need many file systems, CONFIG=waits: a boot for each variant of waits_test, in the order of docs/waits.md.
+# These need many file systems, CONFIG=checked: a boot for each variant of waits_test, in the order of docs/waits.md.
 WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "--mem", "768") for which, name in (
     *(("-v", variant) for variant in (
         "ext4", "xfs", "btrfs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
