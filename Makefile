@@ -162,7 +162,8 @@ other-bases: deps
 kunit-tool: deps
 	@ci/slow/kunit-tool $(ARCHITECTURES)
 
-tool: deps
+# Needs a C compiler, and nothing else that deps installs.
+tool:
 	@$(MAKE) -s -C tools/psi O=$(CURDIR)/build/psi-tool
 	@echo build/psi-tool/pressure
 
