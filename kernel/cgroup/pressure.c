@@ -94,12 +94,8 @@ static ssize_t pressure_switch_write(struct kernfs_open_file *of, char *buf, siz
 	if (!cgrp)
 		return -ENOENT;
 	if (on == psi_is_off(cgroup_psi(cgrp))) {
-		/* Nobody reads while totals stop: they would step back. */
-		if (!on)
-			pressure_show_files(cgrp, false);
 		psi_switch(cgroup_psi(cgrp), on);
-		if (on)
-			pressure_show_files(cgrp, true);
+		pressure_show_files(cgrp, on);
 	}
 	cgroup_kn_unlock(of->kn);
 	return nbytes;

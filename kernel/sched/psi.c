@@ -204,7 +204,7 @@
  *   wake the fold or a monitor does so by an irq_work.
  *
  *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. Only
- *   the first to ask (psi_ask()) takes runqueue locks, one by one. Write
+ *   those who ask first (psi_ask()) take runqueue locks, one by one. Write
  *   sections of both are short and cannot be preempted. An event opens one of
  *   psi_seq, in which all levels change; the end of a window opens one of
  *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union

@@ -114,7 +114,8 @@ struct psi_asked_cpu {
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
- * @begun: a fold came after @known: a part of a window does not count
+ * @begun: a fold came after @known: a part of a window does not count. Or no CPU
+ *	   was in use at first
  * @known: the cells in use know that the group is asked
  * @cpus: what the cell on each CPU has more
  * @users: triggers, readers, and psi_asked_expire()
@@ -126,7 +127,8 @@ struct psi_asked_cpu {
  *	  use in the low bits, and the time in ns above them
  * @blocks: how many CPUs of each block are in use
  *
- * Readers write @read, the fold @used, @held and @begun.
+ * The fold writes @used and @held, and @begun unless psi_asked_begin() did.
+ * Readers and psi_asked_expire() write @read.
  */
 struct psi_asked {
 	u64			used;
@@ -457,6 +459,14 @@ static void psi_asked_expire(struct work_struct *work)
 		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
 }
 
+/* A CPU that idles leaves the timer of deferrable work alone. */
+static void psi_asked_overdue(void)
+{
+	if (delayed_work_pending(&psi_asked_work) &&
+	    time_after(jiffies, data_race(psi_asked_work.timer.expires) + HZ))
+		mod_delayed_work(psi_wq, &psi_asked_work, 0);
+}
+
 static struct psi_asked *psi_asked_begin(struct psi_group *group)
 {
 	struct psi_asked *asked = psi_asked_alloc(group);
@@ -597,7 +607,7 @@ static void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc
 	u64 had[PSI_NR_HELD];
 	int i;
 
-	if (!more || !asked->begun)
+	if (!more)
 		return;
 	psi_held_read(more, 0, had);
 	for (i = 0; i < PSI_NR_HELD; i++)

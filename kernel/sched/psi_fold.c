@@ -156,14 +156,16 @@ static __always_inline void psi_look_around(struct psi_group *group, bool fold,
 /* Readers */
 
 /*
- * Up to this time a group had no stall since the last fold: when it joined the
- * list, or when the machine woke up that had rested since.
+ * Up to this time a group had no stall since the last fold, when it was @folded:
+ * when it joined the list, or when the machine woke up that had rested since.
  */
 static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 {
 	u64 joined = atomic64_read(&group->joined), woke = atomic64_read(&psi_system.joined);
 
-	return folded >= atomic64_read(&psi_fold_rested) ? max(joined, woke) : joined;
+	if (folded >= atomic64_read(&psi_fold_rested))
+		joined = max(joined, woke);
+	return max(joined, folded);
 }
 
 static u64 psi_show_total(atomic64_t *shown, u64 total)
@@ -177,11 +179,20 @@ static u64 psi_show_total(atomic64_t *shown, u64 total)
 	return total;
 }
 
-/* Bring an account to the time of a look, with @stall in the running window. */
-static __always_inline void psi_read_on(struct psi_group *group, struct psi_account *account,
-					const struct psi_look *look, const u64 *stall,
-					struct psi_account *reading)
+static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
 {
+	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
+}
+
+/*
+ * Bring what was read of a kind to the time of a look, with @stall in the
+ * running window. The plain kind comes last: it says when the last fold was.
+ */
+static __always_inline void psi_read_on(struct psi_group *group, enum psi_kind kind,
+					const struct psi_look *look, const u64 *stall,
+					struct psi_account *readings)
+{
+	struct psi_account *account = psi_account_of(group, kind), *reading = &readings[kind];
 	unsigned int states = look->states;
 	int s;
 
@@ -203,13 +214,9 @@ static __always_inline void psi_read_on(struct psi_group *group, struct psi_acco
 		}
 	}
 	if (look->now >= reading->avgs.mark)
-		psi_avgs_update(&reading->avgs, states, psi_idle_until(group, reading->avgs.at),
+		psi_avgs_update(&reading->avgs, states,
+				psi_idle_until(group, readings[PSI_PLAIN].avgs.at),
 				look->now, stall);
-}
-
-static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
-{
-	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
 }
 
 /*
@@ -251,10 +258,9 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 	} while (read_seqcount_retry(&group->seq, seq) ||
 		 switches != READ_ONCE(group->switches));
 	look.off = switches & 1;
-	psi_read_on(group, &group->plain, &look, look.stall, readings);
 	for (kind = PSI_EXACT; kind < nr; kind++)
-		psi_read_on(group, psi_account_of(group, kind), &look,
-			    stall[kind], &readings[kind]);
+		psi_read_on(group, kind, &look, stall[kind], readings);
+	psi_read_on(group, PSI_PLAIN, &look, look.stall, readings);
 }
 
 /*
@@ -437,6 +443,7 @@ static void psi_fold(void)
 	struct psi_group *group, *next;
 	u64 now = psi_read_clock();
 
+	psi_asked_overdue();
 	psi_fold_collect();
 	list_for_each_entry_safe(group, next, &psi_fold_list, active) {
 		if (READ_ONCE(group->owes))

@@ -4,9 +4,9 @@
  *
  * Lifetime
  *
- *   A group comes with its cgroup and is freed when the last list, sampler or
- *   reader lets go of it. To be watched or asked, it is visited CPU by CPU,
- *   under the runqueue lock where it is in use.
+ *   A group comes with its cgroup and is freed when the cgroup, the fold, the
+ *   strays, the monitors and psi_asked have let go of it. To be watched or
+ *   asked, it is visited CPU by CPU, under the runqueue lock where it is in use.
  *
  * Reserve
  *

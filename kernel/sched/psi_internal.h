@@ -276,7 +276,7 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
  * @joined: when it got on that list, ns of psi_read_clock(); no stall before
- * @seq: for what follows, which only the fold writes
+ * @seq: for what the fold writes of what follows
  * @folds: how many windows ended; psi_last_slot() follows from it
  * @plain: what the plain files show
  */
@@ -307,7 +307,7 @@ struct psi_group {
 		struct list_head active;
 	};
 	atomic64_t		joined;
-	/* written by the fold */
+	/* written by the fold, but see psi_account */
 	seqcount_t		seq;
 	unsigned int		folds;
 	struct psi_account	plain;
@@ -431,6 +431,7 @@ static inline void psi_asked_unlisted(struct psi_asked *asked,
 static inline void psi_sums_pressure(const struct psi_look *look,
 				     u64 stall[][PSI_NR_STATES]) { }
 static inline void psi_asked_fold(u64 idle, const struct psi_look *look) { }
+static inline void psi_asked_overdue(void) { }
 
 static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 						  struct psi_group_cpu *gc, int cpu)

@@ -103,6 +103,7 @@ static void psi_io_changed(struct psi_io_limit *limit)
 {
 	struct psi_task *t, *next;
 	unsigned int nr = 0;
+	LIST_HEAD(idle);
 
 	/* A full barrier changed the count. Pairs with __psi_io_wait(). */
 	if (list_empty(&limit->waiters))
@@ -113,8 +114,9 @@ static void psi_io_changed(struct psi_io_limit *limit)
 			break;
 		/* In a ring it may wait for no io: it makes room for others. */
 		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL))
-			list_move_tail(&t->io_link, &limit->waiters);
+			list_move_tail(&t->io_link, &idle);
 	}
+	list_splice_tail(&idle, &limit->waiters);
 }
 
 /* Limits have held a bio; until then no task is listed. */

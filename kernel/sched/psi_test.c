@@ -508,6 +508,17 @@ static void psi_test_avgs_joined(struct kunit *test)
 				       164839977ULL), 200);
 }
 
+/* No group was idle until before its last fold, whenever it joined the list. */
+static void psi_test_avgs_folded(struct kunit *test)
+{
+	struct psi_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+	u64 folded = psi_read_clock() + PSI_PERIOD;
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	atomic64_set(&group->joined, 1);
+	KUNIT_EXPECT_EQ(test, psi_idle_until(group, folded), folded);
+}
+
 /* Idle periods in closed form equal idle periods one by one. */
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {

@@ -962,6 +962,21 @@ static void psi_test_limit_used(struct kunit *test)
 	__psi_io_hold(&limit, false);
 }
 
+/* A task that sleeps on the list of a limit: for io, or in a ring for none. */
+static struct task_struct *psi_test_waiter(struct kunit *test, struct psi_io_limit *limit,
+					   bool iowait)
+{
+	struct task_struct *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	raw_spin_lock_init(&p->pi_lock);
+	p->__state = TASK_UNINTERRUPTIBLE;
+	p->psi.io_limit = limit;
+	p->psi_iowait = iowait;
+	list_add_tail(&p->psi.io_link, &limit->waiters);
+	return p;
+}
+
 /*
  * A limit looks at a task that waits for io, although more tasks wait in rings
  * for no io than it looks at.
@@ -973,15 +988,8 @@ static void psi_test_limit_idle_rings(struct kunit *test)
 	int i;
 
 	psi_io_limit_init(&limit);
-	for (i = 0; i <= PSI_WAITERS_MAX; i++) {
-		p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, p);
-		raw_spin_lock_init(&p->pi_lock);
-		p->__state = TASK_UNINTERRUPTIBLE;
-		p->psi.io_limit = &limit;
-		p->psi_iowait = i == PSI_WAITERS_MAX;
-		list_add_tail(&p->psi.io_link, &limit.waiters);
-	}
+	for (i = 0; i <= PSI_WAITERS_MAX; i++)
+		p = psi_test_waiter(test, &limit, i == PSI_WAITERS_MAX);
 	__psi_io_hold(&limit, true);
 	KUNIT_EXPECT_EQ(test, p->psi.asleep, 0);
 	__psi_io_hold(&limit, false);
@@ -989,6 +997,28 @@ static void psi_test_limit_idle_rings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->psi.asleep, PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 	__psi_io_hold(&limit, false);
 	KUNIT_EXPECT_EQ(test, p->psi.asleep, 0);
+}
+
+/*
+ * It looks at each once: the three would be in another order after
+ * PSI_WAITERS_MAX looks.
+ */
+static void psi_test_limit_idle_once(struct kunit *test)
+{
+	struct psi_io_limit limit = { };
+	struct task_struct *p[3];
+	struct psi_task *t;
+	int i;
+
+	psi_io_limit_init(&limit);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = psi_test_waiter(test, &limit, false);
+	__psi_io_hold(&limit, true);
+	i = 0;
+	list_for_each_entry(t, &limit.waiters, io_link)
+		KUNIT_EXPECT_PTR_EQ(test, t, &p[i++]->psi);
+	KUNIT_EXPECT_EQ(test, i, ARRAY_SIZE(p));
+	__psi_io_hold(&limit, false);
 }
 
 #ifdef CONFIG_CGROUPS
