@@ -72,8 +72,7 @@ int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 	if (id == PSI_STAT)
 		return psi_show_stat(m, group);
 	psi_read_masked(group, 1, states, &reading);
-	psi_show_line(m, "some", &reading, file->some);
-	psi_show_line(m, "full", &reading, file->full);
+	psi_show_lines(m, file, PSI_PLAIN, &reading, false);
 	return 0;
 }
 

@@ -34,25 +34,6 @@ static bool psi_parse_key(const char **p, struct psi_line *line)
 	return psi_parse_state(p, &psi_files[id], &line->state);
 }
 
-/* Monitors read many of these files: seq_printf() is slow. */
-static void psi_show_key(struct seq_file *m, const struct psi_file *file, enum psi_kind kind)
-{
-	seq_puts(m, file->name);
-	seq_putc(m, '.');
-	seq_puts(m, psi_kinds[kind]);
-}
-
-static void psi_show_kind(struct seq_file *m, const struct psi_file *file,
-			  enum psi_kind kind, const struct psi_account *reading)
-{
-	if (file->some != PSI_NR_STATES) {
-		psi_show_key(m, file, kind);
-		psi_show_line(m, "some", reading, file->some);
-	}
-	psi_show_key(m, file, kind);
-	psi_show_line(m, "full", reading, file->full);
-}
-
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
 	struct psi_account *readings;
@@ -73,7 +54,7 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	for (id = 0; id < PSI_STAT; id++) {
 		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
 			if (kind == PSI_PLAIN || id != PSI_IRQ)
-				psi_show_kind(m, &psi_files[id], kind, &readings[kind]);
+				psi_show_lines(m, &psi_files[id], kind, &readings[kind], true);
 		}
 	}
 	kfree(readings);

@@ -668,25 +668,28 @@ static void psi_test_print(struct kunit *test)
 static void psi_test_line(struct kunit *test)
 {
 	static const u64 totals[] = { 0, 999, 1000, 9999, 10000, U32_MAX, U64_MAX };
-	char line[PSI_LINE_MAX + 1], want[PSI_LINE_MAX + 1];
+	static const struct psi_file file = { "irq", PSI_NR_STATES, PSI_IRQ_FULL };
+	struct psi_account reading = { };
+	char line[128], want[128];
 	unsigned int percent, bp, i;
-	u32 avg[PSI_NR_HORIZONS];
-	size_t len;
 
 	for (percent = 0; percent <= 100; percent++) {
 		for (i = 0; i < PSI_NR_HORIZONS; i++) {
 			bp = min(100 * percent + percent * (i + 1) % 100, 10000U);
-			avg[i] = div_u64((u64)PSI_AVG_ONE * bp + 9999, 10000);
+			reading.avgs.avg[PSI_IRQ_FULL][i] =
+				div_u64((u64)PSI_AVG_ONE * bp + 9999, 10000);
 		}
 		for (i = 0; i < ARRAY_SIZE(totals); i++) {
+			struct seq_file m = { .buf = line, .size = sizeof(line) };
 			u64 total = totals[i] - percent * !!totals[i];
 
-			len = psi_put_line(line, percent % 2 ? "some" : "full", avg, total);
-			KUNIT_ASSERT_LE(test, len, PSI_LINE_MAX);
-			line[len] = 0;
+			reading.total[PSI_IRQ_FULL] = total;
+			psi_show_lines(&m, &file, PSI_EXACT, &reading, percent % 2);
+			KUNIT_ASSERT_LT(test, m.count, m.size);
+			line[m.count] = 0;
 			scnprintf(want, sizeof(want),
 				  "%s avg10=%u.%02u avg60=%u.%02u avg300=%u.%02u total=%llu\n",
-				  percent % 2 ? "some" : "full",
+				  percent % 2 ? "irq.exact.full" : "full",
 				  percent, percent % 100, percent, 2 * percent % 100,
 				  percent, 3 * percent % 100, div_u64(total, 1000));
 			KUNIT_EXPECT_STREQ(test, line, want);
