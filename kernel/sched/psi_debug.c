@@ -360,32 +360,23 @@ static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, cons
 
 /* Times */
 
-static bool psi_debug_times_possible(const u64 *times, u64 elapsed)
-{
-	return times[PSI_NONIDLE] <= elapsed &&
-	       times[PSI_CPU_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_CPU_FULL] <= times[PSI_CPU_SOME] &&
-	       times[PSI_IO_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_IO_FULL] <= times[PSI_IO_SOME] &&
-	       times[PSI_MEM_SOME] <= times[PSI_NONIDLE] &&
-	       times[PSI_MEM_FULL] <= times[PSI_MEM_SOME] &&
-	       /* irq time is another clock: no relation to the rest */
-	       (s64)times[PSI_IRQ_FULL] >= 0;
-}
-
 static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
+	u64 times[PSI_NR_STATES], since[PSI_NR_STATES], passed = d->now - gc->checked_at;
 	int s;
 
 	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, times);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = times[s] - gc->checked[s];
-	if (!psi_debug_times_possible(since, d->now - gc->checked_at))
-		psi_debug_cell(d, gc, "has times %lld, cpu %lld %lld, io %lld %lld, mem %lld %lld",
-			       since[PSI_NONIDLE], since[PSI_CPU_SOME], since[PSI_CPU_FULL],
-			       since[PSI_IO_SOME], since[PSI_IO_FULL],
-			       since[PSI_MEM_SOME], since[PSI_MEM_FULL]);
+	/* Interrupts have another clock: no relation to the rest. */
+	if (since[PSI_NONIDLE] > passed || (s64)since[PSI_IRQ_FULL] < 0)
+		psi_debug_cell(d, gc, "has times of %lld ns: in use %lld, interrupts %lld", passed,
+			       since[PSI_NONIDLE], since[PSI_IRQ_FULL]);
+	psi_for_each_state(s, PSI_SOME_STATES) {
+		if (since[s] > since[PSI_NONIDLE] || since[s + 1] > since[s])
+			psi_debug_cell(d, gc, "has times %lld in state %d, %lld full, in use %lld",
+				       since[s], s, since[s + 1], since[PSI_NONIDLE]);
+	}
 	psi_debug_limits(gc, d, since);
 	memcpy(gc->checked, times, sizeof(gc->checked));
 	gc->checked_at = d->now;
