@@ -581,15 +581,16 @@ static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 	return min(psi_since(look->held[i], look->asked->held[i]), most);
 }
 
-/* Pressure of each kind but the plain one. */
+/* Pressure of each kind but the plain one; none if nobody asks. */
 static void psi_sums_pressure(const struct psi_look *look, u64 stall[][PSI_NR_STATES])
 {
-	u64 used = psi_union_since(look->used, look->asked->used);
+	u64 used;
 	int s;
 
 	memset(stall, 0, PSI_NR_KINDS * sizeof(stall[0]));
-	if (!look->asked->begun)
+	if (!look->asked || !look->asked->begun)
 		return;
+	used = psi_union_since(look->used, look->asked->used);
 	psi_for_each_state(s, PSI_ALL_STATES & ~BIT(PSI_NONIDLE)) {
 		u64 limit = psi_held_since(look, PSI_LIMIT_AT(s), look->sum[s]);
 		u64 only = psi_held_since(look, PSI_ONLY_AT(s), limit);

@@ -251,10 +251,8 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 		}
 		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
 		psi_look_around(group, false, &look);
-		if (asked)
+		if (nr > 1)
 			psi_sums_pressure(&look, stall);
-		else if (nr > 1)
-			memset(stall, 0, sizeof(stall));
 	} while (read_seqcount_retry(&group->seq, seq) ||
 		 switches != READ_ONCE(group->switches));
 	look.off = switches & 1;
