@@ -383,19 +383,16 @@ static void psi_fold_collect(void)
 	}
 }
 
-static bool psi_stays(struct psi_group *group)
-{
-	return !READ_ONCE(group->removed) && psi_next_cpu(group, -1) < nr_cpu_ids;
-}
-
 /*
- * A group leaves the list, unless a CPU joins now. It must have none when it
- * leaves: the ->joined of its next CPU says that there was no stall before.
+ * Whether a group, which is off the list, stays so. It must have no CPU then:
+ * the ->joined of its next CPU says that there was no stall before.
  */
 static bool psi_leaves(struct psi_group *group)
 {
 	if (READ_ONCE(group->removed))
 		return true;
+	if (psi_next_cpu(group, -1) < nr_cpu_ids)
+		return false;
 	/*
 	 * psi_fold_join() sets a bit, then looks at ->listed; here it is the
 	 * other way round. One of the two puts the group back.
@@ -438,12 +435,14 @@ static u64 psi_rest_when_idle(u64 now)
 
 static void psi_fold(void)
 {
-	struct psi_group *group, *next;
+	struct psi_group *group;
 	u64 now = psi_read_clock();
+	LIST_HEAD(list);
 
 	psi_asked_overdue();
 	psi_fold_collect();
-	list_for_each_entry_safe(group, next, &psi_fold_list, active) {
+	list_splice_init(&psi_fold_list, &list);
+	while ((group = list_first_entry_or_null(&list, struct psi_group, active))) {
 		if (READ_ONCE(group->owes))
 			psi_cgroup_charge(group);
 		now = psi_fold_group(group, now);
@@ -452,14 +451,12 @@ static void psi_fold(void)
 		/* For psi_idle_until(): the next window begins later. */
 		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
 			     group->plain.avgs.at < atomic64_read(&psi_fold_rested));
-		if (!psi_stays(group)) {
-			/* When it leaves, it may be in the inbox at once. */
-			list_del(&group->active);
-			if (psi_leaves(group))
-				psi_group_put(group);
-			else
-				list_add_tail(&group->active, &next->active);
-		}
+		/* First: when it leaves, it may be in the inbox at once. */
+		list_del(&group->active);
+		if (psi_leaves(group))
+			psi_group_put(group);
+		else
+			list_add_tail(&group->active, &psi_fold_list);
 		psi_worker_relax(psi_folder.began, now);
 	}
 }
