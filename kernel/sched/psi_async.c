@@ -187,7 +187,7 @@ static void psi_async_changed(struct psi_async *async)
 	struct psi_async_poll *poll;
 
 	psi_async_recount_all(async);
-	/* Likewise. Pairs with psi_async_poll_add(). */
+	/* Likewise. Pairs with __psi_async_poll(). */
 	if (list_empty(&async->polls))
 		return;
 	guard(raw_spinlock_irqsave)(&async->polls_lock);
@@ -284,44 +284,31 @@ static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi
 	return NULL;
 }
 
-/* Note one more poll; @fresh: for the first. Return false without room. */
-static bool psi_async_poll_add(struct psi_async *async, struct psi_async *by,
-			       struct psi_async_poll *fresh)
-{
-	struct psi_async_poll *poll;
-
-	guard(raw_spinlock_irqsave)(&async->polls_lock);
-	poll = psi_async_find(async, by);
-	if (!poll && fresh && list_count_nodes(&async->polls) < PSI_POLLS_MAX) {
-		poll = fresh;
-		list_add(&poll->link, &async->polls);
-		/*
-		 * On the list before the count is read. Pairs with
-		 * psi_async_changed().
-		 */
-		smp_mb();
-		psi_async_tell(async, poll, atomic_read(&async->storage));
-	}
-	if (poll)
-		poll->nr++;
-	return poll;
-}
-
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
-	struct psi_async_poll *fresh;
-	bool added;
+	/* For the first poll; without memory others still count. */
+	struct psi_async_poll *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	struct psi_async_poll *poll;
 
-	if (psi_async_poll_add(async, by, NULL))
-		return true;
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!fresh)
-		return false;
-	fresh->by = by;
-	added = psi_async_poll_add(async, by, fresh);
-	if (!fresh->nr)
+	scoped_guard(raw_spinlock_irqsave, &async->polls_lock) {
+		poll = psi_async_find(async, by);
+		if (!poll && fresh && list_count_nodes(&async->polls) < PSI_POLLS_MAX) {
+			poll = fresh;
+			poll->by = by;
+			list_add(&poll->link, &async->polls);
+			/*
+			 * On the list before the count is read. Pairs with
+			 * psi_async_changed().
+			 */
+			smp_mb();
+			psi_async_tell(async, poll, atomic_read(&async->storage));
+		}
+		if (poll)
+			poll->nr++;
+	}
+	if (poll != fresh)
 		kfree(fresh);
-	return added;
+	return poll;
 }
 
 /**
