@@ -173,14 +173,16 @@ static u64 psi_window_stall(u64 since, s64 grown, u64 now, u64 window)
 		   (s64)div64_u64(grown, div64_u64(elapsed - 1, window) + 1));
 }
 
-/* Whether the window that ends with @now has enough stall; note how much. */
-static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler *sampler,
-				const struct psi_sample *now)
+/* Look if the window that ends with @now has enough stall; note how much. */
+static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
+			     const struct psi_sample *now)
 {
-	u64 end = now->at + sampler->late;
-	u64 stall = psi_window_stall(t->since, now->total - t->base, end, sampler->window);
+	u64 end = now->at + sampler->late, stall;
 	int i;
 
+	if (t->owed)
+		return;
+	stall = psi_window_stall(t->since, now->total - t->base, end, sampler->window);
 	for (i = 0; i < PSI_RING; i++) {
 		const struct psi_sample *old = &sampler->ring[i];
 
@@ -189,7 +191,7 @@ static bool psi_trigger_reached(struct psi_trigger *t, const struct psi_sampler 
 							    sampler->window));
 	}
 	t->stall = stall;
-	return stall + psi_slack(t->threshold) >= t->threshold;
+	t->owed = stall + psi_slack(t->threshold) >= t->threshold;
 }
 
 /* No stall up to @now counts, whose total may be too high. */
@@ -197,12 +199,6 @@ static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *
 {
 	t->since = now->at;
 	t->base = now->total;
-}
-
-static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sampler,
-			     const struct psi_sample *now)
-{
-	t->owed = t->owed || psi_trigger_reached(t, sampler, now);
 }
 
 /* Take what is owed; false if the last event is too young. */

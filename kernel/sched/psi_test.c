@@ -1036,6 +1036,13 @@ static void psi_test_trigger_owed(struct kunit *test)
 	}
 }
 
+static bool psi_test_reached(struct psi_trigger *t, const struct psi_sampler *sampler)
+{
+	t->owed = false;
+	psi_trigger_look(t, sampler, &sampler->last);
+	return t->owed;
+}
+
 /*
  * 95 ms in a window that ends with the sample. The sample has 20 ms of later
  * stall.
@@ -1051,9 +1058,9 @@ static void psi_test_trigger_late(struct kunit *test)
 	sampler->last.total = 95 * NSEC_PER_MSEC;
 	t.threshold = 90 * NSEC_PER_MSEC;
 	sampler->late = 20 * NSEC_PER_MSEC;
-	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+	KUNIT_EXPECT_FALSE(test, psi_test_reached(&t, sampler));
 	sampler->late = 0;
-	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+	KUNIT_EXPECT_TRUE(test, psi_test_reached(&t, sampler));
 }
 
 /* No sample for 900 ms with 360 ms of stall: one of two windows has 180 ms. */
@@ -1067,9 +1074,9 @@ static void psi_test_trigger_gap(struct kunit *test)
 	sampler->last.at = PSI_TEST_START + 900 * NSEC_PER_MSEC;
 	sampler->last.total = 360 * NSEC_PER_MSEC;
 	t.threshold = 180 * NSEC_PER_MSEC;
-	KUNIT_EXPECT_TRUE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+	KUNIT_EXPECT_TRUE(test, psi_test_reached(&t, sampler));
 	t.threshold += 2 * PSI_SLACK_NS;
-	KUNIT_EXPECT_FALSE(test, psi_trigger_reached(&t, sampler, &sampler->last));
+	KUNIT_EXPECT_FALSE(test, psi_test_reached(&t, sampler));
 }
 
 /*
