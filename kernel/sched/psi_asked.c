@@ -536,16 +536,13 @@ static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
 	return more->held & BIT(i) ? now - more->times[i] : more->times[i];
 }
 
-/*
- * What limits held on a CPU since it joined the list, in a read section of its
- * psi_seq, or where it is idle.
- */
+/* In a read section of the CPU's psi_seq. */
 static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
 	int i;
 
 	for (i = 0; i < PSI_NR_HELD; i++)
-		held[i] = psi_held_time(more, i, now) - more->base[i];
+		held[i] = psi_held_time(more, i, now);
 }
 
 static void psi_sums_begin(struct psi_look *look)
@@ -556,8 +553,12 @@ static void psi_sums_begin(struct psi_look *look)
 	look->used = psi_union_read(look->asked, look->now);
 }
 
-/* What is stalled on a CPU was in use there. */
-static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held)
+/*
+ * What is stalled on a CPU was in use there. If the CPU leaves the list and
+ * joins it again meanwhile, which changes ->base, a reader retries.
+ */
+static void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more,
+			 const u64 *since, const u64 *held)
 {
 	u64 w = since[PSI_NONIDLE];
 	int s, i;
@@ -566,7 +567,7 @@ static void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *hel
 		look->sum[s] += min(since[s], w);
 	look->most = max(look->most, w);
 	for (i = 0; i < PSI_NR_HELD; i++)
-		look->held[i] += held[i];
+		look->held[i] += held[i] - data_race(more->base[i]);
 }
 
 /* @sum as exact pressure. But for differences of clocks, @used is in range. */
@@ -605,14 +606,12 @@ static void psi_sums_pressure(const struct psi_look *look, u64 stall[][PSI_NR_ST
 static void psi_asked_unlisted(struct psi_asked *asked, struct psi_group_cpu *gc, int cpu)
 {
 	struct psi_asked_cpu *more = psi_asked_cpu(asked, gc, cpu);
-	u64 had[PSI_NR_HELD];
 	int i;
 
 	if (!more)
 		return;
-	psi_held_read(more, 0, had);
 	for (i = 0; i < PSI_NR_HELD; i++)
-		asked->held[i] -= had[i];
+		asked->held[i] -= more->times[i] - more->base[i];
 }
 
 static void psi_asked_fold(u64 idle, const struct psi_look *look)
@@ -633,16 +632,15 @@ static void psi_asked_fold(u64 idle, const struct psi_look *look)
 
 /* Samplers */
 
-static u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind kind,
-			 enum psi_state state, u64 now, u64 plain)
+static u64 psi_kind_time(const u64 *held, enum psi_kind kind, enum psi_state state, u64 plain)
 {
-	if (!more)
+	if (!held)
 		return kind == PSI_LIMIT ? 0 : plain;
 	switch (kind) {
 	case PSI_LIMIT:
-		return psi_held_time(more, PSI_LIMIT_AT(state), now);
+		return held[PSI_LIMIT_AT(state)];
 	case PSI_SHORTAGE:
-		return plain - psi_held_time(more, PSI_ONLY_AT(state), now);
+		return plain - held[PSI_ONLY_AT(state)];
 	default:
 		return plain;
 	}

@@ -127,7 +127,7 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 	if (weight)
 		psi_mean_add(look, since, states & ~BIT(PSI_NONIDLE));
 	if (more)
-		psi_sums_add(look, since, held);
+		psi_sums_add(look, more, since, held);
 }
 
 static __always_inline void psi_look_begin(struct psi_look *look, struct psi_asked *asked,

@@ -425,7 +425,8 @@ static inline u64 psi_union_read(struct psi_asked *asked, u64 now) { return 0; }
 static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
 static inline void psi_sums_begin(struct psi_look *look) { }
-static inline void psi_sums_add(struct psi_look *look, const u64 *since, const u64 *held) { }
+static inline void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more,
+				const u64 *since, const u64 *held) { }
 static inline void psi_asked_unlisted(struct psi_asked *asked,
 				      struct psi_group_cpu *gc, int cpu) { }
 static inline void psi_sums_pressure(const struct psi_look *look,
@@ -439,8 +440,8 @@ static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 	return NULL;
 }
 
-static inline u64 psi_kind_time(const struct psi_asked_cpu *more, enum psi_kind kind,
-				enum psi_state state, u64 now, u64 plain)
+static inline u64 psi_kind_time(const u64 *held, enum psi_kind kind, enum psi_state state,
+				u64 plain)
 {
 	return plain;
 }

@@ -330,19 +330,12 @@ static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sa
 {
 	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
 	struct psi_asked_cpu *more = psi_asked_cpu(sampler->asked, gc, cpu);
-	unsigned int states = BIT(PSI_NONIDLE) | BIT(sampler->state), seq;
-	seqcount_t *seqcount = &cpu_rq(cpu)->psi_seq;
-	u64 times[PSI_NR_STATES], at;
+	u64 times[PSI_NR_STATES], held[PSI_NR_HELD] __uninitialized;
 
-	guard(rcu)();
-	do {
-		seq = read_seqcount_begin(seqcount);
-		at = psi_read_cpu_clock(cpu);
-		psi_times(gc, states, at, irq_time_read(cpu), times);
-		now->stall = psi_kind_time(more, sampler->kind, sampler->state,
-					   at, times[sampler->state]);
-	} while (read_seqcount_retry(seqcount, seq));
+	psi_peek_more(gc, cpu, BIT(PSI_NONIDLE) | BIT(sampler->state), times, more, held);
 	now->nonidle = times[PSI_NONIDLE];
+	now->stall = psi_kind_time(more ? held : NULL, sampler->kind, sampler->state,
+				   times[sampler->state]);
 }
 
 /*

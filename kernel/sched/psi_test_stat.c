@@ -196,7 +196,7 @@ static void psi_test_exact(struct kunit *test)
 	const s64 unit = PSI_TEST_TICKS * PSI_TEST_TICK / 1000;
 	struct psi_test_exact *e = psi_test_exact_init(test);
 	struct psi_look look = { .states = BIT(PSI_IO_SOME) };
-	const u64 none[PSI_NR_HELD] = { };
+	const struct psi_asked_cpu none = { };
 	struct rnd_state rnd;
 	u64 used, exact;
 	int tick, cpu;
@@ -219,7 +219,7 @@ static void psi_test_exact(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used, e->used);
 	for (cpu = 0; cpu < row->cpus; cpu++) {
 		psi_mean_add(&look, e->times[cpu], 0);
-		psi_sums_add(&look, e->times[cpu], none);
+		psi_sums_add(&look, &none, e->times[cpu], none.times);
 	}
 	exact = psi_sums_share(&look, look.sum[PSI_IO_SOME], used);
 	/* The integral is rounded down in each tick. */
@@ -687,10 +687,10 @@ static void psi_test_exact_bounds(struct kunit *test)
 		const u64 one[PSI_NR_STATES] = { [PSI_NONIDLE] = 600, [PSI_IO_SOME] = 100 };
 		const u64 two[PSI_NR_STATES] = { [PSI_NONIDLE] = 400, [PSI_IO_SOME] = 999 };
 		struct psi_look look = { .states = BIT(PSI_IO_SOME), .weight = 1000 };
-		const u64 none[PSI_NR_HELD] = { };
+		const struct psi_asked_cpu none = { };
 
-		psi_sums_add(&look, one, none);
-		psi_sums_add(&look, two, none);
+		psi_sums_add(&look, &none, one, none.times);
+		psi_sums_add(&look, &none, two, none.times);
 		KUNIT_EXPECT_EQ(test, want[i],
 				psi_sums_share(&look, look.sum[PSI_IO_SOME], used[i]));
 	}
