@@ -53,27 +53,23 @@ enum psi_cause {
 	PSI_BY_LIMIT = 1 << 7
 };
 
-#ifdef CONFIG_PSI
-
 DECLARE_STATIC_KEY_FALSE(psi_disabled);
 
-extern struct psi_group psi_system;
-
-void __init psi_init(void);
 void __psi_memstall_enter(unsigned long *flags, unsigned int cause);
 void __psi_memstall_leave(unsigned long *flags);
-u64 psi_some_memory_us(void);
+void __psi_io_hold(struct psi_io_limit *limit, bool hold);
 
 /**
  * psi_enabled - whether pressure is measured
  *
- * For callers that have to find out whether they stall.
+ * For callers that have to find out whether they stall. It is false without
+ * CONFIG_PSI, and the compiler drops what depends on it.
  *
  * Return: false where psi_memstall_enter() would do nothing.
  */
 static inline bool psi_enabled(void)
 {
-	return !static_branch_likely(&psi_disabled);
+	return IS_ENABLED(CONFIG_PSI) && !static_branch_likely(&psi_disabled);
 }
 
 /**
@@ -88,7 +84,7 @@ static inline bool psi_enabled(void)
  */
 static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause)
 {
-	if (!static_branch_likely(&psi_disabled))
+	if (psi_enabled())
 		__psi_memstall_enter(flags, cause);
 }
 
@@ -100,12 +96,33 @@ static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause)
  */
 static inline void psi_memstall_leave(unsigned long *flags)
 {
-	if (!static_branch_likely(&psi_disabled))
+	if (psi_enabled())
 		__psi_memstall_leave(flags);
 }
 
+/**
+ * psi_io_hold - a limit begins to hold a bio, or lets it go
+ * @limit: of the cgroup whose bio it is, even if one above sets the limit
+ * @hold: it begins
+ *
+ * While limits hold any, they hold all tasks that wait for io of the cgroup.
+ * io.max holds bios in a queue; iocost and iolatency let the submitter sleep.
+ *
+ * Context: Any but NMI; takes the runqueue locks of these tasks.
+ */
+static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
+{
+	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
+		__psi_io_hold(limit, hold);
+}
+
+#ifdef CONFIG_PSI
+
+extern struct psi_group psi_system;
+
+void __init psi_init(void);
+u64 psi_some_memory_us(void);
 int psi_iowait_begin_folio(struct folio *folio);
-void __psi_io_hold(struct psi_io_limit *limit, bool hold);
 
 /* What psi_io_limit_used() calls lately, in jiffies. */
 #define PSI_IO_LIMIT_USED	(5 * 60 * HZ)
@@ -138,22 +155,6 @@ static inline void psi_io_limit_init(struct psi_io_limit *limit)
 }
 
 /**
- * psi_io_hold - a limit begins to hold a bio, or lets it go
- * @limit: of the cgroup whose bio it is, even if one above sets the limit
- * @hold: it begins
- *
- * While limits hold any, they hold all tasks that wait for io of the cgroup.
- * io.max holds bios in a queue; iocost and iolatency let the submitter sleep.
- *
- * Context: Any but NMI; takes the runqueue locks of these tasks.
- */
-static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
-{
-	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
-		__psi_io_hold(limit, hold);
-}
-
-/**
  * enum psi_file_id - which pressure file
  * @PSI_CPU: cpu.pressure, /proc/pressure/cpu
  * @PSI_MEMORY: memory.pressure, /proc/pressure/memory
@@ -175,14 +176,10 @@ __poll_t psi_poll(struct psi_trigger **slot);
 
 #else /* CONFIG_PSI */
 
-static inline bool psi_enabled(void) { return false; }
 static inline u64 psi_some_memory_us(void) { return 0; }
-static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause) { }
-static inline void psi_memstall_leave(unsigned long *flags) { }
 static inline void psi_init(void) { }
 static inline int psi_iowait_begin_folio(struct folio *folio) { return 0; }
 static inline void psi_io_limit_init(struct psi_io_limit *limit) { }
-static inline void psi_io_hold(struct psi_io_limit *limit, bool hold) { }
 
 #endif /* CONFIG_PSI */
 

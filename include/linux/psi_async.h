@@ -9,16 +9,8 @@
  * first and wait for them later, see kernel/sched/psi_async.c.
  */
 
-#ifdef CONFIG_PSI
-
-void psi_async_init(struct psi_async *async);
-void psi_async_exit(struct psi_async *async);
 bool __psi_async_begin(struct psi_async *async, struct file *file);
-void psi_async_end(struct psi_async *async);
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
-void psi_async_unpoll(struct psi_async *async, struct psi_async *by);
-void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
-void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
 
 /**
  * psi_async_begin - a request is about to be issued
@@ -33,7 +25,7 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  */
 static inline bool psi_async_begin(struct psi_async *async, struct file *file)
 {
-	return !static_branch_likely(&psi_disabled) && __psi_async_begin(async, file);
+	return psi_enabled() && __psi_async_begin(async, file);
 }
 
 /**
@@ -49,8 +41,17 @@ static inline bool psi_async_begin(struct psi_async *async, struct file *file)
  */
 static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
-	return !static_branch_likely(&psi_disabled) && __psi_async_poll(async, by);
+	return psi_enabled() && __psi_async_poll(async, by);
 }
+
+#ifdef CONFIG_PSI
+
+void psi_async_init(struct psi_async *async);
+void psi_async_exit(struct psi_async *async);
+void psi_async_end(struct psi_async *async);
+void psi_async_unpoll(struct psi_async *async, struct psi_async *by);
+void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
+void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
 
 /**
  * psi_async_wait - the current task is about to sleep until requests complete
@@ -65,7 +66,7 @@ static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 {
 	wait->task = NULL;
-	if (!static_branch_likely(&psi_disabled))
+	if (psi_enabled())
 		__psi_async_wait(async, wait);
 }
 
@@ -90,16 +91,6 @@ static inline void psi_async_end(struct psi_async *async) { }
 static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait) { }
 static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait) { }
 static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by) { }
-
-static inline bool psi_async_begin(struct psi_async *async, struct file *file)
-{
-	return false;
-}
-
-static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
-{
-	return false;
-}
 
 #endif /* CONFIG_PSI */
 

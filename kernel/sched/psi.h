@@ -9,8 +9,6 @@
 
 #include <linux/psi.h>
 
-#ifdef CONFIG_PSI
-
 /**
  * struct psi_counts - how many contributors show each attribute
  * @sched: waiting, productive, oncpu and oncpu_stall, packed
@@ -34,12 +32,62 @@ void __psi_io_wait(struct folio *folio);
 void __psi_io_done(void);
 
 /**
+ * psi_enqueue - a task has been put on a runqueue
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, as its class left it
+ * @flags: ENQUEUE_* flags
+ */
+static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (psi_enabled())
+		__psi_enqueue(rq, p, flags);
+}
+
+/**
+ * psi_dequeue - a task is about to be taken off its runqueue
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task
+ * @flags: DEQUEUE_* flags
+ */
+static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (psi_enabled())
+		__psi_dequeue(rq, p, flags);
+}
+
+/**
+ * psi_sched_switch - the CPU goes on to another task
+ * @rq: the runqueue, locked, its clock up to date
+ * @prev: the task that stops: preempted, or asleep by now
+ * @next: the task that starts
+ */
+static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
+				    struct task_struct *next)
+{
+	if (psi_enabled())
+		__psi_sched_switch(rq, prev, next);
+}
+
+/**
+ * psi_exit - the current task is about to be switched out for the last time
+ *
+ * If it dies in a memory stall or a wait for io (an oops), these end here.
+ */
+static inline void psi_exit(void)
+{
+	if (psi_enabled())
+		__psi_exit();
+}
+
+#ifdef CONFIG_PSI
+
+/**
  * psi_io_wait - from now on a limit may hold io that the current task waits for
  * @folio: the folio that is read or written; %NULL: not known
  */
 static inline void psi_io_wait(struct folio *folio)
 {
-	if (IS_ENABLED(CONFIG_PSI_STAT) && !static_branch_likely(&psi_disabled))
+	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
 		__psi_io_wait(folio);
 }
 
@@ -53,43 +101,6 @@ static inline void psi_io_done(void)
 }
 
 /**
- * psi_enqueue - a task has been put on a runqueue
- * @rq: the runqueue, locked, its clock up to date
- * @p: the task, as its class left it
- * @flags: ENQUEUE_* flags
- */
-static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_enqueue(rq, p, flags);
-}
-
-/**
- * psi_dequeue - a task is about to be taken off its runqueue
- * @rq: the runqueue, locked, its clock up to date
- * @p: the task
- * @flags: DEQUEUE_* flags
- */
-static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_dequeue(rq, p, flags);
-}
-
-/**
- * psi_sched_switch - the CPU goes on to another task
- * @rq: the runqueue, locked, its clock up to date
- * @prev: the task that stops: preempted, or asleep by now
- * @next: the task that starts
- */
-static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
-				    struct task_struct *next)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_sched_switch(rq, prev, next);
-}
-
-/**
  * psi_wake_migrate - a task will wake up on another CPU than it slept on
  * @p: the task, off every runqueue, its pi_lock held
  *
@@ -97,7 +108,7 @@ static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
  */
 static inline void psi_wake_migrate(struct task_struct *p)
 {
-	if (!static_branch_likely(&psi_disabled) && p->psi.attrs)
+	if (psi_enabled() && p->psi.attrs)
 		__psi_leave_cpu(p);
 }
 
@@ -119,27 +130,11 @@ static inline void psi_ignore(struct task_struct *p)
 	p->psi.group = NULL;
 }
 
-/**
- * psi_exit - the current task is about to be switched out for the last time
- *
- * If it dies in a memory stall or a wait for io (an oops), these end here.
- */
-static inline void psi_exit(void)
-{
-	if (!static_branch_likely(&psi_disabled))
-		__psi_exit();
-}
-
 #else /* CONFIG_PSI */
 
-static inline void psi_enqueue(struct rq *rq, struct task_struct *p, int flags) { }
-static inline void psi_dequeue(struct rq *rq, struct task_struct *p, int flags) { }
-static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
-				    struct task_struct *next) { }
 static inline void psi_wake_migrate(struct task_struct *p) { }
 static inline void psi_fork(struct task_struct *p) { }
 static inline void psi_ignore(struct task_struct *p) { }
-static inline void psi_exit(void) { }
 
 #endif /* CONFIG_PSI */
 

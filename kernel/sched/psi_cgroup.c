@@ -40,7 +40,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 {
 	struct psi_group *group;
 
-	if (static_branch_likely(&psi_disabled) || !cgroup_psi_enabled())
+	if (!cgroup_psi_enabled())
 		return 0;
 
 	group = kmem_cache_zalloc(psi_group_cache, GFP_KERNEL);
@@ -202,7 +202,7 @@ static DECLARE_WORK(psi_strays_worker, psi_strays_work);
  */
 void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
-	if (!static_branch_likely(&psi_disabled))
+	if (psi_enabled())
 		psi_move_task(p, cgroup_psi(to->dfl_cgrp));
 	rcu_assign_pointer(p->cgroups, to);
 }

@@ -512,7 +512,7 @@ static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unu
 
 static int __init psi_folder_start(void)
 {
-	if (static_branch_likely(&psi_disabled))
+	if (!psi_enabled())
 		return 0;
 	psi_worker_start(&psi_folder, psi_fold_work);
 	if (!IS_ERR(psi_folder.thread))

@@ -272,7 +272,7 @@ static int __init psi_reserve_init(void)
 					  __alignof__(struct psi_group_cpu),
 					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
-	if (static_branch_likely(&psi_disabled))
+	if (!psi_enabled())
 		return 0;
 	psi_reserve_wq = alloc_workqueue("psi_reserve",
 					 WQ_UNBOUND | WQ_HIGHPRI, 0);

@@ -7,8 +7,6 @@
 
 #include "psi.h"
 
-#ifdef CONFIG_PSI_STAT
-
 /**
  * struct psi_throttle - tasks that a limit begins or ceases to hold together
  * @on: whether it holds them
@@ -35,7 +33,7 @@ void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
  */
 static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
-	if (!static_branch_likely(&psi_disabled))
+	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
 		__psi_throttle(rq, p, on);
 }
 
@@ -48,7 +46,7 @@ static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
 				    struct task_struct *p)
 {
-	if (!static_branch_likely(&psi_disabled))
+	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
 		__psi_throttle_add(batch, rq, &p->psi);
 }
 
@@ -59,7 +57,7 @@ static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
  */
 static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 {
-	if (batch->nr)
+	if (IS_ENABLED(CONFIG_PSI_STAT) && batch->nr)
 		__psi_throttle_flush(batch, rq);
 }
 
@@ -72,16 +70,5 @@ static inline void psi_throttle_again(struct rq *rq, struct task_struct *p)
 {
 	psi_throttle(rq, p, task_held_by_bandwidth(p));
 }
-
-#else /* CONFIG_PSI_STAT */
-
-struct psi_throttle { bool on; };
-static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on) { }
-static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p) { }
-static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq) { }
-static inline void psi_throttle_again(struct rq *rq, struct task_struct *p) { }
-
-#endif /* CONFIG_PSI_STAT */
 
 #endif /* _KERNEL_SCHED_PSI_LIMIT_H */

@@ -180,7 +180,7 @@ static int __init psi_proc_init(void)
 	struct proc_dir_entry *dir;
 	uintptr_t id;
 
-	if (static_branch_likely(&psi_disabled))
+	if (!psi_enabled())
 		return 0;
 
 	dir = proc_mkdir("pressure", NULL);

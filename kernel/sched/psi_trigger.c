@@ -312,7 +312,7 @@ static int __init psi_monitors_start(void)
 {
 	int prio;
 
-	if (static_branch_likely(&psi_disabled))
+	if (!psi_enabled())
 		return 0;
 	init_user_ns.ucount_max[UCOUNT_PSI_TRIGGERS] = PSI_USER_TRIGGERS;
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++) {
