@@ -42,16 +42,6 @@ static const struct psi_file psi_files[PSI_NR_FILES] = {
 /* The kinds of pressure in keys of the statistics file. */
 static const char * const psi_kinds[PSI_NR_KINDS] = { "", "exact.", "limit.", "shortage." };
 
-/**
- * struct psi_line - which pressure a line shows
- * @kind: the kind
- * @state: the state, %PSI_NR_STATES for a line that there is not
- */
-struct psi_line {
-	enum psi_kind		kind;
-	enum psi_state		state;
-};
-
 static bool psi_file_available(enum psi_file_id id)
 {
 	return psi_files[id].name && (id != PSI_IRQ || irqtime_enabled());

@@ -12,26 +12,27 @@
  *   stalls follow, read a moment later (psi_causes.c).
  */
 
-/* psi_parse_line() for the statistics file. */
-static bool psi_parse_key(const char **p, struct psi_line *line)
+/*
+ * Take @p past the key of a line, up to "some" or "full": @id becomes the plain
+ * file about the resource.
+ */
+static bool psi_parse_key(const char **p, enum psi_file_id *id, enum psi_kind *kind)
 {
-	enum psi_file_id id;
-	enum psi_kind kind;
+	enum psi_kind each;
 
-	for (id = 0; id < PSI_STAT; id++) {
-		if (psi_file_available(id) && psi_skip_word(p, psi_files[id].name))
+	for (*id = 0; *id < PSI_STAT; ++*id) {
+		if (psi_file_available(*id) && psi_skip_word(p, psi_files[*id].name))
 			break;
 	}
-	if (id == PSI_STAT || !psi_skip_word(p, "."))
+	if (*id == PSI_STAT || !psi_skip_word(p, "."))
 		return false;
-	line->kind = PSI_PLAIN;
-	for (kind = PSI_EXACT; kind < PSI_NR_KINDS; kind++) {
-		if (id != PSI_IRQ && psi_skip_word(p, psi_kinds[kind])) {
-			line->kind = kind;
+	for (each = PSI_EXACT; each < PSI_NR_KINDS; each++) {
+		if (*id != PSI_IRQ && psi_skip_word(p, psi_kinds[each])) {
+			*kind = each;
 			break;
 		}
 	}
-	return psi_parse_state(p, &psi_files[id], &line->state);
+	return true;
 }
 
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)

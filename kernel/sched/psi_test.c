@@ -865,17 +865,16 @@ KUNIT_ARRAY_PARAM_DESC(psi_test_parse_rows, psi_test_parse_rows, desc);
 static void psi_test_parse(struct kunit *test)
 {
 	const struct psi_test_parse_row *row = test->param_value;
-	struct psi_line line;
-	u32 stall, window;
-	bool good = psi_parse(row->text, row->file, &line, &stall, &window);
+	struct psi_request request;
+	bool good = psi_parse(row->text, row->file, &request);
 
 	KUNIT_ASSERT_EQ(test, good, row->window != 0);
 	if (!good)
 		return;
-	KUNIT_EXPECT_EQ(test, line.kind, row->kind);
-	KUNIT_EXPECT_EQ(test, line.state, row->state);
-	KUNIT_EXPECT_EQ(test, stall, row->stall);
-	KUNIT_EXPECT_EQ(test, window, row->window);
+	KUNIT_EXPECT_EQ(test, request.kind, row->kind);
+	KUNIT_EXPECT_EQ(test, request.state, row->state);
+	KUNIT_EXPECT_EQ(test, request.stall, row->stall);
+	KUNIT_EXPECT_EQ(test, request.window, row->window);
 }
 
 /*

@@ -84,17 +84,23 @@
 /* Groups with samplers at work, by when they are due; for monitors only. */
 static struct timerqueue_head psi_monitor_queues[PSI_NR_PRIOS];
 
+/**
+ * struct psi_request - what is written to a pressure file
+ * @kind: which pressure
+ * @state: which state
+ * @stall: the threshold, us
+ * @window: the length of the window, us
+ */
+struct psi_request {
+	enum psi_kind		kind;
+	enum psi_state		state;
+	u32			stall;
+	u32			window;
+};
+
 /* Parsing: no clock, no locks, all inputs are arguments */
 
 /* Parsing functions take @p past what they understand. */
-static bool psi_parse_line(const char **p, enum psi_file_id id, struct psi_line *line)
-{
-	if (id == PSI_STAT)
-		return psi_parse_key(p, line);
-	line->kind = PSI_PLAIN;
-	return psi_parse_state(p, &psi_files[id], &line->state);
-}
-
 static bool psi_skip_blanks(const char **p)
 {
 	const char *begin = *p;
@@ -119,20 +125,20 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
-/* Whether @text is a trigger that can be; @stall and @window are in us. */
-static bool psi_parse(const char *text, enum psi_file_id id, struct psi_line *line, u32 *stall,
-		      u32 *window)
+/* Whether what @p says is a trigger that can be. */
+static bool psi_parse(const char *p, enum psi_file_id id, struct psi_request *request)
 {
-	const char *p = text;
-
-	if (!psi_parse_line(&p, id, line) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, stall) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, window))
+	request->kind = PSI_PLAIN;
+	if (id == PSI_STAT && !psi_parse_key(&p, &id, &request->kind))
+		return false;
+	if (!psi_parse_state(&p, &psi_files[id], &request->state) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
+	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
 		return false;
 
 	p += strspn(p, " \t\n");
-	return !*p && *window >= PSI_WINDOW_MIN_US && *window <= PSI_WINDOW_MAX_US &&
-	       *stall && *stall <= *window;
+	return !*p && request->stall && request->stall <= request->window &&
+	       request->window >= PSI_WINDOW_MIN_US && request->window <= PSI_WINDOW_MAX_US;
 }
 
 /* Looking at triggers */
@@ -452,9 +458,8 @@ static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
 	    const char *text, struct file *file, wait_queue_head_t *wait)
 {
-	struct psi_line line;
+	struct psi_request request;
 	struct psi_trigger *t;
-	u32 stall, window;
 	int prio, ret = 0;
 
 	if (!psi_file_available(id))
@@ -462,22 +467,22 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	/* Whatever is written; of two writes at once, one fills it. */
 	if (READ_ONCE(*slot))
 		return -EBUSY;
-	if (!psi_parse(text, id, &line, &stall, &window))
+	if (!psi_parse(text, id, &request))
 		return -EINVAL;
 	prio = file_ns_capable(file, &init_user_ns, CAP_SYS_RESOURCE) ?
 	       PSI_REALTIME : PSI_NORMAL;
-	if (prio == PSI_NORMAL && window % PSI_WINDOW_UNIT_US)
+	if (prio == PSI_NORMAL && request.window % PSI_WINDOW_UNIT_US)
 		return -EINVAL;
 
 	t = psi_trigger_alloc(file, prio);
 	if (IS_ERR(t))
 		return PTR_ERR(t);
-	t->threshold = (u64)stall * NSEC_PER_USEC;
+	t->threshold = (u64)request.stall * NSEC_PER_USEC;
 	t->wait = wait;
 	/* For the system, "full" of cpu never holds. */
-	if (group != &psi_system || line.state != PSI_CPU_FULL) {
-		t->sampler = psi_sampler_alloc(psi_watch_get(group, prio), line.kind, line.state,
-					       (u64)window * NSEC_PER_USEC);
+	if (group != &psi_system || request.state != PSI_CPU_FULL) {
+		t->sampler = psi_sampler_alloc(psi_watch_get(group, prio), request.kind,
+					       request.state, (u64)request.window * NSEC_PER_USEC);
 		if (!t->sampler)
 			ret = -ENOMEM;
 	}
