@@ -267,8 +267,16 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 static __always_inline void psi_read_masked(struct psi_group *group, int nr, unsigned int states,
 					    struct psi_account *readings)
 {
+	int kind;
+
 	psi_read(group, nr, states, readings);
-	psi_mask(group, nr, readings);
+	for (kind = PSI_PLAIN; group == &psi_system && kind < nr; kind++) {
+		readings[kind].total[PSI_CPU_FULL] = 0;
+		memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
+		       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
+	}
+	if (nr > 1)
+		psi_mask_classes(readings);
 }
 
 /* The fold */

@@ -114,18 +114,3 @@ static void psi_mask_classes(struct psi_account *readings)
 		shortage[s] = min(shortage[s], exact[s]);
 	}
 }
-
-/* Make readings what is shown. */
-static __always_inline void psi_mask(const struct psi_group *group, int nr,
-				     struct psi_account *readings)
-{
-	int kind;
-
-	for (kind = PSI_PLAIN; group == &psi_system && kind < nr; kind++) {
-		readings[kind].total[PSI_CPU_FULL] = 0;
-		memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
-		       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
-	}
-	if (nr > 1)
-		psi_mask_classes(readings);
-}
