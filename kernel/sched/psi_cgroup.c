@@ -48,8 +48,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 		return -ENOMEM;
 	group->cpus = kvcalloc(nr_cpu_ids, sizeof(*group->cpus), GFP_KERNEL);
 	if (!group->cpus || !zalloc_cpumask_var(&group->cpumask, GFP_KERNEL)) {
-		psi_group_free_cpus(group);
-		kfree(group);
+		psi_group_free(&group->rcu);
 		return -ENOMEM;
 	}
 	psi_group_init(group, cgroup_psi(cgroup_parent(cgrp)), cgrp->level);
