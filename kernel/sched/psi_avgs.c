@@ -184,9 +184,7 @@ static unsigned int psi_avg_basis_points(u32 avg)
 static void psi_avgs_update(struct psi_avgs *avgs, unsigned int states, u64 idle, u64 now,
 			    const u64 *stall)
 {
-	if (avgs->at < idle && idle < avgs->mark)
-		avgs->at = idle;
-	else if (avgs->at < idle)
+	if (avgs->at < idle)
 		psi_avgs_advance(avgs, states, idle, psi_no_stall);
 	psi_avgs_advance(avgs, states, now, stall);
 }
