@@ -124,8 +124,7 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 		for (s = 0; s < PSI_NR_STATES; s++)
 			next[s] = last[s] + (weight ? since[s] : 0);
 	}
-	if (weight)
-		psi_mean_add(look, since, states & ~BIT(PSI_NONIDLE));
+	psi_mean_add(look, since, states & ~BIT(PSI_NONIDLE));
 	if (more)
 		psi_sums_add(look, more, since, held);
 }
@@ -281,14 +280,6 @@ static __always_inline void psi_read_masked(struct psi_group *group, int nr, uns
 
 /* The fold */
 
-/* For the invariant in "The list". */
-static void psi_renew(struct psi_group_cpu *gc)
-{
-	psi_undelegate(gc);
-	psi_undelegate_parent(gc);
-	WRITE_ONCE(gc->slow, PSI_ALL_STATES);
-}
-
 /*
  * Take a CPU off the list, if the group was idle there since the last window
  * ended, and the runqueue lock is free.
@@ -307,9 +298,12 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	shows = psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs;
 	if (!shows && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
 		raw_write_seqcount_begin(&group->seq);
+		/* For the invariant in "The list". */
 		raw_write_seqcount_begin(seq);
-		psi_renew(gc);
+		psi_undelegate(gc);
+		psi_undelegate_parent(gc);
 		raw_write_seqcount_end(seq);
+		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
 		cpumask_clear_cpu(cpu, group->cpumask);
 		/* Both slots stay as they are from now on. */
 		memcpy(gc->slots[!slot], gc->slots[slot], sizeof(gc->slots[slot]));
