@@ -82,8 +82,8 @@
 /* No more CPUs than that count themselves in the word. */
 #define PSI_UNION_FEW		16
 
-/* A program that reads at least that often asks all the time. */
-#define PSI_ASKED_FOR		(5 * 60 * HZ)
+/* A program that reads at least that often asks all the time, in seconds. */
+#define PSI_ASKED_FOR		(5 * 60)
 #define PSI_ASKED_CHECK		(20 * HZ)
 
 /* Two times for each state but PSI_NONIDLE, "limit" and "only". */
@@ -119,7 +119,7 @@ struct psi_asked_cpu {
  * @known: the cells in use know that the group is asked
  * @cpus: what the cell on each CPU has more
  * @users: triggers, readers, and psi_asked_expire()
- * @read: jiffies when a program last read the file
+ * @read: when a program last read the file, ktime_get_seconds()
  * @group: the group, whose accounts have the pressure
  * @node: in psi_asked_groups
  * @rcu: frees it
@@ -128,7 +128,7 @@ struct psi_asked_cpu {
  * @blocks: how many CPUs of each block are in use
  *
  * The fold writes @used and @held, and @begun unless psi_asked_begin() did.
- * Readers and psi_asked_expire() write @read.
+ * Readers write @read.
  */
 struct psi_asked {
 	u64			used;
@@ -137,7 +137,7 @@ struct psi_asked {
 	bool			known;
 	struct psi_asked_cpu __percpu *cpus;
 	refcount_t		users;
-	unsigned long		read;
+	long			read;
 	struct psi_group	*group;
 	struct llist_node	node;
 	struct rcu_head		rcu;
@@ -395,7 +395,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 		return NULL;
 	}
 	asked->group = group;
-	asked->read = jiffies - PSI_ASKED_FOR;
+	asked->read = ktime_get_seconds() - PSI_ASKED_FOR - 1;
 	return asked;
 }
 
@@ -439,19 +439,16 @@ static void psi_asked_expire(struct work_struct *work)
 {
 	struct llist_node *list = llist_del_all(&psi_asked_groups);
 	struct psi_asked *asked, *next;
+	long now = ktime_get_seconds();
 
 	llist_for_each_entry_safe(asked, next, list, node) {
-		unsigned long read = READ_ONCE(asked->read);
-		bool old = time_after_eq(jiffies, read + PSI_ASKED_FOR);
+		bool old = now - READ_ONCE(asked->read) > PSI_ASKED_FOR;
 
 		if ((READ_ONCE(asked->group->removed) || old) &&
 		    refcount_dec_if_one(&asked->users)) {
 			psi_asked_end(asked);
 		} else {
 			llist_add(&asked->node, &psi_asked_groups);
-			/* Only a trigger asks: jiffies must not come round. */
-			if (old)
-				cmpxchg(&asked->read, read, jiffies - PSI_ASKED_FOR);
 		}
 		cond_resched();
 	}

@@ -45,7 +45,7 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	asked = psi_ask(group);
 	if (!asked)
 		return -ENOMEM;
-	WRITE_ONCE(asked->read, jiffies);
+	WRITE_ONCE(asked->read, ktime_get_seconds());
 	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	if (readings)
 		psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);

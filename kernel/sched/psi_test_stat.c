@@ -1029,7 +1029,7 @@ static void psi_test_limit_idle_once(struct kunit *test)
 static void psi_test_expire(struct psi_asked *asked)
 {
 	cancel_delayed_work_sync(&psi_asked_work);
-	WRITE_ONCE(asked->read, jiffies - PSI_ASKED_FOR - 1);
+	WRITE_ONCE(asked->read, ktime_get_seconds() - PSI_ASKED_FOR - 1);
 	psi_asked_expire(&psi_asked_work.work);
 }
 
@@ -1089,7 +1089,7 @@ static void psi_test_asked_expires(struct kunit *test)
 	/* A read less than five minutes ago. */
 	read = psi_ask(group);
 	KUNIT_EXPECT_PTR_EQ(test, read, trigger);
-	WRITE_ONCE(read->read, jiffies);
+	WRITE_ONCE(read->read, ktime_get_seconds());
 	psi_unask(read);
 	cancel_delayed_work_sync(&psi_asked_work);
 	psi_asked_expire(&psi_asked_work.work);
