@@ -341,8 +341,8 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 /* Reading times */
 
 /* The times of a cell at @now, with @d its end, @irq its interrupt time. */
-static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_group_cpu *d,
-					 unsigned int states, u64 now, u64 irq, u64 *times)
+static __always_inline void psi_times(struct psi_group_cpu *gc, struct psi_group_cpu *d,
+				      unsigned int states, u64 now, u64 irq, u64 *times)
 {
 	unsigned long s;
 
@@ -351,15 +351,6 @@ static __always_inline void psi_times_by(struct psi_group_cpu *gc, struct psi_gr
 		times[s] = (s == PSI_IRQ_FULL ? irq : now) - times[s];
 	if (d != gc)
 		psi_add_delegated(gc, states, times);
-}
-
-static struct psi_group_cpu *psi_times(struct psi_group_cpu *gc, unsigned int states, u64 now,
-				       u64 irq, u64 *times)
-{
-	struct psi_group_cpu *d = psi_chain_end(gc);
-
-	psi_times_by(gc, d, states, now, irq, times);
-	return d;
 }
 
 /* How much a time grew. One that shrank did not grow, see "Time" in psi.c. */

@@ -365,7 +365,7 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 	u64 times[PSI_NR_STATES], since[PSI_NR_STATES], passed = d->now - gc->checked_at;
 	int s;
 
-	psi_times(gc, PSI_ALL_STATES, d->now, d->irq, times);
+	psi_times(gc, psi_chain_end(gc), PSI_ALL_STATES, d->now, d->irq, times);
 	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = times[s] - gc->checked[s];
 	/* Interrupts have another clock: no relation to the rest. */

@@ -91,7 +91,7 @@ static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, uns
 			now = psi_read_cpu_clock(cpu);
 		if (hold & BIT(PSI_IRQ_FULL))
 			irq = irq_time_read(cpu);
-		psi_times_by(gc, d, states, now, irq, times);
+		psi_times(gc, d, states, now, irq, times);
 		if (more)
 			psi_held_read(more, now, held);
 	} while (read_seqcount_retry(seqcount, seq));
@@ -290,13 +290,14 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	unsigned int slot = psi_last_slot(group);
 	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	u64 times[PSI_NR_STATES];
-	bool shows;
+	struct psi_group_cpu *d;
 
 	guard(irqsave)();
 	if (!raw_spin_rq_trylock(cpu_rq(cpu)))
 		return;
-	shows = psi_times(gc, BIT(PSI_NONIDLE), 0, 0, times)->attrs;
-	if (!shows && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
+	d = psi_chain_end(gc);
+	psi_times(gc, d, BIT(PSI_NONIDLE), 0, 0, times);
+	if (!d->attrs && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
 		raw_write_seqcount_begin(&group->seq);
 		/* For the invariant in "The list". */
 		raw_write_seqcount_begin(seq);

@@ -688,7 +688,8 @@ static bool psi_test_model_agrees(struct psi_test_model *m, int event, int g, in
 	 */
 	if (!gc)
 		return true;
-	states = psi_times(gc, PSI_ALL_STATES, m->now, 0, times)->states;
+	psi_times(gc, psi_chain_end(gc), PSI_ALL_STATES, m->now, 0, times);
+	states = psi_chain_end(gc)->states;
 	m->delegated += psi_test_delegates(gc);
 	if (!psi_test_delegates(gc) &&
 	    (gc->sched != counts.sched || gc->stall != counts.stall || gc->limit != counts.limit ||
