@@ -137,8 +137,7 @@ struct psi_sampler {
  * @stall: in the window that reached it, or in the last one, ns
  * @owed: the threshold was reached, and the event waits for @quiet
  * @event: to be collected by poll()
- * @since: begin of what counts
- * @base: total at @since, or more
+ * @base: no stall up to it counts; its total may be too high
  * @quiet: no event before, ns of psi_read_clock()
  * @wait: the pollers of the file
  */
@@ -150,8 +149,7 @@ struct psi_trigger {
 	u64			stall;
 	bool			owed;
 	atomic_t		event;
-	u64			since;
-	u64			base;
+	struct psi_sample	base;
 	u64			quiet;
 	wait_queue_head_t	*wait;
 };
@@ -182,23 +180,16 @@ static void psi_trigger_look(struct psi_trigger *t, const struct psi_sampler *sa
 
 	if (t->owed)
 		return;
-	stall = psi_window_stall(t->since, now->total - t->base, end, sampler->window);
+	stall = psi_window_stall(t->base.at, now->total - t->base.total, end, sampler->window);
 	for (i = 0; i < PSI_RING; i++) {
 		const struct psi_sample *old = &sampler->ring[i];
 
-		if (old->at > t->since)
+		if (old->at > t->base.at)
 			stall = max(stall, psi_window_stall(old->at, now->total - old->total, end,
 							    sampler->window));
 	}
 	t->stall = stall;
 	t->owed = stall + psi_slack(t->threshold) >= t->threshold;
-}
-
-/* No stall up to @now counts, whose total may be too high. */
-static void psi_trigger_restart(struct psi_trigger *t, const struct psi_sample *now)
-{
-	t->since = now->at;
-	t->base = now->total;
 }
 
 /* Take what is owed; false if the last event is too young. */
@@ -208,7 +199,7 @@ static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi
 		return false;
 	t->owed = false;
 	t->quiet = now->at + window;
-	psi_trigger_restart(t, now);
+	t->base = *now;
 	return true;
 }
 

@@ -932,7 +932,7 @@ static void psi_test_trigger_case(struct kunit *test, struct psi_sampler *sample
 {
 	u64 step = PSI_TEST_WINDOW / PSI_STEPS, now = PSI_TEST_START, since = now, last = 0;
 	u64 looked = now;
-	struct psi_trigger t = { .since = now };
+	struct psi_trigger t = { .base.at = now };
 	struct psi_test_stalls *stalls;
 	u32 busy = 1 + prandom_u32_state(rnd) % 100;
 	int i;
@@ -1017,7 +1017,7 @@ static void psi_test_trigger_owed(struct kunit *test)
 		{ 2000, 200, true },
 		{ 2100, 200, false },
 	};
-	struct psi_trigger t = { .since = PSI_TEST_START };
+	struct psi_trigger t = { .base.at = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 	int i;
 
@@ -1048,7 +1048,7 @@ static bool psi_test_reached(struct psi_trigger *t, const struct psi_sampler *sa
  */
 static void psi_test_trigger_late(struct kunit *test)
 {
-	struct psi_trigger t = { .since = PSI_TEST_START };
+	struct psi_trigger t = { .base.at = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
@@ -1065,7 +1065,7 @@ static void psi_test_trigger_late(struct kunit *test)
 /* No sample for 900 ms with 360 ms of stall: one of two windows has 180 ms. */
 static void psi_test_trigger_gap(struct kunit *test)
 {
-	struct psi_trigger t = { .since = PSI_TEST_START };
+	struct psi_trigger t = { .base.at = PSI_TEST_START };
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);
@@ -1085,7 +1085,7 @@ static void psi_test_trigger_gap(struct kunit *test)
 static void psi_test_trigger_least(struct kunit *test)
 {
 	struct psi_sampler *sampler = kunit_kzalloc(test, sizeof(*sampler), GFP_KERNEL);
-	struct psi_trigger t = { .since = PSI_TEST_START };
+	struct psi_trigger t = { .base.at = PSI_TEST_START };
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, sampler);

@@ -381,7 +381,6 @@ static void psi_trigger_arm(struct psi_trigger *t)
 {
 	struct psi_sampler *made = t->sampler, *sampler;
 	struct psi_watch *watch = made->watch;
-	struct psi_sample now;
 	u64 sampled;
 
 	/* Watch the state first, then leave out its past. */
@@ -394,17 +393,16 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	psi_watch_lock(watch);
 	sampler = psi_sampler_add(made);
 	sampler->users++;
-	now = made->last;
+	t->base = made->last;
 	while (sampler != made) {
 		sampled = sampler->last.at;
 		psi_watch_unlock(watch);
-		psi_sampler_bound(sampler, made, &now);
+		psi_sampler_bound(sampler, made, &t->base);
 		psi_watch_lock(watch);
 		/* It took no sample meanwhile. */
 		if (sampler->last.at == sampled)
 			break;
 	}
-	psi_trigger_restart(t, &now);
 	t->sampler = sampler;
 	sampler->least = min(sampler->least, t->threshold);
 	list_add_tail(&t->node, &sampler->triggers);
