@@ -217,7 +217,7 @@ static void psi_sampler_free(struct psi_sampler *sampler)
 static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_kind kind,
 					     enum psi_state state, u64 window)
 {
-	struct psi_sampler *sampler;
+	struct psi_sampler *sampler __free(kvfree) = NULL;
 
 	if (!watch)
 		return NULL;
@@ -226,10 +226,8 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 		return NULL;
 	if (kind != PSI_PLAIN) {
 		sampler->asked = psi_ask(watch->group);
-		if (!sampler->asked) {
-			kvfree(sampler);
+		if (!sampler->asked)
 			return NULL;
-		}
 	}
 	sampler->watch = watch;
 	sampler->kind = kind;
@@ -239,7 +237,7 @@ static struct psi_sampler *psi_sampler_alloc(struct psi_watch *watch, enum psi_k
 	sampler->least = U64_MAX;
 	INIT_LIST_HEAD(&sampler->triggers);
 	timerqueue_init(&sampler->due);
-	return sampler;
+	return_ptr(sampler);
 }
 
 static void psi_sampler_count(struct psi_sampler *sampler, int more)

@@ -144,17 +144,14 @@ static int psi_proc_release(struct inode *inode, struct file *file)
 static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct psi_open *open = psi_open_of(file);
-	char *text;
-	int ret;
+	char *text __free(kfree) = NULL;
 
 	if (len > PAGE_SIZE)
 		return -EINVAL;
 	text = memdup_user_nul(buf, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	ret = psi_arm(&open->trigger, &psi_system, open->id, text, file, &open->wait);
-	kfree(text);
-	return ret ?: len;
+	return psi_arm(&open->trigger, &psi_system, open->id, text, file, &open->wait) ?: len;
 }
 
 static __poll_t psi_proc_poll(struct file *file, poll_table *wait)

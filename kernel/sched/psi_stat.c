@@ -37,28 +37,24 @@ static bool psi_parse_key(const char **p, enum psi_file_id *id, enum psi_kind *k
 
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
-	struct psi_account *readings;
+	struct psi_account *readings __free(kfree) =
+		kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	struct psi_asked *asked;
 	enum psi_file_id id;
 	int kind;
 
-	asked = psi_ask(group);
+	asked = readings ? psi_ask(group) : NULL;
 	if (!asked)
 		return -ENOMEM;
 	WRITE_ONCE(asked->read, ktime_get_seconds());
-	readings = kmalloc_array(PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
-	if (readings)
-		psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
 	psi_unask(asked);
-	if (!readings)
-		return -ENOMEM;
 	for (id = 0; id < PSI_STAT; id++) {
 		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {
 			if (kind == PSI_PLAIN || id != PSI_IRQ)
 				psi_show_lines(m, &psi_files[id], kind, &readings[kind], true);
 		}
 	}
-	kfree(readings);
 	psi_show_causes(m, group);
 	return 0;
 }

@@ -424,19 +424,17 @@ static void psi_trigger_free(struct psi_trigger *t)
 static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 {
 	const struct cred *cred = file->f_cred;
-	struct psi_trigger *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	struct psi_trigger *t __free(kfree) = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 
 	if (!t)
 		return ERR_PTR(-ENOMEM);
 	if (prio == PSI_NORMAL) {
 		t->user = inc_ucount(cred->user_ns, cred->euid, UCOUNT_PSI_TRIGGERS);
-		if (!t->user) {
-			kfree(t);
+		if (!t->user)
 			return ERR_PTR(-ENOSPC);
-		}
 	}
 	INIT_LIST_HEAD(&t->node);
-	return t;
+	return_ptr(t);
 }
 
 /**
