@@ -49,12 +49,10 @@ static bool psi_file_available(enum psi_file_id id)
 
 static bool psi_skip_word(const char **p, const char *word)
 {
-	size_t len = strlen(word);
+	size_t len = str_has_prefix(*p, word);
 
-	if (strncmp(*p, word, len))
-		return false;
 	*p += len;
-	return true;
+	return len;
 }
 
 static bool psi_parse_state(const char **p, const struct psi_file *file, enum psi_state *state)

@@ -103,11 +103,10 @@ struct psi_request {
 /* Parsing functions take @p past what they understand. */
 static bool psi_skip_blanks(const char **p)
 {
-	const char *begin = *p;
+	size_t len = strspn(*p, " \t");
 
-	while (**p == ' ' || **p == '\t')
-		++*p;
-	return *p > begin;
+	*p += len;
+	return len;
 }
 
 /* Digits of a number below 2^32. */
