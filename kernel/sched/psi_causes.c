@@ -81,12 +81,9 @@ static unsigned int psi_cause_bucket(u64 ns)
 
 static void psi_cause_add(struct psi_stalls *stalls, u64 ns)
 {
-	s64 max = atomic64_read(&stalls->max);
-
 	atomic64_inc(&stalls->hist[psi_cause_bucket(ns)]);
 	atomic64_add(ns, &stalls->total);
-	while ((s64)ns > max && !atomic64_try_cmpxchg(&stalls->max, &max, ns))
-		;
+	psi_raise(&stalls->max, ns);
 }
 
 /* The stalls of a group by cause, NULL without memory. */

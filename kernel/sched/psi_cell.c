@@ -358,3 +358,13 @@ static u64 psi_since(u64 now, u64 then)
 {
 	return (s64)(now - then) > 0 ? now - then : 0;
 }
+
+/* Raise a number to @least, while others may raise it too; return it. */
+static u64 psi_raise(atomic64_t *number, u64 least)
+{
+	s64 old = atomic64_read(number);
+
+	while ((u64)old < least && !atomic64_try_cmpxchg(number, &old, least))
+		;
+	return max_t(u64, old, least);
+}

@@ -167,17 +167,6 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 	return max(joined, folded);
 }
 
-static u64 psi_show_total(atomic64_t *shown, u64 total)
-{
-	s64 old = atomic64_read(shown);
-
-	do {
-		if (total <= (u64)old)
-			return old;
-	} while (!atomic64_try_cmpxchg(shown, &old, total));
-	return total;
-}
-
 static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
 {
 	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
@@ -209,7 +198,7 @@ static __always_inline void psi_read_on(struct psi_group *group, enum psi_kind k
 			atomic64_set(&reading->shown[s], total);
 			reading->total[s] = max_t(u64, atomic64_read(&account->shown[s]), least);
 		} else {
-			reading->total[s] = psi_show_total(&account->shown[s], total);
+			reading->total[s] = psi_raise(&account->shown[s], total);
 		}
 	}
 	if (look->now >= reading->avgs.mark)
