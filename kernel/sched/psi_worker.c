@@ -209,14 +209,10 @@ static void psi_worker_settle(struct psi_worker *worker)
 /* A thread that was made just now is asleep, and counted as nothing. */
 static void psi_ignore_thread(struct task_struct *thread)
 {
-	struct rq_flags rf;
-	struct rq *rq;
-
 	wait_task_inactive(thread, TASK_UNINTERRUPTIBLE);
-	rq = task_rq_lock(thread, &rf);
+	guard(task_rq_lock)(thread);
 	psi_ignore(thread);
 	thread->psi.worker = true;
-	task_rq_unlock(rq, thread, &rf);
 }
 
 static int psi_worker_run(void *arg)
