@@ -268,9 +268,7 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	psi_cpu_cache = kmem_cache_create("psi_group_cpu", sizeof(struct psi_group_cpu),
-					  __alignof__(struct psi_group_cpu),
-					  SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
+	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (!psi_enabled())
 		return 0;
