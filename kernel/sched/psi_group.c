@@ -205,9 +205,7 @@ static void psi_group_free(struct rcu_head *rcu)
 	psi_group_free_cpus(group);
 	free_cpumask_var(group->cpumask);
 	kfree(group->accounts);
-#ifdef CONFIG_PSI_CAUSES
 	kfree(group->causes);
-#endif
 	for (prio = 0; prio < PSI_NR_PRIOS; prio++)
 		kfree(group->watch[prio]);
 	kfree(group);

@@ -211,12 +211,10 @@ struct psi_look {
 	u64			weight;
 	bool			idle;
 	bool			off;
-#ifdef CONFIG_PSI_STAT
 	u64			sum[PSI_NR_STATES];
 	u64			most;
 	u64			used;
 	u64			held[PSI_NR_HELD];
-#endif
 };
 
 /**
@@ -294,9 +292,7 @@ struct psi_group {
 	unsigned int		switches;
 	struct psi_group	*parent;
 	u64			id;
-#ifdef CONFIG_PSI_CAUSES
 	struct psi_stalls	*causes;
-#endif
 	atomic_t		stray;
 	struct llist_node	strays;
 	struct rcu_head		rcu;
