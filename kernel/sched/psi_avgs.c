@@ -50,9 +50,6 @@ static u64 psi_muldiv(u64 a, u64 b, u64 c)
 /* Add a CPU, whose @time weighs @w, to @mean, of CPUs that weigh @weight. */
 static __always_inline u64 psi_mean_with(u64 mean, u64 weight, u64 time, u64 w)
 {
-	/* Mostly there is one. */
-	if (!weight)
-		return time;
 	return psi_muldiv(mean, weight, weight + w) + psi_muldiv(time, w, weight + w);
 }
 
