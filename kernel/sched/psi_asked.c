@@ -542,14 +542,6 @@ static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 		held[i] = psi_held_time(more, i, now);
 }
 
-static void psi_sums_begin(struct psi_look *look)
-{
-	memset(look->sum, 0, sizeof(look->sum));
-	memset(look->held, 0, sizeof(look->held));
-	look->most = 0;
-	look->used = psi_union_read(look->asked, look->now);
-}
-
 /*
  * What is stalled on a CPU was in use there. If the CPU leaves the list and
  * joins it again meanwhile, which changes ->base, a reader retries.

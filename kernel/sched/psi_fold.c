@@ -138,8 +138,12 @@ static __always_inline void psi_look_begin(struct psi_look *look, struct psi_ask
 	look->idle = false;
 	memset(look->stall, 0, sizeof(look->stall));
 	look->weight = 0;
-	if (asked)
-		psi_sums_begin(look);
+	if (!asked)
+		return;
+	memset(look->sum, 0, sizeof(look->sum));
+	memset(look->held, 0, sizeof(look->held));
+	look->most = 0;
+	look->used = psi_union_read(asked, now);
 }
 
 static __always_inline void psi_look_around(struct psi_group *group, bool fold,

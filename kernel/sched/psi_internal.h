@@ -423,7 +423,6 @@ static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return 
 static inline u64 psi_union_read(struct psi_asked *asked, u64 now) { return 0; }
 static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
-static inline void psi_sums_begin(struct psi_look *look) { }
 static inline void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more,
 				const u64 *since, const u64 *held) { }
 static inline void psi_asked_unlisted(struct psi_asked *asked,
