@@ -91,7 +91,7 @@ enum {
 
 /*
  * Pressure states of a cell, each a function of what it shows. A task that
- * neither waits for io nor stalls on memory changes PSI_SCHED_STATES only.
+ * neither waits for io nor stalls on memory changes none from PSI_IO_SOME on.
  */
 enum psi_state {
 	PSI_NONIDLE,
@@ -106,7 +106,6 @@ enum psi_state {
 };
 
 #define PSI_ALL_STATES		((1 << PSI_NR_STATES) - 1)
-#define PSI_SCHED_STATES	((1 << PSI_IO_SOME) - 1)
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
