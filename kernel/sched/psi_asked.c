@@ -559,13 +559,6 @@ static void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more
 		look->held[i] += held[i] - data_race(more->base[i]);
 }
 
-/* @sum as exact pressure. But for differences of clocks, @used is in range. */
-static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
-{
-	used = clamp(used, look->most, look->weight);
-	return psi_muldiv(sum, used, look->weight);
-}
-
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 {
 	return min(psi_since(look->held[i], look->asked->held[i]), most);

@@ -71,6 +71,16 @@ static __always_inline void psi_mean_add(struct psi_look *look,
 	look->weight += w;
 }
 
+/*
+ * @sum, over CPUs, as exact pressure, see psi_asked.c. But for differences of
+ * clocks, @used is in range.
+ */
+static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
+{
+	used = clamp(used, look->most, look->weight);
+	return psi_muldiv(sum, used, look->weight);
+}
+
 /* factor^n in units of 2^-32, for a factor below 1 */
 static u64 psi_pow(u64 factor, u64 n)
 {

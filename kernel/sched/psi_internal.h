@@ -201,6 +201,9 @@ struct psi_group_cpu {
  * @most: the largest weight
  * @used: psi_union_read() at the end
  * @held: sums over CPUs of what limits held, all of it
+ *
+ * A sampler adds up a step in one: @weight, @most, and of its state @stall and
+ * @sum.
  */
 struct psi_look {
 	struct psi_asked	*asked;

@@ -370,22 +370,8 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 	}
 }
 
-/**
- * struct psi_sum - the stall of a step, while CPUs are added up
- * @mean: by the formula of the plain files
- * @sum: sum over CPUs
- * @weight: sum of the weights
- * @most: the largest weight
- */
-struct psi_sum {
-	u64			mean;
-	u64			sum;
-	u64			weight;
-	u64			most;
-};
-
-/* Without weight it stays for a later sample. */
-static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
+/* Add one CPU to a step. Without weight it stays for a later one. */
+static void psi_sum_add(struct psi_look *step, enum psi_state state, struct psi_sampled *seen,
 			const struct psi_sampled *now)
 {
 	u64 w = psi_since(now->nonidle, seen->nonidle);
@@ -393,8 +379,8 @@ static void psi_sum_add(struct psi_sum *step, struct psi_sampled *seen,
 
 	if (!w)
 		return;
-	step->mean = psi_mean_with(step->mean, step->weight, stall, w);
-	step->sum += stall;
+	step->stall[state] = psi_mean_with(step->stall[state], step->weight, stall, w);
+	step->sum[state] += stall;
 	step->weight += w;
 	step->most = max(step->most, w);
 	seen->nonidle += w;
@@ -419,19 +405,20 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	u64 total = psi_union_read(sampler->asked, now), used, done;
-	struct psi_sum step = { };
+	enum psi_state state = sampler->state;
+	struct psi_look step = { };
 	struct psi_sampled times;
 	int cpu;
 
 	psi_for_each_cpu(cpu, sampler->watch->group) {
 		psi_sampler_peek(sampler, cpu, &times);
-		psi_sum_add(&step, &sampler->cpus[cpu], &times);
+		psi_sum_add(&step, state, &sampler->cpus[cpu], &times);
 	}
-	used = clamp(psi_union_since(total, sampler->used), step.most, step.weight);
+	used = psi_union_since(total, sampler->used);
 	sampler->used = total;
 	if (likely(!psi_sampler_was_off(sampler)))
-		sampler->last.total += sampler->kind == PSI_PLAIN ? step.mean :
-				       psi_muldiv(step.sum, used, step.weight);
+		sampler->last.total += sampler->kind == PSI_PLAIN ? step.stall[state] :
+				       psi_sums_share(&step, step.sum[state], used);
 	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->last.at = now;
 	done = psi_read_clock();

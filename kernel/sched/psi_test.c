@@ -1114,15 +1114,15 @@ static void psi_test_trigger_least(struct kunit *test)
 static const struct psi_test_step_row {
 	const char *desc;
 	struct psi_sampled cpu[2][2];	/* seen before, now */
-	struct psi_sum step;
+	u64 mean, sum, weight, most;
 } psi_test_step_rows[] = {
-	{ "one CPU", { { { 1000, 100 }, { 2000, 400 } } }, { 300, 300, 1000, 1000 } },
+	{ "one CPU", { { { 1000, 100 }, { 2000, 400 } } }, 300, 300, 1000, 1000 },
 	{ "an idle CPU does not dilute", { { { 0 }, { 1000, 400 } }, { { 7, 3 }, { 7, 3 } } },
-	  { 400, 400, 1000, 1000 } },
+	  400, 400, 1000, 1000 },
 	{ "a busy CPU dilutes by its weight", { { { 0 }, { 200, 200 } }, { { 0 }, { 600 } } },
-	  { 50, 200, 800, 600 } },
-	{ "a clock that went back", { { { 1000, 100 }, { 900, 90 } } }, { } },
-	{ "more stall than time in use", { { { 0 }, { 100, 150 } } }, { 100, 100, 100, 100 } },
+	  50, 200, 800, 600 },
+	{ "a clock that went back", { { { 1000, 100 }, { 900, 90 } } } },
+	{ "more stall than time in use", { { { 0 }, { 100, 150 } } }, 100, 100, 100, 100 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(psi_test_step_rows, psi_test_step_rows, desc);
@@ -1131,15 +1131,15 @@ static void psi_test_step(struct kunit *test)
 {
 	const struct psi_test_step_row *row = test->param_value;
 	struct psi_sampled seen[2] = { row->cpu[0][0], row->cpu[1][0] };
-	struct psi_sum step = { };
+	struct psi_look step = { };
 	int i;
 
 	for (i = 0; i < 2; i++)
-		psi_sum_add(&step, &seen[i], &row->cpu[i][1]);
-	KUNIT_EXPECT_EQ(test, step.mean, row->step.mean);
-	KUNIT_EXPECT_EQ(test, step.sum, row->step.sum);
-	KUNIT_EXPECT_EQ(test, step.weight, row->step.weight);
-	KUNIT_EXPECT_EQ(test, step.most, row->step.most);
+		psi_sum_add(&step, PSI_IO_SOME, &seen[i], &row->cpu[i][1]);
+	KUNIT_EXPECT_EQ(test, step.stall[PSI_IO_SOME], row->mean);
+	KUNIT_EXPECT_EQ(test, step.sum[PSI_IO_SOME], row->sum);
+	KUNIT_EXPECT_EQ(test, step.weight, row->weight);
+	KUNIT_EXPECT_EQ(test, step.most, row->most);
 }
 
 /*
@@ -1149,16 +1149,16 @@ static void psi_test_step(struct kunit *test)
 static void psi_test_step_remainder(struct kunit *test)
 {
 	struct psi_sampled seen = { }, now = { 0, 70 };
-	struct psi_sum step = { };
+	struct psi_look step = { };
 
-	psi_sum_add(&step, &seen, &now);
-	KUNIT_EXPECT_EQ(test, step.sum, 0);
+	psi_sum_add(&step, PSI_IO_SOME, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum[PSI_IO_SOME], 0);
 	now = (struct psi_sampled){ 50, 70 };
-	psi_sum_add(&step, &seen, &now);
-	KUNIT_EXPECT_EQ(test, step.sum, 50);
+	psi_sum_add(&step, PSI_IO_SOME, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum[PSI_IO_SOME], 50);
 	now = (struct psi_sampled){ 100, 70 };
-	psi_sum_add(&step, &seen, &now);
-	KUNIT_EXPECT_EQ(test, step.sum, 70);
+	psi_sum_add(&step, PSI_IO_SOME, &seen, &now);
+	KUNIT_EXPECT_EQ(test, step.sum[PSI_IO_SOME], 70);
 	KUNIT_EXPECT_EQ(test, seen.stall, 70);
 }
 
