@@ -236,14 +236,10 @@ static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 /* Whether the next fold visits a cell, and those that delegate to it. */
 static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	for (; gc; gc = psi_delegator(gc)) {
-		if (!psi_listed(gc, d->cpu))
-			return false;
-		/* A running fold takes each group off the list for a while. */
-		if (!d->folds && !atomic_read(&gc->group->listed))
-			return false;
-	}
-	return true;
+	/* A running fold takes each group off the list for a while. */
+	while (gc && psi_listed(gc, d->cpu) && (d->folds || atomic_read(&gc->group->listed)))
+		gc = psi_delegator(gc);
+	return !gc;
 }
 
 static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
