@@ -415,9 +415,7 @@ static __maybe_unused void psi_adopt(struct psi_group_cpu *gc, int cpu, u64 now)
 	to = psi_group_extend(gc->group->parent, cpu, gc->group)->cpus[cpu];
 	if (from == to)
 		return;
-	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
-	psi_undelegate_parent(gc);
-	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+	psi_undelegate_parent(gc, cpu);
 	psi_walk(from, psi_counts_diff(attrs, 0), to, psi_counts_of(attrs), cpu_rq(cpu), now);
 	gc->parent = to;
 	d->up = to;

@@ -271,10 +271,19 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	}
 }
 
-static void psi_undelegate_parent(struct psi_group_cpu *gc)
+/* The same in a write section of its own, the runqueue locked. */
+static void psi_stop_delegating(struct psi_group_cpu *gc, int cpu)
+{
+	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
+	psi_undelegate(gc);
+	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+}
+
+/* Have no cell delegate to this one. */
+static void psi_undelegate_parent(struct psi_group_cpu *gc, int cpu)
 {
 	if (psi_delegator(gc))
-		psi_undelegate(gc->parent);
+		psi_stop_delegating(gc->parent, cpu);
 }
 
 /* A cell begins to show limits: cells that are asked stop delegating to it. */

@@ -111,9 +111,7 @@ void psi_cgroup_free(struct cgroup *cgrp)
 		struct psi_group_cpu *gc = group->cpus[cpu];
 
 		scoped_guard(rq_lock_irqsave, cpu_rq(cpu)) {
-			raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);
-			psi_undelegate_parent(gc);
-			raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
+			psi_undelegate_parent(gc, cpu);
 			gc->parent = NULL;
 			gc->up = NULL;
 		}

@@ -281,7 +281,6 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 {
 	struct psi_group_cpu *gc = group->cpus[cpu];
 	unsigned int slot = psi_last_slot(group);
-	seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 	u64 times[PSI_NR_STATES];
 	struct psi_group_cpu *d;
 
@@ -293,10 +292,8 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 	if (!d->attrs && !psi_since(times[PSI_NONIDLE], gc->slots[slot][PSI_NONIDLE])) {
 		raw_write_seqcount_begin(&group->seq);
 		/* For the invariant in "The list". */
-		raw_write_seqcount_begin(seq);
-		psi_undelegate(gc);
-		psi_undelegate_parent(gc);
-		raw_write_seqcount_end(seq);
+		psi_stop_delegating(gc, cpu);
+		psi_undelegate_parent(gc, cpu);
 		WRITE_ONCE(gc->slow, PSI_ALL_STATES);
 		cpumask_clear_cpu(cpu, group->cpumask);
 		/* Both slots stay as they are from now on. */

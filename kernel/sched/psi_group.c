@@ -239,7 +239,6 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 	smp_mb();
 	psi_for_each_cpu(cpu, group) {
 		struct psi_group_cpu *gc = group->cpus[cpu];
-		seqcount_t *seq = &cpu_rq(cpu)->psi_seq;
 		/* Before ->states: what is asked for here has not begun. */
 		unsigned int slow = smp_load_acquire(&gc->slow);
 
@@ -248,9 +247,7 @@ static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states
 			continue;
 		}
 		guard(rq_lock_irqsave)(cpu_rq(cpu));
-		raw_write_seqcount_begin(seq);
-		psi_undelegate(gc);
-		raw_write_seqcount_end(seq);
+		psi_stop_delegating(gc, cpu);
 		WRITE_ONCE(gc->slow, gc->slow | states);
 		hold |= gc->states & states;
 	}
