@@ -114,8 +114,8 @@ struct psi_asked_cpu {
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
- * @begun: a fold came after @known: a part of a window does not count. Or no CPU
- *	   was in use at first
+ * @begun: a fold came after @known: a part of a window does not count; or no
+ *	   CPU was in use at first
  * @known: the cells in use know that the group is asked
  * @cpus: what the cell on each CPU has more
  * @users: triggers, readers, and psi_asked_expire()
@@ -445,11 +445,10 @@ static void psi_asked_expire(struct work_struct *work)
 		bool old = now - READ_ONCE(asked->read) > PSI_ASKED_FOR;
 
 		if ((READ_ONCE(asked->group->removed) || old) &&
-		    refcount_dec_if_one(&asked->users)) {
+		    refcount_dec_if_one(&asked->users))
 			psi_asked_end(asked);
-		} else {
+		else
 			llist_add(&asked->node, &psi_asked_groups);
-		}
 		cond_resched();
 	}
 	if (!llist_empty(&psi_asked_groups))
@@ -546,7 +545,8 @@ static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
  * What is stalled on a CPU was in use there. If the CPU leaves the list and
  * joins it again meanwhile, which changes ->base, a reader retries.
  */
-static void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more,
+static void psi_sums_add(struct psi_look *look,
+			 const struct psi_asked_cpu *more,
 			 const u64 *since, const u64 *held)
 {
 	u64 w = since[PSI_NONIDLE];
@@ -614,7 +614,8 @@ static void psi_asked_fold(u64 idle, const struct psi_look *look)
 
 /* Samplers */
 
-static u64 psi_kind_time(const u64 *held, enum psi_kind kind, enum psi_state state, u64 plain)
+static u64 psi_kind_time(const u64 *held, enum psi_kind kind,
+			 enum psi_state state, u64 plain)
 {
 	if (!held)
 		return kind == PSI_LIMIT ? 0 : plain;

@@ -287,7 +287,8 @@ static struct psi_async_poll *psi_async_find(struct psi_async *async, struct psi
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
 {
 	/* For the first poll; without memory others still count. */
-	struct psi_async_poll *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	struct psi_async_poll *fresh = kzalloc(sizeof(*fresh),
+					       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	struct psi_async_poll *poll;
 
 	scoped_guard(raw_spinlock_irqsave, &async->polls_lock) {

@@ -350,8 +350,9 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 /* Reading times */
 
 /* The times of a cell at @now, with @d its end, @irq its interrupt time. */
-static __always_inline void psi_times(struct psi_group_cpu *gc, struct psi_group_cpu *d,
-				      unsigned int states, u64 now, u64 irq, u64 *times)
+static __always_inline void psi_times(struct psi_group_cpu *gc,
+				      struct psi_group_cpu *d, unsigned int states,
+				      u64 now, u64 irq, u64 *times)
 {
 	unsigned long s;
 

@@ -237,7 +237,8 @@ static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
 static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	/* A running fold takes each group off the list for a while. */
-	while (gc && psi_listed(gc, d->cpu) && (d->folds || atomic_read(&gc->group->listed)))
+	while (gc && psi_listed(gc, d->cpu) &&
+	       (d->folds || atomic_read(&gc->group->listed)))
 		gc = psi_delegator(gc);
 	return !gc;
 }
@@ -358,7 +359,8 @@ static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, cons
 
 static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	u64 times[PSI_NR_STATES], since[PSI_NR_STATES], passed = d->now - gc->checked_at;
+	u64 times[PSI_NR_STATES], since[PSI_NR_STATES];
+	u64 passed = d->now - gc->checked_at;
 	int s;
 
 	psi_times(gc, psi_chain_end(gc), PSI_ALL_STATES, d->now, d->irq, times);
@@ -366,8 +368,8 @@ static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 		since[s] = times[s] - gc->checked[s];
 	/* Interrupts have another clock: no relation to the rest. */
 	if (since[PSI_NONIDLE] > passed || (s64)since[PSI_IRQ_FULL] < 0)
-		psi_debug_cell(d, gc, "has times of %lld ns: in use %lld, interrupts %lld", passed,
-			       since[PSI_NONIDLE], since[PSI_IRQ_FULL]);
+		psi_debug_cell(d, gc, "has times of %lld ns: in use %lld, irq %lld",
+			       passed, since[PSI_NONIDLE], since[PSI_IRQ_FULL]);
 	psi_for_each_state(s, PSI_SOME_STATES) {
 		if (since[s] > since[PSI_NONIDLE] || since[s + 1] > since[s])
 			psi_debug_cell(d, gc, "has times %lld in state %d, %lld full, in use %lld",

@@ -159,8 +159,8 @@ static __always_inline void psi_look_around(struct psi_group *group, bool fold,
 /* Readers */
 
 /*
- * Up to this time a group had no stall since the last fold, when it was @folded:
- * when it joined the list, or when the machine woke up that had rested since.
+ * Up to this time a group had no stall since it was last @folded: when it
+ * joined the list, or when the machine woke up that had rested since.
  */
 static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 {
@@ -171,7 +171,8 @@ static u64 psi_idle_until(const struct psi_group *group, u64 folded)
 	return max(joined, folded);
 }
 
-static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind kind)
+static struct psi_account *psi_account_of(struct psi_group *group,
+					  enum psi_kind kind)
 {
 	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
 }
@@ -180,11 +181,14 @@ static struct psi_account *psi_account_of(struct psi_group *group, enum psi_kind
  * Bring what was read of a kind to the time of a look, with @stall in the
  * running window. The plain kind comes last: it says when the last fold was.
  */
-static __always_inline void psi_read_on(struct psi_group *group, enum psi_kind kind,
-					const struct psi_look *look, const u64 *stall,
+static __always_inline void psi_read_on(struct psi_group *group,
+					enum psi_kind kind,
+					const struct psi_look *look,
+					const u64 *stall,
 					struct psi_account *readings)
 {
-	struct psi_account *account = psi_account_of(group, kind), *reading = &readings[kind];
+	struct psi_account *account = psi_account_of(group, kind);
+	struct psi_account *reading = &readings[kind];
 	unsigned int states = look->states;
 	int s;
 

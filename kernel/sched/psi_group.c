@@ -6,7 +6,8 @@
  *
  *   A group comes with its cgroup and is freed when the cgroup, the fold, the
  *   strays, the monitors and psi_asked have let go of it. To be watched or
- *   asked, it is visited CPU by CPU, under the runqueue lock where it is in use.
+ *   asked, it is visited CPU by CPU, under the runqueue lock where it is in
+ *   use.
  *
  * Reserve
  *
@@ -263,7 +264,8 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
+	psi_cpu_cache = KMEM_CACHE(psi_group_cpu,
+				   SLAB_HWCACHE_ALIGN | SLAB_PANIC);
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (!psi_enabled())
 		return 0;

@@ -409,7 +409,8 @@ static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
 
-static inline bool psi_parse_key(const char **p, enum psi_file_id *id, enum psi_kind *kind)
+static inline bool psi_parse_key(const char **p, enum psi_file_id *id,
+				 enum psi_kind *kind)
 {
 	return false;
 }
@@ -425,7 +426,8 @@ static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return 
 static inline u64 psi_union_read(struct psi_asked *asked, u64 now) { return 0; }
 static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
-static inline void psi_sums_add(struct psi_look *look, const struct psi_asked_cpu *more,
+static inline void psi_sums_add(struct psi_look *look,
+				const struct psi_asked_cpu *more,
 				const u64 *since, const u64 *held) { }
 static inline void psi_asked_unlisted(struct psi_asked *asked,
 				      struct psi_group_cpu *gc, int cpu) { }
@@ -440,8 +442,8 @@ static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 	return NULL;
 }
 
-static inline u64 psi_kind_time(const u64 *held, enum psi_kind kind, enum psi_state state,
-				u64 plain)
+static inline u64 psi_kind_time(const u64 *held, enum psi_kind kind,
+				enum psi_state state, u64 plain)
 {
 	return plain;
 }

@@ -73,7 +73,9 @@ static bool psi_parse_state(const char **p, const struct psi_file *file, enum ps
 static void psi_show_lines(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
 			   const struct psi_account *reading, bool key)
 {
-	static const char * const horizons[PSI_NR_HORIZONS] = { " avg10=", " avg60=", " avg300=" };
+	static const char * const horizons[PSI_NR_HORIZONS] = {
+		" avg10=", " avg60=", " avg300="
+	};
 	int s, h;
 
 	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {

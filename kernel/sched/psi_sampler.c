@@ -371,7 +371,8 @@ static void psi_sampler_begin(struct psi_sampler *sampler)
 }
 
 /* Add one CPU to a step. Without weight it stays for a later one. */
-static void psi_sum_add(struct psi_look *step, enum psi_state state, struct psi_sampled *seen,
+static void psi_sum_add(struct psi_look *step, enum psi_state state,
+			struct psi_sampled *seen,
 			const struct psi_sampled *now)
 {
 	u64 w = psi_since(now->nonidle, seen->nonidle);

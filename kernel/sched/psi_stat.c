@@ -16,7 +16,8 @@
  * Take @p past the key of a line, up to "some" or "full": @id becomes the plain
  * file about the resource.
  */
-static bool psi_parse_key(const char **p, enum psi_file_id *id, enum psi_kind *kind)
+static bool psi_parse_key(const char **p, enum psi_file_id *id,
+			  enum psi_kind *kind)
 {
 	enum psi_kind each;
 

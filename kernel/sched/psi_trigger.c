@@ -125,7 +125,8 @@ static bool psi_parse_number(const char **p, u32 *number)
 }
 
 /* Whether what @p says is a trigger that can be. */
-static bool psi_parse(const char *p, enum psi_file_id id, struct psi_request *request)
+static bool psi_parse(const char *p, enum psi_file_id id,
+		      struct psi_request *request)
 {
 	request->kind = PSI_PLAIN;
 	if (id == PSI_STAT && !psi_parse_key(&p, &id, &request->kind))
@@ -137,7 +138,8 @@ static bool psi_parse(const char *p, enum psi_file_id id, struct psi_request *re
 
 	p += strspn(p, " \t\n");
 	return !*p && request->stall && request->stall <= request->window &&
-	       request->window >= PSI_WINDOW_MIN_US && request->window <= PSI_WINDOW_MAX_US;
+	       request->window >= PSI_WINDOW_MIN_US &&
+	       request->window <= PSI_WINDOW_MAX_US;
 }
 
 /* Looking at triggers */
@@ -423,7 +425,8 @@ static void psi_trigger_free(struct psi_trigger *t)
 static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 {
 	const struct cred *cred = file->f_cred;
-	struct psi_trigger *t __free(kfree) = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	struct psi_trigger *t __free(kfree) = kzalloc(sizeof(*t),
+						      GFP_KERNEL_ACCOUNT);
 
 	if (!t)
 		return ERR_PTR(-ENOMEM);
