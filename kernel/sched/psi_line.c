@@ -66,17 +66,54 @@ static bool psi_parse_state(const char **p, const struct psi_file *file, enum ps
 	return *state != PSI_NR_STATES;
 }
 
-/*
- * The lines about a resource, each with its key as in the statistics file, or
- * without. Monitors read many of these files: seq_printf() is slow.
- */
-static void psi_show_lines(struct seq_file *m, const struct psi_file *file, enum psi_kind kind,
-			   const struct psi_account *reading, bool key)
+/* A name, three averages of up to 100.00, a total of up to 20 digits. */
+#define PSI_LINE_MAX	(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
+
+static char *psi_put_hundredths(char *at, unsigned int nr)
 {
-	static const char * const horizons[PSI_NR_HORIZONS] = {
+	at += num_to_str(at, 3, nr / 100, 0);
+	*at++ = '.';
+	*at++ = '0' + nr / 10 % 10;
+	*at++ = '0' + nr % 10;
+	return at;
+}
+
+/*
+ * Write a line of up to PSI_LINE_MAX bytes; return its length. Monitors read
+ * many of these files: seq_put_decimal_ull() would double what a read costs.
+ */
+static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 ns)
+{
+	static const char horizons[PSI_NR_HORIZONS][9] = {
 		" avg10=", " avg60=", " avg300="
 	};
-	int s, h;
+	char *at = line;
+	int h;
+
+	memcpy(at, name, 4);
+	at += 4;
+	for (h = 0; h < PSI_NR_HORIZONS; h++) {
+		memcpy(at, horizons[h], 8);
+		at += h == PSI_300S ? 8 : 7;
+		at = psi_put_hundredths(at, psi_avg_basis_points(avg[h]));
+	}
+	memcpy(at, " total=", 7);
+	at += 7;
+	at += num_to_str(at, 20, div_u64(ns, NSEC_PER_USEC), 0);
+	*at++ = '\n';
+	return at - line;
+}
+
+/*
+ * The lines about a resource, each with its key as in the statistics file, or
+ * without.
+ */
+static void psi_show_lines(struct seq_file *m, const struct psi_file *file,
+			   enum psi_kind kind,
+			   const struct psi_account *reading, bool key)
+{
+	char line[PSI_LINE_MAX];
+	int s;
 
 	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
 		if (key) {
@@ -84,16 +121,8 @@ static void psi_show_lines(struct seq_file *m, const struct psi_file *file, enum
 			seq_putc(m, '.');
 			seq_puts(m, psi_kinds[kind]);
 		}
-		seq_puts(m, s == file->full ? "full" : "some");
-		for (h = 0; h < PSI_NR_HORIZONS; h++) {
-			unsigned int avg = psi_avg_basis_points(reading->avgs.avg[s][h]);
-
-			seq_put_decimal_ull(m, horizons[h], avg / 100);
-			seq_put_decimal_ull(m, ".", avg / 10 % 10);
-			seq_put_decimal_ull(m, "", avg % 10);
-		}
-		seq_put_decimal_ull(m, " total=", div_u64(reading->total[s], NSEC_PER_USEC));
-		seq_putc(m, '\n');
+		seq_write(m, line, psi_put_line(line, s == file->full ? "full" : "some",
+						reading->avgs.avg[s], reading->total[s]));
 	}
 }
 
