@@ -264,17 +264,18 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @removed: the cgroup is gone
  * @owes: it has a cell that its memory cgroup does not pay for yet
  * @level: depth of the cgroup, 0 for the system
- * @switches: how often cgroup.pressure switched it: odd while it is off
  * @parent: where it is counted; %NULL for the system, and once @removed
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
- * @stray: the group is in psi_strays
- * @strays: link there
- * @rcu: frees the group when nobody looks through a delegation any more
+ * @strays: link in psi_strays
+ * @stray: the group is there
  * @refs: the cgroup has a reference, and so has each list that the group is in
  * @listed: the group is on the list of the fold, or in its inbox
+ * @switches: how often cgroup.pressure switched it: odd while it is off
  * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
+ * @rcu: frees the group, in no list any more, when nobody looks through a
+ *	 delegation
  * @joined: when it got on that list, ns of psi_read_clock(); no stall before
  * @seq: for what the fold writes of what follows
  * @folds: how many windows ended; psi_last_slot() follows from it
@@ -291,18 +292,18 @@ struct psi_group {
 	bool			removed;
 	bool			owes;
 	u16			level;
-	unsigned int		switches;
 	struct psi_group	*parent;
 	u64			id;
 	struct psi_stalls	*causes;
-	atomic_t		stray;
 	struct llist_node	strays;
-	struct rcu_head		rcu;
+	atomic_t		stray;
 	refcount_t		refs;
 	atomic_t		listed;
+	unsigned int		switches;
 	union {
 		struct llist_node inbox;
 		struct list_head active;
+		struct rcu_head	rcu;
 	};
 	atomic64_t		joined;
 	/* written by the fold, but see psi_account */
