@@ -75,7 +75,7 @@ REAL = (
 NODES = [word for node in (0, 1) for word in (
     "--qemu=-object", f"--qemu=memory-backend-ram,id=node{node},size=256M",
     "--qemu=-numa", f"--qemu=node,nodeid={node},memdev=node{node}" + (",cpus=0" if node == 0 else ""))]
-# These need the kernel that checks itself, or memory of several nodes.
+# Here the kernel that checks itself sees more, or has what they need: memory of several nodes.
 CHECKED = (
     ("trace", "trace_test"),
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),

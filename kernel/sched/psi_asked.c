@@ -458,7 +458,7 @@ static void psi_asked_expire(struct work_struct *work)
 /* A CPU that idles leaves the timer of deferrable work alone. */
 static void psi_asked_overdue(void)
 {
-	if (delayed_work_pending(&psi_asked_work) &&
+	if (timer_pending(&psi_asked_work.timer) &&
 	    time_after(jiffies, data_race(psi_asked_work.timer.expires) + HZ))
 		mod_delayed_work(psi_wq, &psi_asked_work, 0);
 }
@@ -543,7 +543,8 @@ static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 
 /*
  * What is stalled on a CPU was in use there. If the CPU leaves the list and
- * joins it again meanwhile, which changes ->base, a reader retries.
+ * joins it again meanwhile, which changes ->base, a reader retries. The fold
+ * alone takes CPUs off.
  */
 static void psi_sums_add(struct psi_look *look,
 			 const struct psi_asked_cpu *more,

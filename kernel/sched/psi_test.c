@@ -668,31 +668,37 @@ static void psi_test_print(struct kunit *test)
 static void psi_test_line(struct kunit *test)
 {
 	static const u64 totals[] = { 0, 999, 1000, 9999, 10000, U32_MAX, U64_MAX };
-	static const struct psi_file file = { "irq", PSI_NR_STATES, PSI_IRQ_FULL };
+	static const struct psi_file file = { "io", PSI_IO_SOME, PSI_IO_FULL };
 	struct psi_account reading = { };
-	char line[128], want[128];
+	char lines[256], numbers[128], want[256];
 	unsigned int percent, bp, i;
+	const char *key;
 
 	for (percent = 0; percent <= 100; percent++) {
+		key = percent % 2 ? "io.exact." : "";
 		for (i = 0; i < PSI_NR_HORIZONS; i++) {
 			bp = min(100 * percent + percent * (i + 1) % 100, 10000U);
-			reading.avgs.avg[PSI_IRQ_FULL][i] =
-				div_u64((u64)PSI_AVG_ONE * bp + 9999, 10000);
+			bp = div_u64((u64)PSI_AVG_ONE * bp + 9999, 10000);
+			reading.avgs.avg[PSI_IO_SOME][i] = bp;
+			reading.avgs.avg[PSI_IO_FULL][i] = bp;
 		}
 		for (i = 0; i < ARRAY_SIZE(totals); i++) {
-			struct seq_file m = { .buf = line, .size = sizeof(line) };
+			struct seq_file m = { .buf = lines, .size = sizeof(lines) };
 			u64 total = totals[i] - percent * !!totals[i];
 
-			reading.total[PSI_IRQ_FULL] = total;
+			reading.total[PSI_IO_SOME] = total;
+			reading.total[PSI_IO_FULL] = total;
 			psi_show_lines(&m, &file, PSI_EXACT, &reading, percent % 2);
 			KUNIT_ASSERT_LT(test, m.count, m.size);
-			line[m.count] = 0;
-			scnprintf(want, sizeof(want),
-				  "%s avg10=%u.%02u avg60=%u.%02u avg300=%u.%02u total=%llu\n",
-				  percent % 2 ? "irq.exact.full" : "full",
+			KUNIT_EXPECT_LE(test, m.count / 2, strlen(key) + PSI_LINE_MAX);
+			lines[m.count] = 0;
+			scnprintf(numbers, sizeof(numbers),
+				  " avg10=%u.%02u avg60=%u.%02u avg300=%u.%02u total=%llu\n",
 				  percent, percent % 100, percent, 2 * percent % 100,
 				  percent, 3 * percent % 100, div_u64(total, 1000));
-			KUNIT_EXPECT_STREQ(test, line, want);
+			scnprintf(want, sizeof(want), "%ssome%s%sfull%s", key, numbers,
+				  key, numbers);
+			KUNIT_EXPECT_STREQ(test, lines, want);
 		}
 	}
 }
