@@ -458,6 +458,7 @@ static void psi_asked_expire(struct work_struct *work)
 /* A CPU that idles leaves the timer of deferrable work alone. */
 static void psi_asked_overdue(void)
 {
+	/* Others may set it now: then it is not late, or is set once more. */
 	if (timer_pending(&psi_asked_work.timer) &&
 	    time_after(jiffies, data_race(psi_asked_work.timer.expires) + HZ))
 		mod_delayed_work(psi_wq, &psi_asked_work, 0);
@@ -541,11 +542,7 @@ static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 		held[i] = psi_held_time(more, i, now);
 }
 
-/*
- * What is stalled on a CPU was in use there. If the CPU leaves the list and
- * joins it again meanwhile, which changes ->base, a reader retries. The fold
- * alone takes CPUs off.
- */
+/* What is stalled on a CPU was in use there. */
 static void psi_sums_add(struct psi_look *look,
 			 const struct psi_asked_cpu *more,
 			 const u64 *since, const u64 *held)
@@ -556,6 +553,10 @@ static void psi_sums_add(struct psi_look *look,
 	psi_for_each_state(s, look->states)
 		look->sum[s] += min(since[s], w);
 	look->most = max(look->most, w);
+	/*
+	 * Where a CPU has left the list and joins it again, which changes
+	 * ->base, a reader retries. The fold alone takes CPUs off.
+	 */
 	for (i = 0; i < PSI_NR_HELD; i++)
 		look->held[i] += held[i] - data_race(more->base[i]);
 }

@@ -143,8 +143,8 @@ static int psi_proc_release(struct inode *inode, struct file *file)
 
 static ssize_t psi_proc_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
-	struct psi_open *open = psi_open_of(file);
 	char *text __free(kfree) = NULL;
+	struct psi_open *open = psi_open_of(file);
 
 	if (len > PAGE_SIZE)
 		return -EINVAL;
