@@ -458,9 +458,10 @@ static void psi_asked_expire(struct work_struct *work)
 /* A CPU that idles leaves the timer of deferrable work alone. */
 static void psi_asked_overdue(void)
 {
-	/* Others may set it now: then it is not late, or is set once more. */
-	if (timer_pending(&psi_asked_work.timer) &&
-	    time_after(jiffies, data_race(psi_asked_work.timer.expires) + HZ))
+	/* Others may set it now: then the work runs once more. */
+	unsigned long due = data_race(psi_asked_work.timer.expires);
+
+	if (timer_pending(&psi_asked_work.timer) && time_after(jiffies, due + HZ))
 		mod_delayed_work(psi_wq, &psi_asked_work, 0);
 }
 
@@ -553,12 +554,10 @@ static void psi_sums_add(struct psi_look *look,
 	psi_for_each_state(s, look->states)
 		look->sum[s] += min(since[s], w);
 	look->most = max(look->most, w);
-	/*
-	 * Where a CPU has left the list and joins it again, which changes
-	 * ->base, a reader retries. The fold alone takes CPUs off.
-	 */
-	for (i = 0; i < PSI_NR_HELD; i++)
+	for (i = 0; i < PSI_NR_HELD; i++) {
+		/* If the CPU joins the list anew, a reader retries. */
 		look->held[i] += held[i] - data_race(more->base[i]);
+	}
 }
 
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
