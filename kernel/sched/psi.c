@@ -203,13 +203,14 @@
  *   No lock is taken inside a write section of psi_seq. An event that has to
  *   wake the fold or a monitor does so by an irq_work.
  *
- *   Readers retry when psi_seq or psi_group.seq moved, and take no lock. Only
- *   those who ask first (psi_ask()) take runqueue locks, one by one. Write
- *   sections of both are short and cannot be preempted. An event opens one of
- *   psi_seq, in which all levels change; the end of a window opens one of
- *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union
- *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees groups
- *   and psi_asked: readers follow pointers to them.
+ *   Readers take no lock: they retry when psi_seq or psi_group.seq moved.
+ *   psi_ask() takes runqueue locks, one by one, until all cells know that
+ *   somebody asks. Write sections of psi_seq and of psi_group.seq are short and
+ *   cannot be preempted. An event opens one of psi_seq, in which all levels
+ *   change; the end of a window opens one of psi_group.seq. Readers write
+ *   psi_account.shown, by cmpxchg. The union (psi_asked.c) and the causes of
+ *   memory stalls are atomics. RCU frees groups and psi_asked: readers follow
+ *   pointers to them.
  */
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */

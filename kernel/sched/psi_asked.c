@@ -534,7 +534,7 @@ static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
 	return more->held & BIT(i) ? now - more->times[i] : more->times[i];
 }
 
-/* In a read section of the CPU's psi_seq. */
+/* Read all times of limits, in a read section of the CPU's psi_seq. */
 static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
 	int i;

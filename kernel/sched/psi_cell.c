@@ -271,7 +271,7 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	}
 }
 
-/* The same in a write section of its own, the runqueue locked. */
+/* Outside of the walk: have a cell take over. The runqueue is locked. */
 static void psi_stop_delegating(struct psi_group_cpu *gc, int cpu)
 {
 	raw_write_seqcount_begin(&cpu_rq(cpu)->psi_seq);

@@ -277,7 +277,7 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @rcu: frees the group, in no list any more, when nobody looks through a
  *	 delegation
  * @joined: when it got on that list, ns of psi_read_clock(); no stall before
- * @seq: for what the fold writes of what follows
+ * @seq: the fold opens its write sections, for @folds and its part of @plain
  * @folds: how many windows ended; psi_last_slot() follows from it
  * @plain: what the plain files show
  */

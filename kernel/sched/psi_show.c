@@ -11,8 +11,9 @@
  * @on: whether its totals grow from now on
  *
  * The group goes on measuring; its triggers and its causes of stalls rest.
- * While it is off, readers see what was seen last, also by one who began to
- * read before. Afterwards they skip what came meanwhile:
+ * While it is off, readers see the largest total that a reader saw. One who
+ * began to read before may still raise it. Afterwards readers skip what came
+ * meanwhile:
  *
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
  *	skip		    0		     0	       15
