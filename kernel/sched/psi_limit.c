@@ -67,12 +67,21 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
 }
 
-/*
+/**
+ * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
+ * @batch: the tasks, with nothing but @on set before the first
+ * @rq: the runqueue, locked, its clock up to date
+ * @p: the task, queued on @rq
+ *
  * A user may have made any number of tasks, so this does little for each: one
  * walk serves all in a row that are of one group.
+ *
+ * Context: PSI is on.
  */
-void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t)
+void psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p)
 {
+	struct psi_task *t = &p->psi;
+
 	if (batch->on == !!(t->mode & PSI_HELD))
 		return;
 	t->mode ^= PSI_HELD;
@@ -86,12 +95,19 @@ void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_ta
 	batch->nr++;
 }
 
-void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
+/**
+ * psi_throttle_flush - the last of many tasks was added
+ * @batch: the tasks
+ * @rq: the runqueue, locked, its clock up to date
+ */
+void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 {
 	struct psi_counts change = psi_counts_diff(PSI_WAITING, PSI_LIMIT_WAITING);
 	u64 nr = batch->on ? batch->nr : -(u64)batch->nr;
 
 	lockdep_assert_rq_held(rq);
+	if (!nr)
+		return;
 	change.sched *= nr;
 	change.limit *= nr;
 	psi_walk(batch->group->cpus[cpu_of(rq)], change, NULL, (struct psi_counts){ }, rq,

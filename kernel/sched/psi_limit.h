@@ -20,8 +20,8 @@ struct psi_throttle {
 };
 
 void __psi_throttle(struct rq *rq, struct task_struct *p, bool on);
-void __psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct psi_task *t);
-void __psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
+void psi_throttle_add(struct psi_throttle *batch, struct rq *rq, struct task_struct *p);
+void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq);
 
 /**
  * psi_throttle - a limit holds a task that is queued, or does not any more
@@ -35,30 +35,6 @@ static inline void psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 {
 	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
 		__psi_throttle(rq, p, on);
-}
-
-/**
- * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
- * @batch: the tasks, with nothing but @on set before the first
- * @rq: the runqueue, locked, its clock up to date
- * @p: the task, queued on @rq
- */
-static inline void psi_throttle_add(struct psi_throttle *batch, struct rq *rq,
-				    struct task_struct *p)
-{
-	if (IS_ENABLED(CONFIG_PSI_STAT) && psi_enabled())
-		__psi_throttle_add(batch, rq, &p->psi);
-}
-
-/**
- * psi_throttle_flush - the last of many tasks was added
- * @batch: the tasks
- * @rq: the runqueue, locked
- */
-static inline void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
-{
-	if (IS_ENABLED(CONFIG_PSI_STAT) && batch->nr)
-		__psi_throttle_flush(batch, rq);
 }
 
 /**
