@@ -80,6 +80,7 @@ CHECKED = (
     ("trace", "trace_test"),
     ("reserve-checked", "reserve_test -f reserve", "--shift", "2"),
     ("node", "node_test", "--shift", "2", "--mem", "512", *NODES),
+    ("class-stacked", "class_stacked_test", "--shift", "2", "--mem", "512"),
 )
 # QEMU wakes up by its own clock, and its q35 cannot be switched off after it slept.
 CHECKED_REAL = (
@@ -95,7 +96,8 @@ FAULTS = (("fault", "fault_test", "--shift", "3"),)
 # A machine of its own: see ci/slow/storms.
 ELSEWHERE = {"coresched_test"}
 # Programs that a test runs, and file systems that it mounts.
-BESIDE = {"watch_test": ("psi_watch",), "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
+BESIDE = {"watch_test": ("psi_watch",), "class_stacked_test": ("ext4.blocks",),
+          "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
 # How each of these is made, and how many MB the file system has: as small as its mkfs allows.
 FILE_SYSTEMS = {
     "ext4": (64, ["mke2fs", "-q", "-F", "-t", "ext4", "-J", "size=4"]),
