@@ -215,6 +215,8 @@
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
+/* So long a worker runs without a break, and so long is a break. */
+#define PSI_BREAK_NS		(250 * NSEC_PER_USEC)
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
 EXPORT_SYMBOL_GPL(psi_disabled);
@@ -479,6 +481,20 @@ static void psi_worker_relax(u64 began, u64 now)
 	if (now - began > PSI_BURST_NS)
 		psi_count_preempted();
 	cond_resched();
+}
+
+/* Give way to others, at @now, where no lock is held. */
+static void psi_worker_break(struct psi_worker *worker, u64 now)
+{
+	ktime_t timeout = ns_to_ktime(PSI_BREAK_NS);
+
+	psi_worker_relax(worker->began, now);
+	if (now - worker->rested < PSI_BREAK_NS)
+		return;
+	set_current_state(TASK_IDLE);
+	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);
+	worker->rested = psi_read_clock();
+	worker->began += worker->rested - now;
 }
 
 static bool psi_cause_held(unsigned int cause)

@@ -29,9 +29,10 @@
  *
  *   A monitor serves groups in turns of PSI_TURN_NS (500 us). A turn of d of
  *   CPU time is followed by a pause of (PSI_SHARE - 1) * d. So a group gets an
- *   eighth of a monitor, and delays another by one turn and one sample. Where n
- *   groups are due at once, the last waits for n - 1 turns. To wake pollers
- *   comes on top. A group that needs more than its share gets late samples.
+ *   eighth of a monitor, and delays another by one turn, one sample and a break
+ *   of the monitor. Where n groups are due at once, the last waits for n - 1
+ *   turns. To wake pollers comes on top. A group that needs more than its share
+ *   gets late samples.
  *
  *   Users
  *
@@ -311,7 +312,7 @@ static u64 psi_monitor_work(struct psi_worker *worker)
 		} else {
 			psi_group_put(watch->group);
 		}
-		psi_worker_relax(worker->began, psi_read_clock());
+		psi_worker_break(worker, psi_read_clock());
 	}
 }
 

@@ -18,6 +18,9 @@
  *   in hard interrupt context on PREEMPT_RT too, not in a thread that is
  *   counted.
  *
+ *   Two workers have ordinary priority. What they preempt may hold a mutex that
+ *   others wait for, so they do not use up a slice: they take breaks.
+ *
  *   Workers, their timers and kicks stay on housekeeping CPUs. A worker that
  *   wakes up on a CPU that is isolated by now leaves it.
  */
@@ -31,7 +34,8 @@
  *	  psi_read_clock(), or %PSI_NEVER to wait for the inbox
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
- * @began: when it last woke up, ns of psi_read_clock()
+ * @began: when it last woke up, ns of psi_read_clock(); later by its breaks
+ * @rested: when that was, or the end of its last break
  * @inbox: work that others add
  * @thread: the thread, %NULL before psi_worker_start()
  * @idle: a kick has to wake the thread; 0 while it runs, or has not yet
@@ -45,6 +49,7 @@ struct psi_worker {
 	bool			realtime;
 	bool			prompt;
 	u64			began;
+	u64			rested;
 	struct llist_head	inbox;
 	struct task_struct	*thread;
 	atomic_t		idle;
@@ -222,6 +227,7 @@ static int psi_worker_run(void *arg)
 	for (;;) {
 		psi_worker_settle(worker);
 		worker->began = psi_read_clock();
+		worker->rested = worker->began;
 		psi_worker_sleep(worker, worker->work(worker));
 		cond_resched();
 	}
