@@ -6,8 +6,11 @@ What ci/kunit, ci/selftests and the verbs of ci/slow have in common.
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 
 from . import acpi, guest
 from .guest import BUILD, Row
@@ -84,8 +87,10 @@ CHECKED = (
 )
 # QEMU wakes up by its own clock, and its q35 cannot be switched off after it slept.
 CHECKED_REAL = (
-    ("suspend", "suspend_test", "--qemu=-machine", "--qemu=pc"),
+    ("suspend", "suspend_test -f suspend", "--qemu=-machine", "--qemu=pc"),
 )
+# When a test says this, StoppedRow stops the machine.
+ASKS_FOR_STOP = "now stop the machine for"
 # These need many file systems, CONFIG=checked: a boot for each variant of waits_test, in the order of docs/waits.md.
 WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "--mem", "768") for which, name in (
     *(("-v", variant) for variant in (
@@ -263,6 +268,40 @@ def row(kernel, name, command, *options, real_time=False, directory=None):
     files = [(directory or programs()) / file for file in (program, *BESIDE.get(program, ()))]
     return Row(f"selftests-{name}", kernel, f"exec ./{command} 2>&1\n", files, options, real_time=real_time,
                timeout=HANGS if real_time else Row.timeout)
+
+
+class StoppedRow(Row):
+    """A boot in which QEMU stops the machine for 10 s, each time that the test asks for it."""
+
+    def boot(self, said=None, show=True):
+        with tempfile.TemporaryDirectory() as directory:
+            monitor = pathlib.Path(directory) / "monitor"
+            self.options = ("--qemu=-monitor", f"--qemu=unix:{monitor},server=on,wait=off")
+            ended = threading.Event()
+            stopper = threading.Thread(target=self.stop, args=(monitor, ended))
+            stopper.start()
+            counts = super().boot(said, show)
+            ended.set()
+            stopper.join()
+        return counts
+
+    def stop(self, monitor, ended):
+        """Do as the test says, until the boot has ended."""
+        times = 0
+        while not ended.wait(0.2):
+            if self.result().count(ASKS_FOR_STOP) > times:
+                times += 1
+                with socket.socket(socket.AF_UNIX) as control:
+                    control.connect(str(monitor))
+                    control.sendall(b"stop\n")
+                    ended.wait(10)
+                    control.sendall(b"cont\n")
+                    ended.wait(1)       # QEMU reads the line before it learns that nobody is there
+
+
+def stopped_row(kernel):
+    """The boot of a machine that is stopped now and then."""
+    return StoppedRow(**vars(row(kernel, "stopped", "suspend_test -f stopped", real_time=True)))
 
 
 def kselftest_row(kernel):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A machine that is suspended
+ * A machine that is suspended, or that its host stops for a while
  *
  * Invariant: the time asleep is a pause like any other. Nobody stalls in it,
  * stall before it and after it are not one window of a trigger, and averages
@@ -14,7 +14,12 @@
  * counted twice, where the clock goes on; stall after the sleep that is spread
  * over it; a trigger that is armed after it, and counts the time asleep twice.
  *
- * Needs a real-time clock that wakes the machine up. Suspend to RAM only.
+ * A virtual machine that is stopped knows nothing of it: only its real-time clock
+ * goes on, and all others say that no time has passed. So what PSI says has to
+ * agree with these.
+ *
+ * Needs a real-time clock that wakes the machine up. Suspend to RAM only. For a
+ * stop somebody has to do what the test asks for.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +32,7 @@
 #include "psi_trigger.h"
 
 #define RTC		"/sys/class/rtc/rtc0/wakealarm"
+#define EPOCH		"/sys/class/rtc/rtc0/since_epoch"
 #define STATE		"/sys/power/state"
 #define ASLEEP		"10"
 /* What is left of a second, and what it takes to fall asleep and to wake up. */
@@ -80,13 +86,13 @@ static double suspend_machine(void)
 }
 
 /* Returns the stall that there was, in ns. */
-static __u64 stall_for(FIXTURE_DATA(suspend) * self, __u64 ns)
+static __u64 stall_for(pid_t pid[2], __u64 ns)
 {
 	__u64 before = psi_some_ns(PSI_CPU);
 
-	spin_pair_start(self->pid, NULL);
+	spin_pair_start(pid, NULL);
 	sleep_for(ns);
-	spin_pair_stop(self->pid);
+	spin_pair_stop(pid);
 	return psi_some_ns(PSI_CPU) - before;
 }
 
@@ -117,7 +123,7 @@ TEST_F_TIMEOUT(suspend, averages_decay_by_its_length, 300)
 	double stalled, asleep, avg, after;
 	struct psi psi;
 
-	stalled = stall_for(self, 40 * NSEC_PER_SEC) / 1e9;
+	stalled = stall_for(self->pid, 40 * NSEC_PER_SEC) / 1e9;
 	/* A busy host may stop the machine before it sleeps, and after. */
 	asleep = boot_seconds();
 	suspend_machine();
@@ -127,7 +133,7 @@ TEST_F_TIMEOUT(suspend, averages_decay_by_its_length, 300)
 	EXPECT_LE((1 - exp(-(stalled - PERIOD) / 10)) * exp(-(asleep + 1) / 10), avg);
 	EXPECT_LE(avg, exp(-(asleep - PERIOD) / 10));
 
-	stalled = stall_for(self, 6 * NSEC_PER_SEC) / 1e9;
+	stalled = stall_for(self->pid, 6 * NSEC_PER_SEC) / 1e9;
 	psi_read(PSI_CPU, &psi);
 	after = psi.some.avg[AVG10] / 1e4;
 	/* All periods of stall but the last at least, half of one more at most. */
@@ -152,9 +158,9 @@ TEST_F_TIMEOUT(suspend, no_window_contains_it, 300)
 		root = trigger_arm(PSI_CPU, TRIGGER);
 		user = trigger_arm_user(PSI_CPU, TRIGGER);
 		other = psi_some_ns(PSI_CPU);
-		before = stall_for(self, STALL);
+		before = stall_for(self->pid, STALL);
 		suspend_machine();
-		after = stall_for(self, STALL);
+		after = stall_for(self->pid, STALL);
 		sleep_for(NSEC_PER_SEC);
 		other = psi_some_ns(PSI_CPU) - other - before - after;
 		one_window = before + other >= THRESHOLD || after + other >= THRESHOLD;
@@ -164,8 +170,8 @@ TEST_F_TIMEOUT(suspend, no_window_contains_it, 300)
 			EXPECT_EQ(0, trigger_count(root, now_ns() + 3 * NSEC_PER_SEC));
 			EXPECT_FALSE(trigger_fired(user, 0));
 		}
-		stall_for(self, STALL);
-		stall_for(self, STALL);
+		stall_for(self->pid, STALL);
+		stall_for(self->pid, STALL);
 		EXPECT_LE(1, trigger_count(root, now_ns() + 3 * NSEC_PER_SEC));
 		EXPECT_TRUE(trigger_fired(user, 0));
 		close(root);
@@ -201,6 +207,92 @@ TEST_F_TIMEOUT(suspend, stall_counts_once_after_it, 300)
 		EXPECT_EQ(1, events);
 		user++;
 	}
+}
+
+/* ---- Stopped ---- */
+
+/* For so long at least, in s; and how long to wait for it. */
+#define STOPPED		5
+#define PATIENCE	(60 * NSEC_PER_SEC)
+
+FIXTURE(stopped) {
+	pid_t pid[2];
+};
+
+FIXTURE_SETUP(stopped)
+{
+	if (access(EPOCH, F_OK))
+		SKIP(return, "no clock tells of a stop");
+	cpus_use(1);
+	sleep_for(3 * NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(stopped)
+{
+	cpus_use(cpus_possible());
+}
+
+/* How long the machine was stopped so far, since some moment, in s. */
+static double stopped_seconds(void)
+{
+	return file_number(EPOCH, "") - now_ns() / 1e9;
+}
+
+/* Returns whether it was stopped. */
+static bool machine_stopped(void)
+{
+	double before = stopped_seconds();
+	__u64 end = now_ns() + PATIENCE;
+
+	ksft_print_msg("now stop the machine for %d s or more\n", 2 * STOPPED);
+	fflush(stdout);
+	while (now_ns() < end) {
+		if (stopped_seconds() > before + STOPPED)
+			return true;
+		sleep_for(100 * NSEC_PER_MSEC);
+	}
+	return false;
+}
+
+TEST_F_TIMEOUT(stopped, nobody_stalls_in_it, 300)
+{
+	int root = trigger_arm(PSI_CPU, TRIGGER);
+	__u64 stalled, awake;
+	bool stopped;
+
+	spin_pair_start(self->pid, NULL);
+	awake = now_ns();
+	stalled = psi_some_ns(PSI_CPU);
+	/* Over the threshold without the stop. */
+	sleep_for(2 * NSEC_PER_SEC);
+	EXPECT_TRUE(trigger_fired(root, 1000));
+	stopped = machine_stopped();
+	stalled = psi_some_ns(PSI_CPU) - stalled;
+	awake = now_ns() - awake;
+	spin_pair_stop(self->pid);
+	close(root);
+	if (!stopped)
+		SKIP(return, "nobody stopped the machine");
+	TH_LOG("%llu ms awake, %llu ms of stall", awake / NSEC_PER_MSEC, stalled / NSEC_PER_MSEC);
+	EXPECT_LE(stalled, awake);
+	EXPECT_LE(awake, stalled + AROUND / 5);
+}
+
+TEST_F_TIMEOUT(stopped, averages_do_not_see_it, 300)
+{
+	double stalled, avg;
+	struct psi psi;
+	__u64 begin;
+
+	stalled = stall_for(self->pid, 40 * NSEC_PER_SEC) / 1e9;
+	begin = now_ns();
+	if (!machine_stopped())
+		SKIP(return, "nobody stopped the machine");
+	psi_read(PSI_CPU, &psi);
+	avg = psi.some.avg[AVG10] / 1e4;
+	TH_LOG("avg10 is %.4f", avg);
+	EXPECT_LE((1 - exp(-(stalled - PERIOD) / 10)) * exp(-((now_ns() - begin) / 1e9 + 1) / 10),
+		  avg);
 }
 
 TEST_HARNESS_MAIN
