@@ -112,10 +112,11 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, held);
-	for (s = 0; fold && s < PSI_NR_STATES; s++)
+	for (s = 0; s < PSI_NR_STATES; s++)
 		since[s] = psi_since(since[s], last[s]);
-	psi_for_each_state(s, fold ? 0 : states)
-		since[s] = psi_since(since[s], last[s]);
+	/* No task is outside of the system: none goes on there meanwhile. */
+	if (group == &psi_system)
+		since[PSI_CPU_FULL] = 0;
 	weight = since[PSI_NONIDLE];
 	if (!weight)
 		look->idle = true;
@@ -255,24 +256,6 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 	for (kind = PSI_EXACT; kind < nr; kind++)
 		psi_read_on(group, kind, &look, stall[kind], readings);
 	psi_read_on(group, PSI_PLAIN, &look, look.stall, readings);
-}
-
-/*
- * psi_read() as the files show it. @states: of a pair of some and full, both.
- */
-static __always_inline void psi_read_masked(struct psi_group *group, int nr, unsigned int states,
-					    struct psi_account *readings)
-{
-	int kind;
-
-	psi_read(group, nr, states, readings);
-	for (kind = PSI_PLAIN; group == &psi_system && kind < nr; kind++) {
-		readings[kind].total[PSI_CPU_FULL] = 0;
-		memset(readings[kind].avgs.avg[PSI_CPU_FULL], 0,
-		       sizeof(readings[kind].avgs.avg[PSI_CPU_FULL]));
-	}
-	if (nr > 1)
-		psi_mask_classes(readings);
 }
 
 /* The fold */

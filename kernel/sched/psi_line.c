@@ -18,24 +18,22 @@
 /**
  * struct psi_file - the lines about a resource
  * @name: of the resource, and of its plain file below /proc/pressure
- * @some: the state its first line shows, or %PSI_NR_STATES for no such line
- * @full: the state its second line shows
+ * @states: what its lines show, a bit mask: "some", then "full"
  */
 struct psi_file {
 	const char		*name;
-	enum psi_state		some;
-	enum psi_state		full;
+	unsigned int		states;
 };
 
 static const struct psi_file psi_files[PSI_NR_FILES] = {
-	[PSI_CPU]	= { "cpu",	PSI_CPU_SOME,	PSI_CPU_FULL },
-	[PSI_MEMORY]	= { "memory",	PSI_MEM_SOME,	PSI_MEM_FULL },
-	[PSI_IO]	= { "io",	PSI_IO_SOME,	PSI_IO_FULL },
+	[PSI_CPU]	= { "cpu",	BIT(PSI_CPU_SOME) | BIT(PSI_CPU_FULL) },
+	[PSI_MEMORY]	= { "memory",	BIT(PSI_MEM_SOME) | BIT(PSI_MEM_FULL) },
+	[PSI_IO]	= { "io",	BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) },
 #ifdef CONFIG_PSI_STAT
-	[PSI_STAT]	= { "stat",	PSI_NR_STATES,	PSI_NR_STATES },
+	[PSI_STAT]	= { "stat" },
 #endif
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
-	[PSI_IRQ]	= { "irq",	PSI_NR_STATES,	PSI_IRQ_FULL },
+	[PSI_IRQ]	= { "irq",	BIT(PSI_IRQ_FULL) },
 #endif
 };
 
@@ -55,15 +53,18 @@ static bool psi_skip_word(const char **p, const char *word)
 	return len;
 }
 
+static const char *psi_line_name(enum psi_state state)
+{
+	return PSI_SOME_STATES & BIT(state) ? "some" : "full";
+}
+
 static bool psi_parse_state(const char **p, const struct psi_file *file, enum psi_state *state)
 {
-	if (psi_skip_word(p, "some"))
-		*state = file->some;
-	else if (psi_skip_word(p, "full"))
-		*state = file->full;
-	else
-		return false;
-	return *state != PSI_NR_STATES;
+	psi_for_each_state(*state, file->states) {
+		if (psi_skip_word(p, psi_line_name(*state)))
+			return true;
+	}
+	return false;
 }
 
 /* A name, three averages of up to 100.00, a total of up to 20 digits. */
@@ -115,31 +116,13 @@ static void psi_show_lines(struct seq_file *m, const struct psi_file *file,
 	char line[PSI_LINE_MAX];
 	int s;
 
-	psi_for_each_state(s, (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES) {
+	psi_for_each_state(s, file->states) {
 		if (key) {
 			seq_puts(m, file->name);
 			seq_putc(m, '.');
 			seq_puts(m, psi_kinds[kind]);
 		}
-		seq_write(m, line, psi_put_line(line, s == file->full ? "full" : "some",
-						reading->avgs.avg[s], reading->total[s]));
-	}
-}
-
-/*
- * Make totals agree as "Limit or shortage" in psi.rst says. What readers saw of
- * a window that goes on may be ahead, by another amount for each kind. That
- * stays if the group is switched then, and other readers may show more of some.
- */
-static void psi_mask_classes(struct psi_account *readings)
-{
-	u64 *exact = readings[PSI_EXACT].total, *limit = readings[PSI_LIMIT].total;
-	u64 *shortage = readings[PSI_SHORTAGE].total;
-	int s;
-
-	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
-		exact[s] = min(exact[s], limit[s] + shortage[s]);
-		limit[s] = min(limit[s], exact[s]);
-		shortage[s] = min(shortage[s], exact[s]);
+		seq_write(m, line, psi_put_line(line, psi_line_name(s), reading->avgs.avg[s],
+						reading->total[s]));
 	}
 }

@@ -65,14 +65,13 @@ bool psi_is_off(const struct psi_group *group)
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id)
 {
 	const struct psi_file *file = &psi_files[id];
-	unsigned int states = (BIT(file->some) | BIT(file->full)) & PSI_ALL_STATES;
 	struct psi_account reading __uninitialized;
 
 	if (!psi_file_available(id))
 		return -EOPNOTSUPP;
 	if (id == PSI_STAT)
 		return psi_show_stat(m, group);
-	psi_read_masked(group, 1, states, &reading);
+	psi_read(group, 1, file->states, &reading);
 	psi_show_lines(m, file, PSI_PLAIN, &reading, false);
 	return 0;
 }

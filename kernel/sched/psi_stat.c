@@ -36,6 +36,24 @@ static bool psi_parse_key(const char **p, enum psi_file_id *id,
 	return true;
 }
 
+/*
+ * Make totals agree as "Limit or shortage" in psi.rst says. What readers saw of
+ * a window that goes on may be ahead, by another amount for each kind. That
+ * stays if the group is switched then, and other readers may show more of some.
+ */
+static void psi_mask_classes(struct psi_account *readings)
+{
+	u64 *exact = readings[PSI_EXACT].total, *limit = readings[PSI_LIMIT].total;
+	u64 *shortage = readings[PSI_SHORTAGE].total;
+	int s;
+
+	for (s = PSI_NONIDLE + 1; s < PSI_NR_STATES; s++) {
+		exact[s] = min(exact[s], limit[s] + shortage[s]);
+		limit[s] = min(limit[s], exact[s]);
+		shortage[s] = min(shortage[s], exact[s]);
+	}
+}
+
 static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
 	struct psi_account *readings __free(kfree) =
@@ -48,7 +66,8 @@ static int psi_show_stat(struct seq_file *m, struct psi_group *group)
 	if (!asked)
 		return -ENOMEM;
 	WRITE_ONCE(asked->read, ktime_get_seconds());
-	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_mask_classes(readings);
 	psi_unask(asked);
 	for (id = 0; id < PSI_STAT; id++) {
 		for (kind = 0; kind < PSI_NR_KINDS && psi_file_available(id); kind++) {

@@ -668,7 +668,7 @@ static void psi_test_print(struct kunit *test)
 static void psi_test_line(struct kunit *test)
 {
 	static const u64 totals[] = { 0, 999, 1000, 9999, 10000, U32_MAX, U64_MAX };
-	static const struct psi_file file = { "io", PSI_IO_SOME, PSI_IO_FULL };
+	static const struct psi_file file = { "io", BIT(PSI_IO_SOME) | BIT(PSI_IO_FULL) };
 	struct psi_account reading = { };
 	char lines[256], numbers[128], want[256];
 	unsigned int percent, bp, i;

@@ -489,7 +489,8 @@ static void psi_test_shows(struct kunit *test, struct psi_group *group, u64 plai
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_mask_classes(readings);
 	KUNIT_EXPECT_EQ(test, readings[PSI_PLAIN].total[PSI_IO_SOME], plain);
 	KUNIT_EXPECT_EQ(test, readings[PSI_LIMIT].total[PSI_IO_SOME], limit);
 }
@@ -539,7 +540,8 @@ static void psi_test_agrees(struct kunit *test, struct psi_group *group)
 
 	readings = kunit_kcalloc(test, PSI_NR_KINDS, sizeof(*readings), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, readings);
-	psi_read_masked(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_read(group, PSI_NR_KINDS, PSI_ALL_STATES, readings);
+	psi_mask_classes(readings);
 	for (kind = PSI_PLAIN; kind < PSI_NR_KINDS; kind++)
 		total[kind] = readings[kind].total[PSI_IO_SOME];
 	KUNIT_EXPECT_LE(test, total[PSI_LIMIT], total[PSI_EXACT]);
@@ -614,7 +616,7 @@ static void psi_test_switched_in_read(struct kunit *test)
 	psi_test_use(group, cpu, 1000, 400);
 	psi_test_switching = group;
 	kunit_activate_static_stub(test, psi_read_clock, psi_test_switching_clock);
-	psi_read_masked(group, 1, PSI_ALL_STATES, &reading);
+	psi_read(group, 1, PSI_ALL_STATES, &reading);
 	kunit_deactivate_static_stub(test, psi_read_clock);
 	KUNIT_EXPECT_NULL(test, psi_test_switching);
 	KUNIT_EXPECT_EQ(test, reading.total[PSI_IO_SOME], 400);

@@ -153,10 +153,10 @@ static void psi_trace_trigger(const struct psi_trigger *t)
 
 	if (!trace_psi_trigger_enabled())
 		return;
-	while (psi_files[id].some != sampler->state && psi_files[id].full != sampler->state)
+	while (!(psi_files[id].states & BIT(sampler->state)))
 		id++;
 	snprintf(line, sizeof(line), "%s%s", psi_kinds[sampler->kind],
-		 psi_files[id].full == sampler->state ? "full" : "some");
+		 psi_line_name(sampler->state));
 	trace_psi_trigger(sampler->watch->group->id, psi_files[id].name, line,
 			  div_u64(t->threshold, NSEC_PER_USEC),
 			  div_u64(sampler->window, NSEC_PER_USEC),
