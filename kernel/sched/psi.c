@@ -439,21 +439,19 @@ void __psi_leave_cpu(struct task_struct *p)
 static u64 psi_set_stall(bool stall, bool held)
 {
 	struct psi_task *t = &current->psi;
-	struct rq_flags rf;
 	struct rq *rq;
-	u64 now;
 
 	lockdep_assert_irqs_enabled();
 
-	rq = this_rq_lock_irq(&rf);
+	guard(irq)();
+	rq = this_rq();
+	guard(rq_lock)(rq);
 	update_rq_clock(rq);
-	now = rq_clock(rq);
 	t->mode &= PSI_HELD;
 	if (stall)
 		t->mode |= PSI_IN_STALL | (held ? PSI_LIMIT_MEMSTALL : PSI_MEMSTALL);
 	psi_task_set(rq, current, psi_task_attrs(current, PSI_RUNS));
-	rq_unlock_irq(rq, &rf);
-	return now;
+	return rq_clock(rq);
 }
 
 /*
@@ -463,16 +461,16 @@ static u64 psi_set_stall(bool stall, bool held)
 static void psi_count_preempted(void)
 {
 	struct task_struct *p;
-	struct rq_flags rf;
 	struct rq *rq;
 
-	rq = this_rq_lock_irq(&rf);
+	guard(irq)();
+	rq = this_rq();
+	guard(rq_lock)(rq);
 	p = __this_cpu_xchg(psi_preempted, NULL);
 	if (p) {
 		update_rq_clock(rq);
 		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
 	}
-	rq_unlock_irq(rq, &rf);
 }
 
 /* Give way to others, between two steps of work that goes on since @began. */
@@ -512,18 +510,13 @@ void __psi_memstall_enter(unsigned long *flags, unsigned int cause)
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_enter);
 
-static void psi_end_stall(void)
+void __psi_memstall_leave(unsigned long *flags)
 {
 	/* Other bits of the mode may change meanwhile. */
 	bool held = data_race(current->psi.mode) & PSI_LIMIT_MEMSTALL;
 
-	psi_cause_end(psi_set_stall(false, false), held);
-}
-
-void __psi_memstall_leave(unsigned long *flags)
-{
 	if (!*flags)
-		psi_end_stall();
+		psi_cause_end(psi_set_stall(false, false), held);
 }
 EXPORT_SYMBOL_GPL(__psi_memstall_leave);
 
@@ -611,11 +604,13 @@ EXPORT_SYMBOL_GPL(psi_iowait_end);
 
 void __psi_exit(void)
 {
+	unsigned long outermost = 0;
+
 	psi_iowait_end(0);
 	WRITE_ONCE(current->psi.asleep, 0);
 	/* The other bits may change meanwhile. */
 	if (data_race(current->psi.mode) & PSI_IN_STALL)
-		psi_end_stall();
+		__psi_memstall_leave(&outermost);
 }
 
 static int __init psi_setup(char *str)
