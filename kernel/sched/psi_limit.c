@@ -58,15 +58,6 @@
 
 #include <linux/blk-cgroup.h>
 
-void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
-{
-	lockdep_assert_rq_held(rq);
-	p->psi.mode &= ~PSI_HELD;
-	p->psi.mode |= on * PSI_HELD;
-	if (p->psi.attrs & PSI_HELD)
-		psi_task_set(rq, p, psi_task_attrs(p, PSI_QUEUED));
-}
-
 /**
  * psi_throttle_add - psi_throttle() for one of many tasks, to be flushed
  * @batch: the tasks, with nothing but @on set before the first
@@ -113,6 +104,14 @@ void psi_throttle_flush(struct psi_throttle *batch, struct rq *rq)
 	psi_walk(batch->group->cpus[cpu_of(rq)], change, NULL, (struct psi_counts){ }, rq,
 		 psi_clock(rq));
 	batch->nr = 0;
+}
+
+void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
+{
+	struct psi_throttle one = { .on = on };
+
+	psi_throttle_add(&one, rq, p);
+	psi_throttle_flush(&one, rq);
 }
 
 static void psi_io_changed(struct psi_io_limit *limit)
