@@ -191,12 +191,13 @@ static __always_inline u64 psi_union_next(u64 word, bool begins, u64 now)
 	return begins ? word + 1 : word - 1;
 }
 
-static __always_inline void psi_union_count(struct psi_asked *asked, bool blocks,
-					    unsigned int block, bool begins, u64 now)
+/* @cpus: of a block, %NULL without blocks. */
+static __always_inline void psi_union_count(struct psi_asked *asked, atomic_t *cpus, bool begins,
+					    u64 now)
 {
 	s64 word;
 
-	if (blocks && atomic_fetch_add(begins ? 1 : -1, &asked->blocks[block].cpus) != !begins)
+	if (cpus && atomic_fetch_add(begins ? 1 : -1, cpus) != !begins)
 		return;
 	word = atomic64_read(&asked->word);
 	while (!atomic64_try_cmpxchg(&asked->word, &word, psi_union_next(word, begins, now)))
@@ -208,10 +209,8 @@ static __always_inline void psi_union_flip(struct psi_asked *asked, bool begins,
 #ifdef CONFIG_PSI_DEBUG
 	per_cpu_ptr(asked->cpus, cpu)->counted += begins ? 1 : -1;
 #endif
-	if (psi_nr_blocks)
-		psi_union_count(asked, true, per_cpu(psi_block, cpu), begins, now);
-	else
-		psi_union_count(asked, false, 0, begins, now);
+	psi_union_count(asked, psi_nr_blocks ? &asked->blocks[per_cpu(psi_block, cpu)].cpus : NULL,
+			begins, now);
 }
 
 /* CPUs that come later join the first block: right, but slower. */

@@ -494,7 +494,7 @@ static void psi_test_sampler_rest(struct kunit *test)
 			asked = psi_test_ask(group, PSI_TEST_START);
 			KUNIT_ASSERT_NOT_NULL(test, asked);
 			sampler = psi_test_io_sampler(test, group, kind);
-			psi_union_count(asked, false, 0, true, PSI_TEST_START);
+			psi_union_count(asked, NULL, true, PSI_TEST_START);
 			psi_test_use(group, one, hour, 0);
 			if (two != one)
 				psi_test_use(group, two, hour, 0);

@@ -164,8 +164,9 @@ static struct psi_test_exact *psi_test_exact_init(struct kunit *test)
 /* With blocks of CPUs, and without. */
 static void psi_test_exact_count(struct psi_test_exact *e, int cpu, bool begins)
 {
-	psi_union_count(e->asked[true], true, cpu % PSI_TEST_BLOCKS, begins, e->now);
-	psi_union_count(e->asked[false], false, 0, begins, e->now);
+	psi_union_count(e->asked[true], &e->asked[true]->blocks[cpu % PSI_TEST_BLOCKS].cpus,
+			begins, e->now);
+	psi_union_count(e->asked[false], NULL, begins, e->now);
 }
 
 static void psi_test_exact_tick(struct psi_test_exact *e, int cpus)
@@ -733,10 +734,10 @@ static void psi_test_class_identity(struct kunit *test)
 		}
 		/* On any CPU it was in use for a time between the two. */
 		used = most + div_u64(weights - most, 3);
-		psi_union_count(asked, false, 0, true, union_at);
+		psi_union_count(asked, NULL, true, union_at);
 		union_at += used;
 		now = union_at;
-		psi_union_count(asked, false, 0, false, union_at);
+		psi_union_count(asked, NULL, false, union_at);
 		if (weights)
 			want += mul_u64_u64_div_u64(sum, used, weights);
 		psi_test_end_window(group);
