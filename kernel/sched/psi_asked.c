@@ -329,12 +329,14 @@ static void psi_asked_join(struct psi_group_cpu *gc, struct psi_asked *asked, in
 static void psi_asked_sync(struct psi_group_cpu *gc, int cpu, u64 now)
 {
 	struct psi_asked *asked = psi_asked_of(gc);
+	struct psi_group_cpu *d;
 
 	if (!asked || !refcount_read(&asked->users))
 		gc->asked &= ~PSI_ASKED;
 	else if (!(gc->asked & PSI_ASKED))
 		psi_asked_join(gc, asked, cpu, now);
-	psi_asked_above(psi_chain_end(gc));
+	d = psi_chain_end(gc);
+	d->asked = psi_asked_above(d);
 }
 
 /* A group joins the list on a CPU: what limits did there before is over. */

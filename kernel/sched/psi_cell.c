@@ -231,17 +231,16 @@ static struct psi_group_cpu *psi_add_delegated(struct psi_group_cpu *gc,
 	return gc;
 }
 
-/* Find out anew whether a cell that is asked delegates to this one. */
-static void psi_asked_above(struct psi_group_cpu *gc)
+/* What psi_group_cpu.asked of a cell has to be, if it is the end of a chain. */
+static u8 psi_asked_above(const struct psi_group_cpu *gc)
 {
-	struct psi_group_cpu *p;
-	u8 above = 0;
+	const struct psi_group_cpu *p = gc;
 
-	for (p = psi_delegator(gc); p; p = psi_delegator(p)) {
+	while ((p = psi_delegator(p))) {
 		if (p->asked & PSI_ASKED)
-			above = PSI_ASKED_ABOVE;
+			return gc->asked | PSI_ASKED_ABOVE;
 	}
-	gc->asked = (gc->asked & PSI_ASKED) | above;
+	return gc->asked & PSI_ASKED;
 }
 
 /* Have a cell stand for itself again, in a write section of psi_seq. */
@@ -266,8 +265,8 @@ static noinline void psi_undelegate(struct psi_group_cpu *gc)
 	gc->up = d->up;
 	d->up = gc;
 	if (unlikely(d->asked | gc->asked)) {
-		psi_asked_above(d);
-		psi_asked_above(gc);
+		d->asked = psi_asked_above(d);
+		gc->asked = psi_asked_above(gc);
 	}
 }
 

@@ -296,23 +296,13 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 /* What is asked */
 #ifdef CONFIG_PSI_STAT
 
-static bool psi_debug_above(struct psi_group_cpu *gc)
-{
-	while ((gc = psi_delegator(gc))) {
-		if (gc->asked & PSI_ASKED)
-			return true;
-	}
-	return false;
-}
-
 static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), gc, d->cpu);
 	struct psi_group_cpu *end = psi_chain_end(gc);
 	unsigned int held, in_use;
 
-	if (gc == end && psi_listed(gc, d->cpu) &&
-	    psi_debug_above(gc) != !!(gc->asked & PSI_ASKED_ABOVE))
+	if (gc == end && psi_listed(gc, d->cpu) && gc->asked != psi_asked_above(gc))
 		psi_debug_cell(d, gc, "has asked %#x, which is wrong of those above", gc->asked);
 	if (gc->asked & PSI_ASKED && psi_listed(gc, d->cpu) && !more)
 		psi_debug_cell(d, gc, "is not asked, its cell has %#x", gc->asked);
