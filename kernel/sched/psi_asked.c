@@ -529,19 +529,16 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 
 /* Windows */
 
-/* The time in a state of limits, see "Time" in psi.c. */
-static u64 psi_held_time(const struct psi_asked_cpu *more, int i, u64 now)
-{
-	return more->held & BIT(i) ? now - more->times[i] : more->times[i];
-}
-
-/* Read all times of limits, in a read section of the CPU's psi_seq. */
+/*
+ * Read all times of limits, see "Time" in psi.c. In a read section of the CPU's
+ * psi_seq.
+ */
 static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
 	int i;
 
 	for (i = 0; i < PSI_NR_HELD; i++)
-		held[i] = psi_held_time(more, i, now);
+		held[i] = more->held & BIT(i) ? now - more->times[i] : more->times[i];
 }
 
 /* What is stalled on a CPU was in use there. */

@@ -321,23 +321,21 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, const u64 *since)
 {
 	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), gc, d->cpu);
-	u64 held[PSI_NR_HELD], time;
-	int s, i;
+	u64 times[PSI_NR_HELD];
+	int s;
 
 	if (!more)
 		return;
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		time = psi_held_time(more, i, d->now);
-		held[i] = time - more->checked[i];
-		more->checked[i] = time;
-	}
+	psi_held_read(more, d->now, times);
 	psi_for_each_state(s, PSI_ALL_STATES & ~(BIT(PSI_NONIDLE) | BIT(PSI_IRQ_FULL))) {
-		u64 limit = held[PSI_LIMIT_AT(s)], only = held[PSI_ONLY_AT(s)];
+		u64 limit = times[PSI_LIMIT_AT(s)] - more->checked[PSI_LIMIT_AT(s)];
+		u64 only = times[PSI_ONLY_AT(s)] - more->checked[PSI_ONLY_AT(s)];
 
 		if (only > limit || limit > since[s])
 			psi_debug_cell(d, gc, "has %lld ns of limits, only %lld, of %lld in %d",
 				       limit, only, since[s], s);
 	}
+	memcpy(more->checked, times, sizeof(more->checked));
 }
 
 #else

@@ -584,6 +584,7 @@ static bool psi_test_model_held(struct psi_test_model *m, int event, int g, int 
 {
 	unsigned int held = psi_test_held(m->limit[g][c], m->shortage[g][c]);
 	const u64 *want = m->held_times[g][c];
+	u64 times[PSI_NR_HELD];
 	int i;
 
 	if (more->held != held) {
@@ -591,13 +592,12 @@ static bool psi_test_model_held(struct psi_test_model *m, int event, int g, int 
 			   more->held, held);
 		return false;
 	}
+	psi_held_read(more, m->now, times);
 	for (i = 0; i < PSI_NR_HELD; i++) {
-		u64 time = psi_held_time(more, i, m->now);
-
-		if (time == want[i])
+		if (times[i] == want[i])
 			continue;
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d, time %d of limits: %llu, not %llu",
-			   event, g, c, i, time, want[i]);
+			   event, g, c, i, times[i], want[i]);
 		return false;
 	}
 	return true;
