@@ -84,7 +84,6 @@
 
 /* A program that reads at least that often asks all the time, in seconds. */
 #define PSI_ASKED_FOR		(5 * 60)
-#define PSI_ASKED_CHECK		(20 * HZ)
 
 /* Two times for each state but PSI_NONIDLE, "limit" and "only". */
 #define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
@@ -353,8 +352,6 @@ static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 
 /* Asking */
 
-static void psi_asked_expire(struct work_struct *work);
-static DECLARE_DEFERRABLE_WORK(psi_asked_work, psi_asked_expire);
 static LLIST_HEAD(psi_asked_groups);
 
 static void psi_asked_free(struct rcu_head *rcu)
@@ -436,7 +433,8 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-static void psi_asked_expire(struct work_struct *work)
+/* Called by each fold. While that rests, nothing costs more for being asked. */
+static void psi_asked_expire(void)
 {
 	struct llist_node *list = llist_del_all(&psi_asked_groups);
 	struct psi_asked *asked, *next;
@@ -452,18 +450,6 @@ static void psi_asked_expire(struct work_struct *work)
 			llist_add(&asked->node, &psi_asked_groups);
 		cond_resched();
 	}
-	if (!llist_empty(&psi_asked_groups))
-		queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
-}
-
-/* A CPU that idles leaves the timer of deferrable work alone. */
-static void psi_asked_overdue(void)
-{
-	/* Others may set it now: then the work runs once more. */
-	unsigned long due = data_race(psi_asked_work.timer.expires);
-
-	if (timer_pending(&psi_asked_work.timer) && time_after(jiffies, due + HZ))
-		mod_delayed_work(psi_wq, &psi_asked_work, 0);
 }
 
 static struct psi_asked *psi_asked_begin(struct psi_group *group)
@@ -486,7 +472,6 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 		WRITE_ONCE(asked->begun, true);
 	refcount_inc(&group->refs);
 	llist_add(&asked->node, &psi_asked_groups);
-	queue_delayed_work(psi_wq, &psi_asked_work, PSI_ASKED_CHECK);
 	return asked;
 }
 

@@ -419,7 +419,7 @@ static void psi_fold(void)
 	u64 now = psi_read_clock();
 	LIST_HEAD(list);
 
-	psi_asked_overdue();
+	psi_asked_expire();
 	psi_fold_collect();
 	list_splice_init(&psi_fold_list, &list);
 	while ((group = list_first_entry_or_null(&list, struct psi_group, active))) {

@@ -1031,9 +1031,24 @@ static void psi_test_limit_idle_once(struct kunit *test)
  */
 static void psi_test_expire(struct psi_asked *asked)
 {
-	cancel_delayed_work_sync(&psi_asked_work);
 	WRITE_ONCE(asked->read, ktime_get_seconds() - PSI_ASKED_FOR - 1);
-	psi_asked_expire(&psi_asked_work.work);
+	psi_asked_expire();
+}
+
+/* Not PSI_NEVER: with groups in its inbox the thread would not sleep. */
+static u64 psi_test_no_fold(struct psi_worker *worker)
+{
+	return psi_read_clock() + NSEC_PER_SEC;
+}
+
+/* From now on the fold does this. If it runs, it has done what it did before. */
+static void psi_test_fold_does(u64 (*work)(struct psi_worker *worker))
+{
+	WRITE_ONCE(psi_folder.work, work);
+	psi_worker_again(&psi_folder);
+	while (!wait_task_inactive(psi_folder.thread, TASK_IDLE) ||
+	       atomic_read(&psi_folder.again))
+		cond_resched();
 }
 
 /* What a group had when its cells were visited last, which were none. */
@@ -1074,6 +1089,7 @@ static void psi_test_asked_expires(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, psi_cgroup_alloc(cgrp), 0);
 	group = cgrp->psi;
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
+	psi_test_fold_does(psi_test_no_fold);
 
 	/* A reader, and an armed trigger, share what there is. */
 	trigger = psi_ask(group);
@@ -1094,8 +1110,7 @@ static void psi_test_asked_expires(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, read, trigger);
 	WRITE_ONCE(read->read, ktime_get_seconds());
 	psi_unask(read);
-	cancel_delayed_work_sync(&psi_asked_work);
-	psi_asked_expire(&psi_asked_work.work);
+	psi_asked_expire();
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), read);
 	kunit_activate_static_stub(test, psi_asked_visit, psi_test_visit);
 	psi_test_expire(read);
@@ -1116,10 +1131,10 @@ static void psi_test_asked_expires(struct kunit *test)
 		psi_unask(read);
 
 	/* Nobody read it this time: it ends with the last trigger. */
-	cancel_delayed_work_sync(&psi_asked_work);
-	psi_asked_expire(&psi_asked_work.work);
+	psi_asked_expire();
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 out:
+	psi_test_fold_does(psi_fold_work);
 	psi_cgroup_free(cgrp);
 }
 #endif
