@@ -133,17 +133,13 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 static __always_inline void psi_look_begin(struct psi_look *look, struct psi_asked *asked,
 					   unsigned int states, u64 now)
 {
+	memset(look, 0, offsetof(struct psi_look, sum));
 	look->asked = asked;
 	look->states = states;
 	look->now = now;
-	look->idle = false;
-	memset(look->stall, 0, sizeof(look->stall));
-	look->weight = 0;
 	if (!asked)
 		return;
-	memset(look->sum, 0, sizeof(look->sum));
-	memset(look->held, 0, sizeof(look->held));
-	look->most = 0;
+	memset_startat(look, 0, sum);
 	look->used = psi_union_read(asked, now);
 }
 
