@@ -429,23 +429,18 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 /*
  * A sample in the middle of a step, which changes nothing. It is an upper
  * bound: what the step will add for stall up to now depends on weights to come,
- * but is no more than all CPUs have, and than the time that passed. With @seen,
- * CPUs are not visited again: a later sample has all of that. Without the lock
- * it is right if no sample came meanwhile.
+ * but is no more than all CPUs have, and than the time that passed. Without the
+ * lock it is right if no sample came meanwhile.
  */
-static void psi_sampler_bound(struct psi_sampler *sampler, const struct psi_sampler *seen,
-			      struct psi_sample *now)
+static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
 	struct psi_sampled times;
 	u64 sum = 0;
 	int cpu;
 
-	now->at = seen ? max(seen->last.at, READ_ONCE(sampler->last.at)) : psi_read_clock();
+	now->at = psi_read_clock();
 	psi_for_each_cpu(cpu, sampler->watch->group) {
-		if (seen)
-			times = seen->cpus[cpu];
-		else
-			psi_sampler_peek(sampler, cpu, &times);
+		psi_sampler_peek(sampler, cpu, &times);
 		sum += psi_since(times.stall, READ_ONCE(sampler->cpus[cpu].stall));
 	}
 	now->total = READ_ONCE(sampler->last.total);

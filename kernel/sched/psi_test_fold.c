@@ -310,7 +310,7 @@ static void psi_test_sampler_begins(struct kunit *test)
 	cpumask_clear_cpu(two, group->cpumask);
 
 	psi_sampler_begin(sampler);
-	psi_sampler_bound(sampler, NULL, &bound);
+	psi_sampler_bound(sampler, &bound);
 	KUNIT_EXPECT_EQ(test, bound.total, 0);
 	psi_test_use(group, two, 100, 100);
 	psi_sampler_update(sampler, PSI_TEST_START);
@@ -320,41 +320,36 @@ static void psi_test_sampler_begins(struct kunit *test)
 
 /*
  * A trigger that finds a sampler at work counts nothing of before, and what
- * comes is left to the sampler, also where it took a sample meanwhile.
+ * comes is left to the sampler.
  */
 static void psi_test_sampler_joined(struct kunit *test)
 {
 	int cpu = cpumask_first(cpu_possible_mask);
 	struct psi_group *group = psi_test_group(test);
-	struct psi_sampler *sampler = psi_test_io_sampler(test, group, PSI_PLAIN), *made;
+	struct psi_sampler *sampler = psi_test_io_sampler(test, group, PSI_PLAIN);
+	struct psi_trigger t = { .threshold = NSEC_PER_USEC };
 	u64 now = PSI_TEST_START;
-	struct psi_sample bound;
 
 	psi_test_clock_is(test, &now);
 	psi_sampler_begin(sampler);
 	psi_test_use(group, cpu, 200, 200);
 	now += 1000;
 
-	made = psi_sampler_alloc(sampler->watch, PSI_PLAIN, PSI_IO_SOME, PSI_TEST_WINDOW);
-	KUNIT_ASSERT_NOT_NULL(test, made);
-	psi_sampler_count(made, 1);
-	psi_sampler_begin(made);
-	KUNIT_EXPECT_PTR_EQ(test, psi_sampler_add(made), sampler);
+	t.sampler = psi_sampler_alloc(sampler->watch, PSI_PLAIN, PSI_IO_SOME, PSI_TEST_WINDOW);
+	KUNIT_ASSERT_NOT_NULL(test, t.sampler);
+	psi_trigger_arm(&t);
+	KUNIT_EXPECT_PTR_EQ(test, t.sampler, sampler);
+	KUNIT_EXPECT_EQ(test, sampler->users, 1);
 	KUNIT_EXPECT_EQ(test, sampler->watch->waiting[PSI_IO_SOME], 1);
+	KUNIT_EXPECT_EQ(test, t.base.at, now);
+	KUNIT_EXPECT_EQ(test, t.base.total, 200);
 
 	psi_test_use(group, cpu, 100, 100);
-	psi_sampler_bound(sampler, made, &bound);
-	KUNIT_EXPECT_EQ(test, bound.at, now);
-	KUNIT_EXPECT_EQ(test, bound.total, 200);
-
 	now += 500;
 	psi_sampler_update(sampler, now);
 	KUNIT_EXPECT_EQ(test, sampler->last.total, 300);
-	psi_sampler_bound(sampler, made, &bound);
-	KUNIT_EXPECT_EQ(test, bound.at, now);
-	KUNIT_EXPECT_EQ(test, bound.total, 300);
-	psi_sampler_free(made);
-	psi_sampler_free(sampler);
+	list_del(&t.node);
+	psi_sampler_free(psi_sampler_put(sampler));
 }
 
 /*
@@ -453,7 +448,7 @@ static void psi_test_sampler_bound(struct kunit *test)
 	psi_test_clock_is(test, &now);
 	psi_test_use(group, one, 200, 200);
 	psi_test_use(group, two, 400, 400);
-	psi_sampler_bound(sampler, NULL, &bound);
+	psi_sampler_bound(sampler, &bound);
 	KUNIT_EXPECT_EQ(test, bound.at, now);
 	KUNIT_EXPECT_EQ(test, bound.total, 600);
 	/* Nothing changes by that. */
@@ -466,7 +461,7 @@ static void psi_test_sampler_bound(struct kunit *test)
 	psi_test_use(group, one, 200, 200);
 	psi_test_use(group, two, 400, 400);
 	now += 250;
-	psi_sampler_bound(sampler, NULL, &bound);
+	psi_sampler_bound(sampler, &bound);
 	KUNIT_EXPECT_EQ(test, bound.total, sampler->last.total + 250);
 	psi_sampler_free(sampler);
 }

@@ -200,7 +200,7 @@ static void psi_sampler_check(struct psi_sampler *sampler)
 		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
 		sample = sampler->last;
 	} else {
-		psi_sampler_bound(sampler, NULL, &sample);
+		psi_sampler_bound(sampler, &sample);
 	}
 	if (owing || (step && psi_sampler_may_fire(sampler)))
 		psi_sampler_report(sampler, &sample, step);
@@ -399,7 +399,7 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	while (sampler != made) {
 		sampled = sampler->last.at;
 		psi_watch_unlock(watch);
-		psi_sampler_bound(sampler, made, &t->base);
+		psi_sampler_bound(sampler, &t->base);
 		psi_watch_lock(watch);
 		/* It took no sample meanwhile. */
 		if (sampler->last.at == sampled)
