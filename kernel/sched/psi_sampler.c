@@ -207,9 +207,7 @@ static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi
 
 static void psi_sampler_free(struct psi_sampler *sampler)
 {
-	if (!sampler)
-		return;
-	if (sampler->asked)
+	if (sampler && sampler->asked)
 		psi_unask(sampler->asked);
 	kvfree(sampler);
 }

@@ -418,6 +418,7 @@ static void psi_trigger_arm(struct psi_trigger *t)
 
 static void psi_trigger_free(struct psi_trigger *t)
 {
+	psi_sampler_free(t->sampler);
 	if (t->user)
 		dec_ucount(t->user, UCOUNT_PSI_TRIGGERS);
 	kfree(t);
@@ -487,13 +488,11 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 	}
 	if (!ret && cmpxchg_release(slot, NULL, t))
 		ret = -EBUSY;
-	if (ret) {
-		psi_sampler_free(t->sampler);
+	if (ret)
 		psi_trigger_free(t);
-	} else if (t->sampler) {
+	else if (t->sampler)
 		/* poll() may look at it by now; it has no event yet. */
 		psi_trigger_arm(t);
-	}
 	return ret;
 }
 
@@ -505,7 +504,6 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
  */
 void psi_disarm(struct psi_trigger *t)
 {
-	struct psi_sampler *unused;
 	struct psi_watch *watch;
 
 	if (!t)
@@ -514,9 +512,8 @@ void psi_disarm(struct psi_trigger *t)
 		watch = t->sampler->watch;
 		psi_watch_lock(watch);
 		list_del(&t->node);
-		unused = psi_sampler_put(t->sampler);
+		t->sampler = psi_sampler_put(t->sampler);
 		psi_watch_unlock(watch);
-		psi_sampler_free(unused);
 	}
 	psi_trigger_free(t);
 }
