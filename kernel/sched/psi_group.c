@@ -105,46 +105,24 @@ static void psi_reserve_kick(struct irq_work *work)
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
-/* Zeroed memory for kfree(), or NULL. */
-static void *psi_memory_alloc(int cpu)
-{
-	return kmem_cache_alloc_node(psi_cpu_cache, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN,
-				     cpu_to_node(cpu));
-}
-
-/* Take a piece of a reserve that has one. The runqueue is locked. */
-static struct psi_group_cpu *psi_reserve_take(struct psi_reserve *reserve)
-{
-	struct psi_group_cpu *memory = reserve->free;
-
-	reserve->free = memory->up;
-	WRITE_ONCE(reserve->nr, reserve->nr - 1);
-	memory->up = NULL;
-	return memory;
-}
-
-/* Add a piece to a reserve. The runqueue is locked. */
-static void psi_reserve_put(struct psi_reserve *reserve, struct psi_group_cpu *memory)
-{
-	memory->up = reserve->free;
-	reserve->free = memory;
-	WRITE_ONCE(reserve->nr, reserve->nr + 1);
-	if (reserve->nr > PSI_RESERVE / 2)
-		WRITE_ONCE(reserve->wanted, false);
-}
-
 /* Add memory to the reserve of a CPU; false if there is not enough. */
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
+	gfp_t flags = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
 
 	while (READ_ONCE(reserve->nr) < PSI_RESERVE) {
-		struct psi_group_cpu *memory = psi_memory_alloc(cpu);
+		struct psi_group_cpu *memory =
+			kmem_cache_alloc_node(psi_cpu_cache, flags, cpu_to_node(cpu));
 
 		if (!memory)
 			return false;
 		guard(rq_lock_irqsave)(cpu_rq(cpu));
-		psi_reserve_put(reserve, memory);
+		memory->up = reserve->free;
+		reserve->free = memory;
+		WRITE_ONCE(reserve->nr, reserve->nr + 1);
+		if (reserve->nr > PSI_RESERVE / 2)
+			WRITE_ONCE(reserve->wanted, false);
 	}
 	return true;
 }
@@ -178,17 +156,6 @@ static void psi_reserve_work(struct work_struct *work)
 		queue_work(psi_wq, &psi_strays_worker);
 }
 
-static void psi_group_free_cpus(struct psi_group *group)
-{
-	int cpu;
-
-	if (!group->cpus)
-		return;
-	for_each_possible_cpu(cpu)
-		kfree(group->cpus[cpu]);
-	kvfree(group->cpus);
-}
-
 static void psi_group_init(struct psi_group *group, struct psi_group *parent, int level)
 {
 	refcount_set(&group->refs, 1);
@@ -201,9 +168,11 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent, in
 static void psi_group_free(struct rcu_head *rcu)
 {
 	struct psi_group *group = container_of(rcu, struct psi_group, rcu);
-	int prio;
+	int cpu, prio;
 
-	psi_group_free_cpus(group);
+	for (cpu = 0; group->cpus && cpu < nr_cpu_ids; cpu++)
+		kfree(group->cpus[cpu]);
+	kvfree(group->cpus);
 	free_cpumask_var(group->cpumask);
 	kfree(group->accounts);
 	kfree(group->causes);

@@ -29,6 +29,11 @@ static bool psi_test_group_init(struct psi_group *group, struct psi_group *paren
 	return true;
 }
 
+static struct psi_group_cpu *psi_test_cell(void)
+{
+	return kmem_cache_zalloc(psi_cpu_cache, GFP_KERNEL);
+}
+
 /* Give a group memory on each CPU, as if it had been in use there. */
 static bool psi_test_group_extend(struct psi_group *group)
 {
@@ -36,7 +41,7 @@ static bool psi_test_group_extend(struct psi_group *group)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		memory = psi_memory_alloc(cpu);
+		memory = psi_test_cell();
 		if (!memory)
 			return false;
 		psi_group_install(group, cpu, memory);
@@ -90,12 +95,15 @@ static void psi_test_unask(struct psi_group *group, u64 now)
 static void psi_test_group_free(struct psi_group *group)
 {
 	struct psi_asked *asked = rcu_access_pointer(group->asked);
+	int cpu;
 
 	if (asked)
 		call_rcu(&asked->rcu, psi_asked_free);
 	free_cpumask_var(group->cpumask);
 	kfree(group->accounts);
-	psi_group_free_cpus(group);
+	for (cpu = 0; group->cpus && cpu < nr_cpu_ids; cpu++)
+		kfree(group->cpus[cpu]);
+	kvfree(group->cpus);
 }
 
 /*

@@ -145,7 +145,7 @@ static struct psi_test_model *psi_test_model_init(struct kunit *test, u64 start,
 		KUNIT_ASSERT_TRUE(test, g || psi_test_group_extend(group));
 	}
 	for (i = 0; i < (PSI_TEST_GROUPS - 1) * m->nr_cpus; i++) {
-		struct psi_group_cpu *memory = psi_memory_alloc(m->cpus[0]);
+		struct psi_group_cpu *memory = psi_test_cell();
 
 		KUNIT_ASSERT_NOT_NULL(test, memory);
 		memory->up = m->spare;

@@ -240,7 +240,7 @@ static struct psi_group *psi_test_begin(struct kunit *test, struct psi_group *gr
 	struct psi_group *home;
 	struct rq_flags rf;
 
-	while (reserve.nr < nr && (memory = psi_memory_alloc(cpu))) {
+	while (reserve.nr < nr && (memory = psi_test_cell())) {
 		memory->up = reserve.free;
 		reserve.free = memory;
 		reserve.nr++;

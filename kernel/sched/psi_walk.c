@@ -26,10 +26,13 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 static bool psi_group_begin(struct psi_group *group, int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);
-	bool enough = reserve->nr;
+	struct psi_group_cpu *gc = reserve->free;
 
-	if (enough) {
-		psi_group_install(group, cpu, psi_reserve_take(reserve));
+	if (gc) {
+		reserve->free = gc->up;
+		gc->up = NULL;
+		WRITE_ONCE(reserve->nr, reserve->nr - 1);
+		psi_group_install(group, cpu, gc);
 		/* Pairs with psi_cgroup_charge(), which sees cell or ->owes. */
 		smp_mb();
 		WRITE_ONCE(group->owes, true);
@@ -38,7 +41,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 		WRITE_ONCE(reserve->wanted, true);
 		psi_kick_by(&psi_reserve_kicker);
 	}
-	return enough;
+	return gc;
 }
 
 /*
