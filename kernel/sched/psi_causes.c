@@ -72,16 +72,12 @@ static const char * const psi_cause_names[PSI_NR_CAUSES] = {
 	[PSI_CAUSE_THROTTLE]		= "throttle",
 };
 
-static unsigned int psi_cause_bucket(u64 ns)
-{
-	u64 us = div_u64(ns, NSEC_PER_USEC);
-
-	return us ? min(ilog2(us), PSI_CAUSE_BUCKETS - 1) : 0;
-}
-
 static void psi_cause_add(struct psi_stalls *stalls, u64 ns)
 {
-	atomic64_inc(&stalls->hist[psi_cause_bucket(ns)]);
+	/* Each bucket ends at twice the length, the first one at 2 us. */
+	int bucket = fls64(div_u64(ns, 2 * NSEC_PER_USEC));
+
+	atomic64_inc(&stalls->hist[min(bucket, PSI_CAUSE_BUCKETS - 1)]);
 	atomic64_add(ns, &stalls->total);
 	psi_raise(&stalls->max, ns);
 }
