@@ -320,16 +320,12 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 		u8 before = gc->states;
 
 		if (!psi_step_light(gc, from, &sched, rq, now, true))
-			goto general;
+			return psi_walk_general((struct psi_climb){ gc, from, { sched } },
+						(struct psi_climb){ }, rq, now);
 		if (gc->asked)
 			psi_asked_event(gc, before, cpu_of(rq), now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
-	return;
-
-general:
-	psi_walk_general((struct psi_climb){ gc, from, { sched } }, (struct psi_climb){ }, rq,
-			 now);
 }
 
 /* The light walk from the third cell on. */
