@@ -226,23 +226,6 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 
 /* Cells */
 
-static struct psi_group_cpu *psi_debug_up(struct psi_group_cpu *gc)
-{
-	while (psi_delegator(gc))
-		gc = gc->parent;
-	return gc->parent;
-}
-
-/* Whether the next fold visits a cell, and those that delegate to it. */
-static bool psi_debug_listed(struct psi_group_cpu *gc, struct psi_debug *d)
-{
-	/* A running fold takes each group off the list for a while. */
-	while (gc && psi_listed(gc, d->cpu) &&
-	       (d->folds || atomic_read(&gc->group->listed)))
-		gc = psi_delegator(gc);
-	return !gc;
-}
-
 static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	struct psi_group_cpu *child = psi_delegate_of(gc), *end = psi_chain_end(gc);
@@ -273,8 +256,14 @@ static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
 
 static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 {
-	bool listed = psi_listed(gc, d->cpu);
+	bool listed = psi_listed(gc, d->cpu), visited = true;
+	struct psi_group_cpu *p, *top;
 
+	for (p = gc; p; p = psi_delegator(p)) {
+		/* A running fold takes each group off the list for a while. */
+		visited &= psi_listed(p, d->cpu) && (d->folds || atomic_read(&p->group->listed));
+		top = p;
+	}
 	if (gc->sched != gc->recount.sched || gc->stall != gc->recount.stall ||
 	    gc->limit != gc->recount.limit)
 		psi_debug_cell(d, gc, "counts %#llx %#llx %#llx, there are %#llx %#llx %#llx",
@@ -283,13 +272,13 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 	if (gc->attrs != gc->shows || gc->states != psi_states_of(gc->shows))
 		psi_debug_cell(d, gc, "shows %#x in states %#x, must show %#x", gc->attrs,
 			       gc->states, gc->shows);
-	if (listed && (gc->up != psi_debug_up(gc) ||
+	if (listed && (gc->up != top->parent ||
 		       (gc->up && gc->up->group->level >= gc->group->level)))
 		psi_debug_cell(d, gc, "of level %u goes on to a wrong group, level %d",
 			       gc->group->level, gc->up ? gc->up->group->level : -1);
 	if (!listed)
 		psi_debug_unlisted(gc, d);
-	else if (!psi_debug_listed(gc, d))
+	else if (!visited)
 		psi_debug_cell(d, gc, "delegated to, or in use: not on the list of the fold");
 }
 
