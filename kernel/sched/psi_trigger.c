@@ -101,22 +101,18 @@ struct psi_request {
 
 /* Parsing: no clock, no locks, all inputs are arguments */
 
-/* Parsing functions take @p past what they understand. */
-static bool psi_skip_blanks(const char **p)
-{
-	size_t len = strspn(*p, " \t");
-
-	*p += len;
-	return len;
-}
-
-/* Digits of a number below 2^32. */
+/*
+ * Blanks, then the digits of a number below 2^32. Parsing functions take @p
+ * past what they understand.
+ */
 static bool psi_parse_number(const char **p, u32 *number)
 {
-	const char *begin = *p;
+	const char *begin = *p + strspn(*p, " \t");
 	u64 n = 0;
 
-	for (; isdigit(**p); ++*p) {
+	if (begin == *p)
+		return false;
+	for (*p = begin; isdigit(**p); ++*p) {
 		n = n * 10 + **p - '0';
 		if (n > U32_MAX)
 			return false;
@@ -133,8 +129,7 @@ static bool psi_parse(const char *p, enum psi_file_id id,
 	if (id == PSI_STAT && !psi_parse_key(&p, &id, &request->kind))
 		return false;
 	if (!psi_parse_state(&p, &psi_files[id], &request->state) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->stall) ||
-	    !psi_skip_blanks(&p) || !psi_parse_number(&p, &request->window))
+	    !psi_parse_number(&p, &request->stall) || !psi_parse_number(&p, &request->window))
 		return false;
 
 	p += strspn(p, " \t\n");
