@@ -19,19 +19,15 @@
 static bool psi_parse_key(const char **p, enum psi_file_id *id,
 			  enum psi_kind *kind)
 {
-	enum psi_kind each;
-
 	for (*id = 0; *id < PSI_STAT; ++*id) {
 		if (psi_file_available(*id) && psi_skip_word(p, psi_files[*id].name))
 			break;
 	}
 	if (*id == PSI_STAT || !psi_skip_word(p, "."))
 		return false;
-	for (each = PSI_EXACT; each < PSI_NR_KINDS; each++) {
-		if (*id != PSI_IRQ && psi_skip_word(p, psi_kinds[each])) {
-			*kind = each;
+	for (*kind = PSI_NR_KINDS - 1; *kind > PSI_PLAIN; --*kind) {
+		if (*id != PSI_IRQ && psi_skip_word(p, psi_kinds[*kind]))
 			break;
-		}
 	}
 	return true;
 }
