@@ -468,20 +468,15 @@ static int psi_suspend(struct notifier_block *nb, unsigned long event, void *unu
 	static u64 before;
 	u64 ahead = ktime_get_boottime_ns() - local_clock();
 
-	switch (event) {
-	case PM_SUSPEND_PREPARE:
-	case PM_HIBERNATION_PREPARE:
+	if (event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE) {
 		before = ahead;
 		WRITE_ONCE(psi_suspending, true);
 		psi_worker_again(&psi_folder);
-		break;
-	case PM_POST_SUSPEND:
-	case PM_POST_HIBERNATION:
+	} else if (event == PM_POST_SUSPEND || event == PM_POST_HIBERNATION) {
 		/* Where local_clock() goes on, the two may differ in speed. */
 		atomic64_add(psi_since(ahead, before), &psi_slept);
 		atomic64_set(&psi_system.joined, psi_read_clock());
 		WRITE_ONCE(psi_suspending, false);
-		break;
 	}
 	return NOTIFY_OK;
 }
