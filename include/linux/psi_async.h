@@ -11,6 +11,8 @@
 
 bool __psi_async_begin(struct psi_async *async, struct file *file);
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
+void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
+void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
 
 /**
  * psi_async_begin - a request is about to be issued
@@ -44,15 +46,6 @@ static inline bool psi_async_poll(struct psi_async *async, struct psi_async *by)
 	return psi_enabled() && __psi_async_poll(async, by);
 }
 
-#ifdef CONFIG_PSI
-
-void psi_async_init(struct psi_async *async);
-void psi_async_exit(struct psi_async *async);
-void psi_async_end(struct psi_async *async);
-void psi_async_unpoll(struct psi_async *async, struct psi_async *by);
-void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait);
-void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
-
 /**
  * psi_async_wait - the current task is about to sleep until requests complete
  * @async: the requests
@@ -65,7 +58,6 @@ void __psi_async_done(struct psi_async *async, struct psi_async_wait *wait);
  */
 static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 {
-	wait->task = NULL;
 	if (psi_enabled())
 		__psi_async_wait(async, wait);
 }
@@ -79,17 +71,22 @@ static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait
  */
 static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait)
 {
-	if (wait->task)
+	if (psi_enabled())
 		__psi_async_done(async, wait);
 }
+
+#ifdef CONFIG_PSI
+
+void psi_async_init(struct psi_async *async);
+void psi_async_exit(struct psi_async *async);
+void psi_async_end(struct psi_async *async);
+void psi_async_unpoll(struct psi_async *async, struct psi_async *by);
 
 #else /* CONFIG_PSI */
 
 static inline void psi_async_init(struct psi_async *async) { }
 static inline void psi_async_exit(struct psi_async *async) { }
 static inline void psi_async_end(struct psi_async *async) { }
-static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait *wait) { }
-static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait) { }
 static inline void psi_async_unpoll(struct psi_async *async, struct psi_async *by) { }
 
 #endif /* CONFIG_PSI */

@@ -97,7 +97,7 @@ struct psi_async {
 
 /**
  * struct psi_async_wait - a task that waits for such requests, on its stack
- * @task: the task, %NULL if PSI was off when it began to wait
+ * @task: the task
  * @link: in psi_async.waiters
  */
 struct psi_async_wait {
