@@ -23,15 +23,13 @@ static int pressure_show(struct seq_file *m, void *v)
 static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nbytes, loff_t off)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
-	int ret;
 
 	/*
 	 * kernfs drains the file before the cgroup is freed, so both stay
 	 * meanwhile.
 	 */
-	ret = psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
-		      of->file, &of->poll);
-	return ret ?: nbytes;
+	return psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
+		       of->file, &of->poll) ?: nbytes;
 }
 
 static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)

@@ -344,10 +344,9 @@ static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 	struct psi_asked_cpu *more;
 
 	psi_asked_sync(gc, cpu, now);
-	if (gc->asked & PSI_ASKED) {
-		more = per_cpu_ptr(psi_asked_of(gc)->cpus, cpu);
+	more = psi_asked_cpu(psi_asked_of(gc), gc, cpu);
+	if (more)
 		memcpy(more->base, more->times, sizeof(more->base));
-	}
 }
 
 /* Asking */

@@ -260,14 +260,9 @@ static void psi_watch_set_at_work(struct psi_watch *watch)
 	WRITE_ONCE(watch->at_work, !!timerqueue_getnext(&watch->due));
 }
 
-static bool psi_sampler_rests(struct psi_sampler *sampler)
-{
-	return !timerqueue_node_queued(&sampler->due);
-}
-
 static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
-	if (!psi_sampler_rests(sampler))
+	if (timerqueue_node_queued(&sampler->due))
 		timerqueue_del(&sampler->watch->due, &sampler->due);
 	sampler->due.expires = due;
 	if (due != PSI_NEVER)

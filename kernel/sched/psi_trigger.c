@@ -221,7 +221,7 @@ static void psi_watch_answer(struct psi_watch *watch)
 	/* A full barrier, see psi_raise_alarms(). */
 	begun = atomic_xchg(&watch->alarm_begun, 0);
 	list_for_each_entry(sampler, &watch->samplers, node) {
-		if (BIT(sampler->state) & begun && psi_sampler_rests(sampler)) {
+		if (BIT(sampler->state) & begun && !timerqueue_node_queued(&sampler->due)) {
 			sampler->since = since;
 			psi_sampler_queue(sampler, 0);
 		}
