@@ -4,6 +4,24 @@
  * the running system. The list of all tests is at the end.
  */
 
+/* A worker takes a break after PSI_BREAK_NS, and that is no work. */
+static void psi_test_break(struct kunit *test)
+{
+	struct psi_worker *worker = kunit_kzalloc(test, sizeof(*worker), GFP_KERNEL);
+	u64 now = psi_read_clock(), began = now - PSI_BREAK_NS;
+
+	KUNIT_ASSERT_NOT_NULL(test, worker);
+	worker->began = began;
+	worker->rested = now - PSI_BREAK_NS / 2;
+	psi_worker_break(worker, now);
+	KUNIT_EXPECT_EQ(test, worker->rested, now - PSI_BREAK_NS / 2);
+	KUNIT_EXPECT_EQ(test, worker->began, began);
+	worker->rested = began;
+	psi_worker_break(worker, now);
+	KUNIT_EXPECT_GE(test, worker->rested, now + PSI_BREAK_NS);
+	KUNIT_EXPECT_EQ(test, worker->began - began, worker->rested - now);
+}
+
 /* A sampler notes when it took long to add up a sample. */
 static void psi_test_sample_late(struct kunit *test)
 {
@@ -956,6 +974,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_paced),
 	KUNIT_CASE(psi_test_off),
 	KUNIT_CASE(psi_test_some_memory),
+	KUNIT_CASE(psi_test_break),
 	KUNIT_CASE(psi_test_check_long),
 	KUNIT_CASE_SLOW(psi_test_arm_race),
 	KUNIT_CASE(psi_test_memstall_nests),
