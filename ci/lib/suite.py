@@ -270,6 +270,13 @@ def row(kernel, name, command, *options, real_time=False, directory=None):
                timeout=HANGS if real_time else Row.timeout)
 
 
+def clock_row(kernel):
+    """The boot in which the clock of the CPUs turns out to be no good: then as with tsc=unstable."""
+    boot = row(kernel, "averages-clock", "averages_test", "--append", "kunit.enable=1 kunit.filter_glob=clock_of_psi")
+    boot.script = f"{SHOW_KUNIT.replace('psi', 'clock_of_psi')}cat /proc/pressure/irq && exit 1\n{boot.script}"
+    return boot
+
+
 class StoppedRow(Row):
     """A boot in which QEMU stops the machine for 10 s, each time that the test asks for it."""
 

@@ -4,6 +4,10 @@
  * the running system. The list of all tests is at the end.
  */
 
+#ifdef CONFIG_X86_TSC
+#include <asm/tsc.h>
+#endif
+
 /* A worker takes a break after PSI_BREAK_NS, and that is no work. */
 static void psi_test_break(struct kunit *test)
 {
@@ -889,6 +893,40 @@ static void psi_test_debug_home(struct kunit *test)
 #endif
 #endif /* CONFIG_PSI_DEBUG */
 
+#ifdef CONFIG_X86_TSC
+/*
+ * The clock of the CPUs turns out to be no good. That is for good, too: so this
+ * is a suite of its own, which runs alone. What measures now goes on.
+ */
+static void psi_test_clock_unstable(struct kunit *test)
+{
+	u64 before = psi_read_clock(), after;
+	int i;
+
+	if (!psi_enabled())
+		kunit_skip(test, "PSI is off");
+	mark_tsc_unstable("a test of psi");
+	/* A work does the rest. */
+	for (i = 0; i < 100 && (sched_clock_stable() || irqtime_enabled()); i++)
+		msleep(10);
+	after = psi_read_clock();
+	KUNIT_EXPECT_FALSE(test, sched_clock_stable());
+	KUNIT_EXPECT_LE(test, before, after);
+	KUNIT_EXPECT_LT(test, after - before, 2 * NSEC_PER_SEC);
+	KUNIT_EXPECT_FALSE(test, irqtime_enabled());
+}
+
+static struct kunit_case psi_test_clock_cases[] = {
+	KUNIT_CASE(psi_test_clock_unstable),
+	{ }
+};
+
+static struct kunit_suite psi_test_clock_suite = {
+	.name		= "clock_of_psi",
+	.test_cases	= psi_test_clock_cases,
+};
+#endif
+
 static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_PARAM(psi_test_states_table, psi_test_states_rows_gen_params),
 	KUNIT_CASE(psi_test_states_exhaustive),
@@ -1013,3 +1051,6 @@ static struct kunit_suite psi_test_suite = {
 };
 
 kunit_test_suite(psi_test_suite);
+#ifdef CONFIG_X86_TSC
+kunit_test_suite(psi_test_clock_suite);
+#endif
