@@ -908,7 +908,7 @@ static void psi_test_clock_unstable(struct kunit *test)
 	mark_tsc_unstable("a test of psi");
 	/* A work does the rest. */
 	for (i = 0; i < 100 && (sched_clock_stable() || irqtime_enabled()); i++)
-		msleep(10);
+		msleep(20);
 	after = psi_read_clock();
 	KUNIT_EXPECT_FALSE(test, sched_clock_stable());
 	KUNIT_EXPECT_LE(test, before, after);

@@ -1041,7 +1041,7 @@ static u64 psi_test_no_fold(struct psi_worker *worker)
 	return psi_read_clock() + NSEC_PER_SEC;
 }
 
-/* From now on the fold does this. If it runs, it has done what it did before. */
+/* From now on the fold does this. If it runs, it did so before. */
 static void psi_test_fold_does(u64 (*work)(struct psi_worker *worker))
 {
 	WRITE_ONCE(psi_folder.work, work);
