@@ -473,14 +473,20 @@ static void psi_count_preempted(void)
 	}
 }
 
-/* Give way to others, at @now, between two steps of work. */
+/* Give way to others, between two steps of work that goes on since @began. */
+static void psi_worker_relax(u64 began, u64 now)
+{
+	if (now - began > PSI_BURST_NS)
+		psi_count_preempted();
+	cond_resched();
+}
+
+/* Give way to others, at @now, where the worker holds no lock. */
 static void psi_worker_break(struct psi_worker *worker, u64 now)
 {
 	ktime_t timeout = ns_to_ktime(PSI_BREAK_NS);
 
-	if (now - worker->began > PSI_BURST_NS)
-		psi_count_preempted();
-	cond_resched();
+	psi_worker_relax(worker->began, now);
 	if (now - worker->rested < PSI_BREAK_NS)
 		return;
 	set_current_state(TASK_IDLE);

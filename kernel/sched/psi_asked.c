@@ -42,7 +42,8 @@
  *   was read within five minutes; otherwise totals stand still. Memory is for
  *   all possible CPUs, as nothing can be allocated where the group comes to be
  *   in use. Cells learn of it in psi_asked_sync(), those off the list when they
- *   join. It begins with the next window, at once off the list.
+ *   join. It begins with the next window, at once off the list. The fold ends
+ *   it, see psi_asked_expire().
  *
  *   While a cell shows attributes of limits, it does not delegate: the states
  *   of limits depend on each change of what it shows.

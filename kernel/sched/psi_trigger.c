@@ -177,7 +177,7 @@ static void psi_sampler_report(struct psi_sampler *sampler,
 		}
 		if (t->owed)
 			sampler->next = min(sampler->next, t->quiet);
-		psi_worker_break(&psi_monitors[sampler->watch->prio], psi_read_clock());
+		psi_worker_relax(psi_monitors[sampler->watch->prio].began, psi_read_clock());
 	}
 }
 
