@@ -18,8 +18,8 @@
  *   in hard interrupt context on PREEMPT_RT too, not in a thread that is
  *   counted.
  *
- *   Workers take breaks (psi_worker_break()). The task that one preempts may hold
- *   a mutex, and others would wait until the worker has used up its slice.
+ *   Workers take breaks (psi_worker_break()). The task that one preempts may
+ *   hold a mutex, and others would wait until the worker has used up its slice.
  *
  *   Workers, their timers and kicks stay on housekeeping CPUs. A worker that
  *   wakes up on a CPU that is isolated by now leaves it.
