@@ -433,23 +433,28 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-/* Called by each fold. While that rests, nothing costs more for being asked. */
-static void psi_asked_expire(void)
+/* All that somebody asks about or did, for psi_asked_expire(). */
+static struct llist_node *psi_asked_all(void)
 {
-	struct llist_node *list = llist_del_all(&psi_asked_groups);
-	struct psi_asked *asked, *next;
-	long now = ktime_get_seconds();
+	return llist_del_all(&psi_asked_groups);
+}
 
-	llist_for_each_entry_safe(asked, next, list, node) {
-		bool old = now - READ_ONCE(asked->read) > PSI_ASKED_FOR;
+/*
+ * End the first of @list if nobody asks about it any more. Each fold does this
+ * for all. While it rests, nothing costs more for being asked. Returns the next.
+ */
+static struct llist_node *psi_asked_expire(struct llist_node *list)
+{
+	struct psi_asked *asked = llist_entry(list, struct psi_asked, node);
+	bool old = ktime_get_seconds() - READ_ONCE(asked->read) > PSI_ASKED_FOR;
+	struct llist_node *next = list->next;
 
-		if ((READ_ONCE(asked->group->removed) || old) &&
-		    refcount_dec_if_one(&asked->users))
-			psi_asked_end(asked);
-		else
-			llist_add(&asked->node, &psi_asked_groups);
-		cond_resched();
-	}
+	if ((READ_ONCE(asked->group->removed) || old) &&
+	    refcount_dec_if_one(&asked->users))
+		psi_asked_end(asked);
+	else
+		llist_add(list, &psi_asked_groups);
+	return next;
 }
 
 static struct psi_asked *psi_asked_begin(struct psi_group *group)

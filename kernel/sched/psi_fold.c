@@ -411,12 +411,17 @@ static u64 psi_rest_when_idle(u64 now)
 
 static void psi_fold(void)
 {
+	struct llist_node *asked = psi_asked_all();
 	struct psi_group *group;
-	u64 now = psi_read_clock();
 	LIST_HEAD(list);
+	u64 now;
 
-	psi_asked_expire();
+	while (asked) {
+		asked = psi_asked_expire(asked);
+		psi_worker_break(&psi_folder, psi_read_clock());
+	}
 	psi_fold_collect();
+	now = psi_read_clock();
 	list_splice_init(&psi_fold_list, &list);
 	while ((group = list_first_entry_or_null(&list, struct psi_group, active))) {
 		if (READ_ONCE(group->owes))

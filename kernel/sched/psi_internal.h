@@ -435,7 +435,8 @@ static inline void psi_asked_unlisted(struct psi_asked *asked,
 static inline void psi_sums_pressure(const struct psi_look *look,
 				     u64 stall[][PSI_NR_STATES]) { }
 static inline void psi_asked_fold(u64 idle, const struct psi_look *look) { }
-static inline void psi_asked_expire(void) { }
+static inline struct llist_node *psi_asked_all(void) { return NULL; }
+static inline struct llist_node *psi_asked_expire(struct llist_node *list) { return NULL; }
 
 static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 						  struct psi_group_cpu *gc, int cpu)

@@ -1025,14 +1025,20 @@ static void psi_test_limit_idle_once(struct kunit *test)
 }
 
 #ifdef CONFIG_CGROUPS
-/*
- * Look which groups nobody asks about any more, as if nobody had read this one
- * for long.
- */
-static void psi_test_expire(struct psi_asked *asked)
+/* Look which groups nobody asks about any more, as the fold does. */
+static void psi_test_expire(void)
+{
+	struct llist_node *list = psi_asked_all();
+
+	while (list)
+		list = psi_asked_expire(list);
+}
+
+/* That, as if nobody had read this one for long. */
+static void psi_test_expire_old(struct psi_asked *asked)
 {
 	WRITE_ONCE(asked->read, ktime_get_seconds() - PSI_ASKED_FOR - 1);
-	psi_asked_expire();
+	psi_test_expire();
 }
 
 /* Not PSI_NEVER: with groups in its inbox the thread would not sleep. */
@@ -1100,7 +1106,7 @@ static void psi_test_asked_expires(struct kunit *test)
 		goto out;
 	KUNIT_EXPECT_TRUE(test, read->begun);
 	psi_unask(read);
-	psi_test_expire(trigger);
+	psi_test_expire_old(trigger);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), trigger);
 	psi_unask(trigger);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), trigger);
@@ -1110,10 +1116,10 @@ static void psi_test_asked_expires(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, read, trigger);
 	WRITE_ONCE(read->read, ktime_get_seconds());
 	psi_unask(read);
-	psi_asked_expire();
+	psi_test_expire();
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(group->asked), read);
 	kunit_activate_static_stub(test, psi_asked_visit, psi_test_visit);
-	psi_test_expire(read);
+	psi_test_expire_old(read);
 	kunit_deactivate_static_stub(test, psi_asked_visit);
 	KUNIT_EXPECT_PTR_EQ(test, psi_test_visited, read);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
@@ -1131,7 +1137,7 @@ static void psi_test_asked_expires(struct kunit *test)
 		psi_unask(read);
 
 	/* Nobody read it this time: it ends with the last trigger. */
-	psi_asked_expire();
+	psi_test_expire();
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 out:
 	psi_test_fold_does(psi_fold_work);
