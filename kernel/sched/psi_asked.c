@@ -86,10 +86,6 @@
 /* A program that reads at least that often asks all the time, in seconds. */
 #define PSI_ASKED_FOR		(5 * 60)
 
-/* Two times for each state but PSI_NONIDLE, "limit" and "only". */
-#define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
-#define PSI_ONLY_AT(s)		((s) + PSI_NR_HELD / 2 - PSI_NONIDLE - 1)
-
 /**
  * struct psi_asked_cpu - the part of a cell that exists while it is asked
  * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
@@ -599,21 +595,4 @@ static void psi_asked_fold(u64 idle, const struct psi_look *look)
 	/* Pairs with psi_ask(). */
 	if (smp_load_acquire(&asked->known))
 		WRITE_ONCE(asked->begun, true);
-}
-
-/* Samplers */
-
-static u64 psi_kind_time(const u64 *held, enum psi_kind kind,
-			 enum psi_state state, u64 plain)
-{
-	if (!held)
-		return kind == PSI_LIMIT ? 0 : plain;
-	switch (kind) {
-	case PSI_LIMIT:
-		return held[PSI_LIMIT_AT(state)];
-	case PSI_SHORTAGE:
-		return plain - held[PSI_ONLY_AT(state)];
-	default:
-		return plain;
-	}
 }

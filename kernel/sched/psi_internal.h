@@ -109,8 +109,13 @@ enum psi_state {
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
-/* The times of limits that a cell has besides, see psi_asked.c. */
+/*
+ * The times of limits that a cell has besides, see psi_asked.c: two for each
+ * state but PSI_NONIDLE, "limit" and "only".
+ */
 #define PSI_NR_HELD		(2 * (PSI_NR_STATES - PSI_NONIDLE - 1))
+#define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
+#define PSI_ONLY_AT(s)		((s) + PSI_NR_HELD / 2 - PSI_NONIDLE - 1)
 
 /* The kinds of pressure that a line of a file shows. */
 enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
@@ -442,12 +447,6 @@ static inline struct psi_asked_cpu *psi_asked_cpu(struct psi_asked *asked,
 						  struct psi_group_cpu *gc, int cpu)
 {
 	return NULL;
-}
-
-static inline u64 psi_kind_time(const u64 *held, enum psi_kind kind,
-				enum psi_state state, u64 plain)
-{
-	return plain;
 }
 #endif
 

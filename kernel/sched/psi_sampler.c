@@ -308,6 +308,21 @@ static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 	return sampler;
 }
 
+static u64 psi_kind_time(const u64 *held, enum psi_kind kind,
+			 enum psi_state state, u64 plain)
+{
+	if (!held)
+		return kind == PSI_LIMIT ? 0 : plain;
+	switch (kind) {
+	case PSI_LIMIT:
+		return held[PSI_LIMIT_AT(state)];
+	case PSI_SHORTAGE:
+		return plain - held[PSI_ONLY_AT(state)];
+	default:
+		return plain;
+	}
+}
+
 static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
 {
 	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
