@@ -415,12 +415,6 @@ static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
 
-static inline bool psi_parse_key(const char **p, enum psi_file_id *id,
-				 enum psi_kind *kind)
-{
-	return false;
-}
-
 static inline int psi_show_stat(struct seq_file *m, struct psi_group *group)
 {
 	return -EOPNOTSUPP;

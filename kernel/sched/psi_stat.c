@@ -13,26 +13,6 @@
  */
 
 /*
- * Take @p past the key of a line, up to "some" or "full": @id becomes the plain
- * file about the resource.
- */
-static bool psi_parse_key(const char **p, enum psi_file_id *id,
-			  enum psi_kind *kind)
-{
-	for (*id = 0; *id < PSI_STAT; ++*id) {
-		if (psi_file_available(*id) && psi_skip_word(p, psi_files[*id].name))
-			break;
-	}
-	if (*id == PSI_STAT || !psi_skip_word(p, "."))
-		return false;
-	for (*kind = PSI_NR_KINDS - 1; *kind > PSI_PLAIN; --*kind) {
-		if (*id != PSI_IRQ && psi_skip_word(p, psi_kinds[*kind]))
-			break;
-	}
-	return true;
-}
-
-/*
  * Make totals agree as "Limit or shortage" in psi.rst says. What readers saw of
  * a window that goes on may be ahead, by another amount for each kind. That
  * stays if the group is switched then, and other readers may show more of some.

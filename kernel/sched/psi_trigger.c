@@ -121,6 +121,26 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
+/*
+ * Take @p past the key of a line (psi_stat.c), up to "some" or "full": @id
+ * becomes the plain file about the resource.
+ */
+static bool psi_parse_key(const char **p, enum psi_file_id *id,
+			  enum psi_kind *kind)
+{
+	for (*id = 0; *id < PSI_STAT; ++*id) {
+		if (psi_file_available(*id) && psi_skip_word(p, psi_files[*id].name))
+			break;
+	}
+	if (*id == PSI_STAT || !psi_skip_word(p, "."))
+		return false;
+	for (*kind = PSI_NR_KINDS - 1; *kind > PSI_PLAIN; --*kind) {
+		if (*id != PSI_IRQ && psi_skip_word(p, psi_kinds[*kind]))
+			break;
+	}
+	return true;
+}
+
 /* Whether what @p says is a trigger that can be. */
 static bool psi_parse(const char *p, enum psi_file_id id,
 		      struct psi_request *request)
