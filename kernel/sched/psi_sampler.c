@@ -408,12 +408,13 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 }
 
 /*
- * Bring the total to @now. It has stall after @now, too, while it is added up:
- * a window from here on misses some, @late makes one up to here longer.
+ * Bring the total to @now, return whether it grew. It has stall after @now too,
+ * while it is added up: a window from here on misses some, @late makes one up
+ * to here longer.
  */
-static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
+static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
-	u64 total = psi_union_read(sampler->asked, now), used, done;
+	u64 total = psi_union_read(sampler->asked, now), used, stall = 0, done;
 	enum psi_state state = sampler->state;
 	struct psi_look step = { };
 	struct psi_sampled times;
@@ -426,12 +427,14 @@ static void psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	used = psi_union_since(total, sampler->used);
 	sampler->used = total;
 	if (likely(!psi_sampler_was_off(sampler)))
-		sampler->last.total += sampler->kind == PSI_PLAIN ? step.stall[state] :
-				       psi_sums_share(&step, step.sum[state], used);
+		stall = sampler->kind == PSI_PLAIN ? step.stall[state] :
+			psi_sums_share(&step, step.sum[state], used);
+	sampler->last.total += stall;
 	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->last.at = now;
 	done = psi_read_clock();
 	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
+	return stall;
 }
 
 /*
@@ -494,19 +497,10 @@ static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 	return most + 2 * psi_slack(sampler->least) >= sampler->least;
 }
 
-/* Return whether there was stall. */
-static bool psi_sampler_grown(struct psi_sampler *sampler)
-{
-	u64 old = sampler->last.total;
-
-	psi_sampler_update(sampler, psi_read_clock());
-	return sampler->last.total != old;
-}
-
 /* Ask for the alarm, then look again: one of them sees what begins. */
 static bool psi_sampler_may_rest(struct psi_sampler *sampler)
 {
 	psi_sampler_ask(sampler);
 	return !psi_watch_cells(sampler->watch->group, BIT(sampler->state)) &&
-	       !psi_sampler_grown(sampler);
+	       !psi_sampler_update(sampler, psi_read_clock());
 }

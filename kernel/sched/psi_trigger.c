@@ -212,7 +212,8 @@ static void psi_sampler_check(struct psi_sampler *sampler)
 	sampler->next = PSI_NEVER;
 	if (step) {
 		psi_sampler_push(sampler);
-		rest = !psi_sampler_grown(sampler) && psi_sampler_may_rest(sampler);
+		rest = !psi_sampler_update(sampler, psi_read_clock()) &&
+		       psi_sampler_may_rest(sampler);
 		sample = sampler->last;
 	} else {
 		psi_sampler_bound(sampler, &sample);

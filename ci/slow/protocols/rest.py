@@ -50,7 +50,7 @@ def monitor_moves(walk, alarm, s, broken):
     elif s.at == "again":
         if broken != AGAIN:
             s, walk = s._replace(may=s.may & (not walk.stall)), walk._replace(stall=0)
-        yield "psi_sampler_grown() again", walk, alarm, s._replace(at="done")
+        yield "psi_sampler_update() again", walk, alarm, s._replace(at="done")
     elif s.at == "done":
         yield "psi_sampler_check(), an event is owed", walk, alarm, s._replace(at="")
         yield "psi_sampler_check()", walk, alarm, s._replace(at="", resting=s.may)
@@ -59,7 +59,7 @@ def monitor_moves(walk, alarm, s, broken):
     elif alarm.alarmed:
         yield "psi_watch_answer(): begun", walk, alarm._replace(alarmed=0, begun=0), s._replace(at="answer")
     elif not s.resting:
-        yield ("psi_sampler_grown()", walk._replace(stall=0), alarm,
+        yield ("psi_sampler_update()", walk._replace(stall=0), alarm,
                s._replace(may=0, at="done" if walk.stall else "ask"))
 
 
