@@ -200,10 +200,8 @@ static void psi_worker_settle(struct psi_worker *worker)
 	rcu_read_lock();
 	leave = !psi_worker_may_run(raw_smp_processor_id());
 	if (unlikely(leave)) {
-		cpumask_clear(&worker->cpus);
 		for_each_possible_cpu(cpu)
-			if (psi_worker_may_run(cpu))
-				cpumask_set_cpu(cpu, &worker->cpus);
+			cpumask_assign_cpu(cpu, &worker->cpus, psi_worker_may_run(cpu));
 	}
 	rcu_read_unlock();
 	if (unlikely(leave))
