@@ -281,8 +281,7 @@ static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu
 		cpumask_clear_cpu(cpu, group->cpumask);
 		/* Both slots stay as they are from now on. */
 		memcpy(gc->slots[!slot], gc->slots[slot], sizeof(gc->slots[slot]));
-		if (asked)
-			psi_asked_unlisted(asked, gc, cpu);
+		psi_asked_unlisted(asked, gc, cpu);
 		raw_write_seqcount_end(&group->seq);
 	}
 	raw_spin_rq_unlock(cpu_rq(cpu));
