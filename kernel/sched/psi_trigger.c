@@ -453,7 +453,6 @@ static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
 		if (!t->user)
 			return ERR_PTR(-ENOSPC);
 	}
-	INIT_LIST_HEAD(&t->node);
 	return_ptr(t);
 }
 
