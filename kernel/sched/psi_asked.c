@@ -87,26 +87,6 @@
 #define PSI_ASKED_FOR		(5 * 60)
 
 /**
- * struct psi_asked_cpu - the part of a cell that exists while it is asked
- * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
- * @times: times in these, stored as psi_group_cpu.times
- * @base: @times when the CPU joined the list; sums have what came since
- * @counted: how often the CPU is counted in the union, for psi_debug.c
- * @checked: @times when psi_debug.c last checked them
- *
- * Written under the CPU's runqueue lock, in a write section of its psi_seq.
- */
-struct psi_asked_cpu {
-	u16			held;
-	u64			times[PSI_NR_HELD];
-	u64			base[PSI_NR_HELD];
-#ifdef CONFIG_PSI_DEBUG
-	int			counted;
-	u64			checked[PSI_NR_HELD];
-#endif
-};
-
-/**
  * struct psi_asked - what exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
@@ -514,35 +494,6 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 }
 
 /* Windows */
-
-/*
- * Read all times of limits, see "Time" in psi.c. In a read section of the CPU's
- * psi_seq.
- */
-static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
-{
-	int i;
-
-	for (i = 0; i < PSI_NR_HELD; i++)
-		held[i] = more->held & BIT(i) ? now - more->times[i] : more->times[i];
-}
-
-/* What is stalled on a CPU was in use there. */
-static void psi_sums_add(struct psi_look *look,
-			 const struct psi_asked_cpu *more,
-			 const u64 *since, const u64 *held)
-{
-	u64 w = since[PSI_NONIDLE];
-	int s, i;
-
-	psi_for_each_state(s, look->states)
-		look->sum[s] += min(since[s], w);
-	look->most = max(look->most, w);
-	for (i = 0; i < PSI_NR_HELD; i++) {
-		/* If the CPU joins the list anew, a reader retries. */
-		look->held[i] += held[i] - data_race(more->base[i]);
-	}
-}
 
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 {

@@ -71,6 +71,23 @@ static __always_inline void psi_mean_add(struct psi_look *look,
 	look->weight += w;
 }
 
+/* The same to the sums. What is stalled on a CPU was in use there. */
+static void psi_sums_add(struct psi_look *look,
+			 const struct psi_asked_cpu *more,
+			 const u64 *since, const u64 *held)
+{
+	u64 w = since[PSI_NONIDLE];
+	int s, i;
+
+	psi_for_each_state(s, look->states)
+		look->sum[s] += min(since[s], w);
+	look->most = max(look->most, w);
+	for (i = 0; i < PSI_NR_HELD; i++) {
+		/* If the CPU joins the list anew, a reader retries. */
+		look->held[i] += held[i] - data_race(more->base[i]);
+	}
+}
+
 /*
  * @sum, over CPUs, as exact pressure, see psi_asked.c. But for differences of
  * clocks, @used is in range.

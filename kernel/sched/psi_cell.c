@@ -362,6 +362,18 @@ static __always_inline void psi_times(struct psi_group_cpu *gc,
 		psi_add_delegated(gc, states, times);
 }
 
+/*
+ * Read all times of limits, see "Time" in psi.c. In a read section of the CPU's
+ * psi_seq.
+ */
+static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
+{
+	int i;
+
+	for (i = 0; i < PSI_NR_HELD; i++)
+		held[i] = more->held & BIT(i) ? now - more->times[i] : more->times[i];
+}
+
 /* How much a time grew. One that shrank did not grow, see "Time" in psi.c. */
 static u64 psi_since(u64 now, u64 then)
 {

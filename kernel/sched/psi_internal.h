@@ -193,6 +193,26 @@ struct psi_group_cpu {
 #define PSI_ASKED_ABOVE		BIT(1)
 
 /**
+ * struct psi_asked_cpu - the part of a cell that exists while it is asked
+ * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
+ * @times: times in these, stored as psi_group_cpu.times
+ * @base: @times when the CPU joined the list; sums have what came since
+ * @counted: how often the CPU is counted in the union, for psi_debug.c
+ * @checked: @times when psi_debug.c last checked them
+ *
+ * Written under the CPU's runqueue lock, in a write section of its psi_seq.
+ */
+struct psi_asked_cpu {
+	u16			held;
+	u64			times[PSI_NR_HELD];
+	u64			base[PSI_NR_HELD];
+#ifdef CONFIG_PSI_DEBUG
+	int			counted;
+	u64			checked[PSI_NR_HELD];
+#endif
+};
+
+/**
  * struct psi_look - what a group did in the running window
  * @asked: what the group has while it is asked, %NULL for plain pressure only
  * @states: the states that matter, a bit mask
@@ -407,11 +427,8 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 static inline void psi_cgroup_charge(struct psi_group *group) { }
 #endif
 
-struct psi_asked_cpu;
-
 #ifndef CONFIG_PSI_STAT
 /* No group is ever asked. These are in psi_asked.c and psi_stat.c. */
-static inline void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held) { }
 static inline void psi_asked_event(struct psi_group_cpu *gc, u8 before, int cpu, u64 now) { }
 static inline void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now) { }
 
@@ -426,9 +443,6 @@ static inline struct psi_asked *psi_asked_get(struct psi_group *group) { return 
 static inline u64 psi_union_read(struct psi_asked *asked, u64 now) { return 0; }
 static inline u64 psi_union_since(u64 now, u64 then) { return 0; }
 static inline u64 psi_union_before(u64 now, u64 then, u64 ago) { return 0; }
-static inline void psi_sums_add(struct psi_look *look,
-				const struct psi_asked_cpu *more,
-				const u64 *since, const u64 *held) { }
 static inline void psi_asked_unlisted(struct psi_asked *asked,
 				      struct psi_group_cpu *gc, int cpu) { }
 static inline void psi_sums_pressure(const struct psi_look *look,
