@@ -143,16 +143,6 @@ static __always_inline void psi_look_begin(struct psi_look *look, struct psi_ask
 	look->used = psi_union_read(asked, now);
 }
 
-static __always_inline void psi_look_around(struct psi_group *group, bool fold,
-					    struct psi_look *look)
-{
-	struct psi_asked *asked = look->asked;
-	int cpu;
-
-	psi_for_each_cpu(cpu, group)
-		psi_look_at(group, cpu, asked, fold, look);
-}
-
 /* Readers */
 
 /*
@@ -226,7 +216,7 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 	struct psi_look look __uninitialized;
 	unsigned int seq, switches;
 	struct psi_asked *asked;
-	int kind, s;
+	int kind, cpu, s;
 
 	guard(rcu)();
 	if (nr > 1 && !READ_ONCE(group->accounts))
@@ -243,7 +233,8 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 			readings[kind].avgs = account->avgs;
 		}
 		psi_look_begin(&look, asked, states | BIT(PSI_NONIDLE), psi_read_clock());
-		psi_look_around(group, false, &look);
+		psi_for_each_cpu(cpu, group)
+			psi_look_at(group, cpu, asked, false, &look);
 		if (nr > 1)
 			psi_sums_pressure(&look, stall);
 	} while (read_seqcount_retry(&group->seq, seq) ||
@@ -311,14 +302,15 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 	struct psi_avgs before __uninitialized;
 	bool trace = trace_psi_update_enabled();
 	struct psi_asked *asked;
-	int tries = 3;
+	int tries = 3, cpu;
 	u64 idle;
 
 	guard(rcu)();
 	asked = psi_asked_get(group);
 	do {
 		psi_look_begin(&look, asked, PSI_ALL_STATES, now);
-		psi_look_around(group, true, &look);
+		psi_for_each_cpu(cpu, group)
+			psi_look_at(group, cpu, asked, true, &look);
 		now = psi_read_clock();
 	} while (now - look.now > PSI_SAMPLE_NS && --tries);
 	if (trace)
