@@ -361,7 +361,7 @@ static struct psi_asked *psi_asked_alloc(struct psi_group *group)
 	if (!READ_ONCE(group->accounts))
 		accounts = kcalloc(PSI_NR_KINDS, sizeof(*accounts), GFP_KERNEL_ACCOUNT);
 	for (kind = PSI_EXACT; accounts && kind < PSI_NR_KINDS; kind++)
-		psi_avgs_init(&accounts[kind].avgs, now);
+		accounts[kind].avgs.at = now;
 	if (accounts && cmpxchg(&group->accounts, NULL, accounts))
 		kfree(accounts);
 	if (!asked->cpus || !READ_ONCE(group->accounts)) {

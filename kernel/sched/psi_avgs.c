@@ -98,6 +98,12 @@ static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
 	return psi_muldiv(sum, used, look->weight);
 }
 
+/* When the period or step that runs at @now ends: at a multiple of @step. */
+static __always_inline u64 psi_next_mark(u64 now, u64 step)
+{
+	return (div64_u64(now, step) + 1) * step;
+}
+
 /* factor^n in units of 2^-32, for a factor below 1 */
 static u64 psi_pow(u64 factor, u64 n)
 {
@@ -144,12 +150,6 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 	return !(stall | avgs->pending[s] | avg[PSI_10S] | avg[PSI_60S] | avg[PSI_300S]);
 }
 
-static void psi_avgs_init(struct psi_avgs *avgs, u64 now)
-{
-	avgs->at = now;
-	avgs->mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
-}
-
 static const u64 psi_no_stall[PSI_NR_STATES];
 
 /*
@@ -160,6 +160,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			     const u64 *window)
 {
 	u64 stall[PSI_NR_STATES] __uninitialized, decay[PSI_NR_HORIZONS] __uninitialized;
+	u64 mark = psi_next_mark(avgs->at, PSI_PERIOD);
 	unsigned int alive = 0;
 	unsigned long s, h;
 
@@ -169,13 +170,13 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			alive |= BIT(s) & states;
 	}
 
-	while (to >= avgs->mark) {
+	while (to >= mark) {
 		/*
 		 * A period that has begun ends alone, whole ones go together.
 		 */
-		bool whole = avgs->at + PSI_PERIOD == avgs->mark;
+		bool whole = avgs->at + PSI_PERIOD == mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
-		u64 end = avgs->mark + (n - 1) * PSI_PERIOD;
+		u64 end = mark + (n - 1) * PSI_PERIOD;
 		const u64 *keep = psi_decay;
 
 		if (unlikely(n > 1)) {
@@ -190,7 +191,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			stall[s] -= part;
 		}
 		avgs->at = end;
-		avgs->mark = end + PSI_PERIOD;
+		mark = end + PSI_PERIOD;
 	}
 
 	psi_for_each_state(s, alive)

@@ -196,7 +196,7 @@ static __always_inline void psi_read_on(struct psi_group *group,
 			reading->total[s] = psi_raise(&account->shown[s], total);
 		}
 	}
-	if (look->now >= reading->avgs.mark)
+	if (look->now >= psi_next_mark(reading->avgs.at, PSI_PERIOD))
 		psi_avgs_update(&reading->avgs, states,
 				psi_idle_until(group, readings[PSI_PLAIN].avgs.at),
 				look->now, stall);
@@ -450,7 +450,7 @@ static u64 psi_fold_work(struct psi_worker *worker)
 	if (llist_empty(&worker->inbox) && !atomic_read(&psi_system.listed))
 		mark = 0;
 	else if (now >= mark)
-		mark = (div64_u64(now, PSI_PERIOD) + 1) * PSI_PERIOD;
+		mark = psi_next_mark(now, PSI_PERIOD);
 	return mark ?: PSI_NEVER;
 }
 

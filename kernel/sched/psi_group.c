@@ -162,7 +162,7 @@ static void psi_group_init(struct psi_group *group, struct psi_group *parent, in
 	group->parent = parent;
 	group->level = level;
 	seqcount_init(&group->seq);
-	psi_avgs_init(&group->plain.avgs, psi_read_clock());
+	group->plain.avgs.at = psi_read_clock();
 }
 
 static void psi_group_free(struct rcu_head *rcu)

@@ -247,13 +247,11 @@ struct psi_look {
 /**
  * struct psi_avgs - running averages of one group
  * @at: time up to which stall has been added, ns of psi_read_clock()
- * @mark: end of the running period
  * @pending: per state, stall that belongs to the running period, in ns
  * @avg: per state and horizon, the average in units of 1 / PSI_AVG_ONE
  */
 struct psi_avgs {
 	u64			at;
-	u64			mark;
 	u64			pending[PSI_NR_STATES];
 	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
 };

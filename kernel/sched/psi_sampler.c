@@ -467,9 +467,7 @@ static void psi_sampler_push(struct psi_sampler *sampler)
 
 static u64 psi_sampler_next_mark(const struct psi_sampler *sampler, u64 now)
 {
-	u64 step = div_u64(sampler->window, PSI_STEPS);
-
-	return (div64_u64(now, step) + 1) * step;
+	return psi_next_mark(now, div_u64(sampler->window, PSI_STEPS));
 }
 
 /*

@@ -406,7 +406,7 @@ static struct psi_avgs *psi_test_avgs(struct kunit *test, u64 start)
 	struct psi_avgs *avgs = kunit_kzalloc(test, sizeof(*avgs), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, avgs);
-	psi_avgs_init(avgs, start);
+	avgs->at = start;
 	return avgs;
 }
 
@@ -542,7 +542,7 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 		psi_test_advance(one, PSI_PERIOD, 0);
 	psi_avgs_advance(all, PSI_ALL_STATES, all->at + 77 * PSI_PERIOD, psi_no_stall);
 
-	KUNIT_EXPECT_EQ(test, one->mark, all->mark);
+	KUNIT_EXPECT_EQ(test, one->at, all->at);
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(one->avg[PSI_CPU_SOME][h]),
 					       psi_test_ppb(all->avg[PSI_CPU_SOME][h])), 200);
@@ -559,7 +559,7 @@ static void psi_test_avgs_late_fold(struct kunit *test)
 		psi_test_advance(time, PSI_PERIOD, PSI_PERIOD / 4);
 	psi_test_advance(late, 30 * PSI_PERIOD, 30 * PSI_PERIOD / 4);
 
-	KUNIT_EXPECT_EQ(test, time->mark, late->mark);
+	KUNIT_EXPECT_EQ(test, time->at, late->at);
 	KUNIT_EXPECT_EQ(test, time->pending[PSI_IO_FULL], late->pending[PSI_IO_FULL]);
 	for (h = 0; h < PSI_NR_HORIZONS; h++)
 		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(time->avg[PSI_IO_FULL][h]),
@@ -576,7 +576,8 @@ static void psi_test_avgs_jitter(struct kunit *test)
 
 	prandom_seed_state(&rnd, 2026);
 	for (i = 0; i < 2000; i++) {
-		u64 at = avgs->mark + prandom_u32_state(&rnd) % (60 * NSEC_PER_MSEC);
+		u64 mark = psi_next_mark(avgs->at, PSI_PERIOD);
+		u64 at = mark + prandom_u32_state(&rnd) % (60 * NSEC_PER_MSEC);
 		u64 len = at - avgs->at;
 
 		psi_test_advance(avgs, len, div_u64(len * 57, 100));
@@ -641,7 +642,7 @@ static void psi_test_avgs_years_of_uptime(struct kunit *test)
 	u64 years = 30ULL * 365 * 24 * 3600 * NSEC_PER_SEC;
 	struct psi_avgs *avgs = psi_test_avgs(test, years);
 
-	KUNIT_EXPECT_EQ(test, avgs->mark, years + PSI_PERIOD);
+	KUNIT_EXPECT_EQ(test, psi_next_mark(avgs->at, PSI_PERIOD), years + PSI_PERIOD);
 	psi_test_advance(avgs, 1000 * PSI_PERIOD, 500 * PSI_PERIOD);
 	KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(avgs->avg[PSI_IO_SOME][PSI_10S]),
 				       500000000ULL), 100);
