@@ -417,7 +417,7 @@ static struct llist_node *psi_asked_all(void)
 
 /*
  * End the first of @list if nobody asks about it any more. Each fold does this
- * for all. While it rests, nothing costs more for being asked. Returns the next.
+ * for all. While it rests, nothing costs more for being asked. Return the next.
  */
 static struct llist_node *psi_asked_expire(struct llist_node *list)
 {

@@ -71,7 +71,7 @@ static __always_inline void psi_mean_add(struct psi_look *look,
 	look->weight += w;
 }
 
-/* The same to the sums. What is stalled on a CPU was in use there. */
+/* Add it to the sums, too. What is stalled on a CPU was in use there. */
 static void psi_sums_add(struct psi_look *look,
 			 const struct psi_asked_cpu *more,
 			 const u64 *since, const u64 *held)
