@@ -217,7 +217,7 @@ def build(machine="x86_64", default_off=False, up_to=""):
     sources = {path.stem for path in pathlib.Path(source, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
     used = {row[1].split()[0] for row in VIRTUAL + CHECKED + CHECKED_REAL + WAITS + FAULTS + REAL}
-    used |= {"boot_test"} | ELSEWHERE
+    used |= {"boot_test", "kexec_test"} | ELSEWHERE
     used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
         sys.exit(f"selftests: ci/lib/suite.py, tools/testing/selftests/psi and what it installs disagree about {name}")
@@ -310,6 +310,15 @@ class StoppedRow(Row):
 def stopped_row(kernel):
     """The boot of a machine that is stopped now and then."""
     return StoppedRow(**vars(row(kernel, "stopped", "suspend_test -f stopped", real_time=True)))
+
+
+def kexec_row(kernel):
+    """The boot of a kernel that starts itself again, under pressure: what the second one says is the result."""
+    image = pathlib.Path(kernel)
+    boot = row(kernel, "kexec", f"kexec_test {image.name} /sys/firmware/initrd", "--smp", "2", "--append", "retain_initrd",
+               real_time=True)
+    boot.files.append(image)
+    return boot
 
 
 def kselftest_row(kernel):
