@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -294,14 +295,26 @@ FIXTURE_TEARDOWN(wanderer)
 	cpus_use(cpus_possible());
 }
 
+/*
+ * A task that is preempted while it falls asleep waits for the CPU, but its
+ * clock does not say so. From clock_nanosleep() this happens now and then: the
+ * task is as good as asleep when it starts the timer.
+ */
 static void run_and_nap(void *arg)
 {
+	const struct itimerspec nap = { .it_value.tv_nsec = 3 * MSEC };
+	int fd = timerfd_create(CLOCK_MONOTONIC, 0);
 	const struct span *span = arg;
+	__u64 expired;
 
+	if (fd < 0)
+		psi_die("timerfd_create");
 	sleep_until(span->begin);
 	while (now_ns() < span->end) {
 		spin_until(now_ns() + 7 * MSEC);
-		sleep_for(3 * MSEC);
+		if (timerfd_settime(fd, 0, &nap, NULL) ||
+		    read(fd, &expired, sizeof(expired)) != sizeof(expired))
+			psi_die("timerfd");
 	}
 	sleep_forever();
 }
