@@ -201,7 +201,8 @@ static void psi_worker_settle(struct psi_worker *worker)
 	leave = !psi_worker_may_run(raw_smp_processor_id());
 	if (unlikely(leave)) {
 		for_each_possible_cpu(cpu)
-			cpumask_assign_cpu(cpu, &worker->cpus, psi_worker_may_run(cpu));
+			__assign_bit(cpu, cpumask_bits(&worker->cpus),
+				     psi_worker_may_run(cpu));
 	}
 	rcu_read_unlock();
 	if (unlikely(leave))
