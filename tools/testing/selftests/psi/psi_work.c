@@ -135,6 +135,8 @@ static void read_until(const struct reader *reader, int fd, void *buf, const __u
 	while (now_ns() < __atomic_load_n(end, __ATOMIC_RELAXED)) {
 		if (pread(fd, buf, BLOCK, pos) != BLOCK)
 			psi_die("%s: %s", reader->node, strerror(errno));
+		if (reader->nap)
+			sleep_for(reader->nap);
 		pos = (pos + 16 * BLOCK) % READ_SPAN;
 	}
 }

@@ -44,6 +44,7 @@ pid_t cgroup_fork(const char *path);
  * struct reader - a load that reads a device, and what it measured
  * @node: the device
  * @flags: of open(): O_DIRECT or 0
+ * @nap: it sleeps so long after each block; then @asleep has that, too
  * @begin: it measures from here on, by default at once
  * @end: it stops
  * @elapsed: from @begin to @end; this and the following are in ns
@@ -59,6 +60,7 @@ pid_t cgroup_fork(const char *path);
 struct reader {
 	const char *node;
 	int flags;
+	__u64 nap;
 	__u64 begin;
 	__u64 end;
 	__u64 elapsed;
