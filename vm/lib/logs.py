@@ -17,9 +17,9 @@ class Logs:
 
     def __init__(self, directory):
         self.directory = os.path.abspath(directory)
-        self.result, self.console, self.qemu, self.command, self.verdict = files = [
+        self.result, self.console, self.qemu, self.command, self.verdict, self.registers = files = [
             os.path.join(self.directory, name)
-            for name in ("result.tap", "console.log", "qemu.log", "command", "verdict")
+            for name in ("result.tap", "console.log", "qemu.log", "command", "verdict", "registers")
         ]
         os.makedirs(self.directory, exist_ok=True)
         self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)

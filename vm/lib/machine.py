@@ -9,12 +9,14 @@ dies with the runner, however that dies.  So no end leaves anything behind.
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from dataclasses import dataclass
 
 import initramfs
 import jumplabel
+import registers
 import tsc
 from ending import Misuse
 
@@ -132,7 +134,10 @@ class Process:
                 file.truncate(disk.megabytes << 20)
             fds = [file.fileno() for file in (initrd, *disks)]
             self.argv = machine.arguments(fds[0], fds[1:], init_environment) + streams
-            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv], pass_fds=fds, **popen)
+            self._monitor, theirs = map(files.enter_context, socket.socketpair())
+            monitor = ["-chardev", f"socket,id=monitor,fd={theirs.fileno()}", "-mon", "monitor"]
+            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv, *monitor],
+                                           pass_fds=[*fds, theirs.fileno()], **popen)
             self._files = files.pop_all()
 
     def wait(self, seconds=None):
@@ -150,6 +155,10 @@ class Process:
         except OSError:
             return 0
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def registers(self):
+        """What the registers of its CPUs are, a text."""
+        return registers.ask(self._monitor)
 
     def __enter__(self):
         return self
