@@ -116,22 +116,26 @@ void __psi_throttle(struct rq *rq, struct task_struct *p, bool on)
 
 static void psi_io_changed(struct psi_io_limit *limit)
 {
-	struct psi_task *t, *next;
+	struct psi_task *t, *next, *moved = NULL;
 	unsigned int nr = 0;
-	LIST_HEAD(idle);
 
-	/* A full barrier changed the count. Pairs with __psi_io_wait(). */
+	/*
+	 * A full barrier changed the count. Pairs with __psi_io_wait(). Nobody
+	 * empties a list but the last task that waits.
+	 */
 	if (list_empty(&limit->waiters))
 		return;
 	guard(raw_spinlock_irqsave)(&limit->lock);
 	list_for_each_entry_safe(t, next, &limit->waiters, io_link) {
-		if (nr++ == PSI_WAITERS_MAX)
+		if (t == moved || nr++ == PSI_WAITERS_MAX)
 			break;
 		/* In a ring it may wait for no io: it makes room for others. */
-		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL))
-			list_move_tail(&t->io_link, &idle);
+		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL) &&
+		    !list_is_last(&t->io_link, &limit->waiters)) {
+			list_move_tail(&t->io_link, &limit->waiters);
+			moved = moved ?: t;
+		}
 	}
-	list_splice_tail(&idle, &limit->waiters);
 }
 
 /* Limits have held a bio; until then no task is listed. */
