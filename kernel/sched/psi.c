@@ -203,19 +203,22 @@
  *   No lock is taken inside a write section of psi_seq. An event that has to
  *   wake the fold or a monitor does so by an irq_work.
  *
- *   Readers take no lock: they retry when psi_seq or psi_group.seq moved.
- *   psi_ask() takes runqueue locks, one by one, until all cells know that
- *   somebody asks. Write sections of psi_seq and of psi_group.seq are short and
- *   cannot be preempted. An event opens one of psi_seq, in which all levels
- *   change; the end of a window opens one of psi_group.seq. Readers write
- *   psi_account.shown, by cmpxchg. The union (psi_asked.c) and the causes of
- *   memory stalls are atomics. RCU frees groups and psi_asked: readers follow
- *   pointers to them.
+ *   Readers take no lock: they retry when psi_seq or psi_group.seq moved, or
+ *   the group was switched. psi_ask() takes runqueue locks, one by one, until
+ *   all cells know that somebody asks. Write sections of psi_seq and of
+ *   psi_group.seq are short and cannot be preempted. An event opens one of
+ *   psi_seq, in which all levels change; the end of a window opens one of
+ *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union
+ *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees groups
+ *   and psi_asked: readers follow pointers to them.
  */
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
-/* So long a worker runs without a break, and so long is a break. */
+/*
+ * A worker that ran so long takes a break as soon as it holds no lock. So long
+ * is the break, too.
+ */
 #define PSI_BREAK_NS		(250 * NSEC_PER_USEC)
 
 DEFINE_STATIC_KEY_FALSE(psi_disabled);
@@ -481,18 +484,22 @@ static void psi_worker_relax(u64 began, u64 now)
 	cond_resched();
 }
 
-/* Give way to others, at @now, where the worker holds no lock. */
-static void psi_worker_break(struct psi_worker *worker, u64 now)
+/*
+ * Give way to others, at @now, where the worker holds no lock. Return what the
+ * clock says then. Where a sleep ends at a tick, a break would take too long.
+ */
+static u64 psi_worker_break(struct psi_worker *worker, u64 now)
 {
 	ktime_t timeout = ns_to_ktime(PSI_BREAK_NS);
 
 	psi_worker_relax(worker->began, now);
-	if (now - worker->rested < PSI_BREAK_NS)
-		return;
+	if (now - worker->rested < PSI_BREAK_NS || hrtimer_resolution > PSI_BREAK_NS)
+		return now;
 	set_current_state(TASK_IDLE);
 	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);
 	worker->rested = psi_read_clock();
 	worker->began += worker->rested - now;
+	return worker->rested;
 }
 
 static bool psi_cause_held(unsigned int cause)

@@ -429,7 +429,7 @@ static void psi_fold(void)
 			psi_group_put(group);
 		else
 			list_add_tail(&group->active, &psi_fold_list);
-		psi_worker_break(&psi_folder, now);
+		now = psi_worker_break(&psi_folder, now);
 	}
 }
 

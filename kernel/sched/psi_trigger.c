@@ -31,8 +31,8 @@
  *   CPU time is followed by a pause of (PSI_SHARE - 1) * d. So a group gets an
  *   eighth of a monitor, and delays another by one turn, one sample and a break
  *   of the monitor. Where n groups are due at once, the last waits for n - 1
- *   turns. To wake pollers comes on top. A group that needs more than its share
- *   gets late samples.
+ *   turns and breaks. To wake pollers comes on top. A group that needs more
+ *   than its share gets late samples.
  *
  *   Users
  *
