@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace alone kubernetes cgroup-tests waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace alone kubernetes others waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -27,7 +27,7 @@ help:
 	@echo 'make alone      how far off pressure run is about the time that a command takes alone (slow)'
 	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make kubernetes  what a pod at its cpu.max does to the pressure of its node, on the stock PSI and on ours'
-	@echo 'make cgroup-tests  the kernel'\''s own selftests of cgroup: the same verdicts without PSI, on stock and on ours? (slow)'
+	@echo 'make others     other people'\''s tests: the same verdicts without PSI, on stock and on ours? (slow)'
 	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
 	@echo 'make waits      file systems and calls: for how long a task is blocked in them, and how much of it is io pressure'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
@@ -123,8 +123,8 @@ alone: deps
 kubernetes: deps
 	@ci/slow/kubernetes
 
-cgroup-tests: deps
-	@ci/slow/cgroup-tests
+others: deps
+	@ci/slow/others
 
 mutations: deps
 	@ci/slow/mutations $(MUTANT)
