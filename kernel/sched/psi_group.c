@@ -5,9 +5,7 @@
  * Lifetime
  *
  *   A group comes with its cgroup and is freed when the cgroup, the fold, the
- *   strays, the monitors and psi_asked have let go of it. To be watched or
- *   asked, it is visited CPU by CPU, under the runqueue lock where it is in
- *   use.
+ *   strays, the monitors and psi_asked have let go of it.
  *
  * Reserve
  *

@@ -102,7 +102,7 @@ struct psi_sampled {
  * @head: see @ring
  * @due: in psi_watch.due, unless the sampler rests
  * @used: the time in use on any CPU at @last, unless the kind is plain
- * @switches: psi_switches() at @last
+ * @switches: psi_switches() when the running step began
  * @cpus: per CPU, what is in @last already, or will never be
  */
 struct psi_sampler {
@@ -308,36 +308,24 @@ static struct psi_sampler *psi_sampler_put(struct psi_sampler *sampler)
 	return sampler;
 }
 
-static u64 psi_kind_time(const u64 *held, enum psi_kind kind,
-			 enum psi_state state, u64 plain)
-{
-	if (!held)
-		return kind == PSI_LIMIT ? 0 : plain;
-	switch (kind) {
-	case PSI_LIMIT:
-		return held[PSI_LIMIT_AT(state)];
-	case PSI_SHORTAGE:
-		return plain - held[PSI_ONLY_AT(state)];
-	default:
-		return plain;
-	}
-}
-
 static void psi_sampler_peek(struct psi_sampler *sampler, int cpu, struct psi_sampled *now)
 {
 	struct psi_group_cpu *gc = sampler->watch->group->cpus[cpu];
 	struct psi_asked_cpu *more = psi_asked_cpu(sampler->asked, gc, cpu);
-	u64 times[PSI_NR_STATES], held[PSI_NR_HELD] __uninitialized;
+	u64 times[PSI_NR_STATES], held[PSI_NR_HELD] = { };
+	enum psi_state s = sampler->state;
 
-	psi_peek_more(gc, cpu, BIT(PSI_NONIDLE) | BIT(sampler->state), times, more, held);
+	psi_peek_more(gc, cpu, BIT(PSI_NONIDLE) | BIT(s), times, more, held);
 	now->nonidle = times[PSI_NONIDLE];
-	now->stall = psi_kind_time(more ? held : NULL, sampler->kind, sampler->state,
-				   times[sampler->state]);
+	now->stall = sampler->kind == PSI_LIMIT ? held[PSI_LIMIT_AT(s)] : times[s];
+	if (sampler->kind == PSI_SHORTAGE)
+		now->stall -= held[PSI_ONLY_AT(s)];
 }
 
 /*
  * A state began at @since. Leave out the time in use before, which would
- * outweigh what comes. CPUs in use now are taken to be in use since then.
+ * outweigh what comes. A CPU that was in use after the last sample is taken to
+ * be in use since then: so a trigger rather misses some than fires too soon.
  */
 static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 {
@@ -397,17 +385,6 @@ static void psi_sum_add(struct psi_look *step, enum psi_state state,
 }
 
 /*
- * A step in which the group was off, if only for a part, does not count. (Files
- * in /proc and their triggers stay then; those of a cgroup end.)
- */
-static bool psi_sampler_was_off(const struct psi_sampler *sampler)
-{
-	unsigned int switches = psi_switches(sampler->watch->group);
-
-	return switches & 1 || switches != READ_ONCE(sampler->switches);
-}
-
-/*
  * Bring the total to @now, return whether it grew. It has stall after @now too,
  * while it is added up: a window from here on misses some, @late makes one up
  * to here longer.
@@ -415,6 +392,7 @@ static bool psi_sampler_was_off(const struct psi_sampler *sampler)
 static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	u64 total = psi_union_read(sampler->asked, now), used, stall = 0, done;
+	unsigned int switches = psi_switches(sampler->watch->group);
 	enum psi_state state = sampler->state;
 	struct psi_look step = { };
 	struct psi_sampled times;
@@ -426,11 +404,16 @@ static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	}
 	used = psi_union_since(total, sampler->used);
 	sampler->used = total;
-	if (likely(!psi_sampler_was_off(sampler)))
+	/*
+	 * A step in which the group was off, if only for a part, does not
+	 * count. (Files in /proc and their triggers stay then; those of a
+	 * cgroup end.)
+	 */
+	if (likely(!(switches & 1) && switches == sampler->switches))
 		stall = sampler->kind == PSI_PLAIN ? step.stall[state] :
 			psi_sums_share(&step, step.sum[state], used);
 	sampler->last.total += stall;
-	sampler->switches = psi_switches(sampler->watch->group);
+	sampler->switches = switches;
 	sampler->last.at = now;
 	done = psi_read_clock();
 	sampler->late = done > now + PSI_SAMPLE_NS ? done - now : 0;
@@ -454,9 +437,8 @@ static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *no
 		psi_sampler_peek(sampler, cpu, &times);
 		sum += psi_since(times.stall, READ_ONCE(sampler->cpus[cpu].stall));
 	}
-	now->total = READ_ONCE(sampler->last.total);
-	if (likely(!psi_sampler_was_off(sampler)))
-		now->total += min(sum, psi_since(psi_read_clock(), READ_ONCE(sampler->last.at)));
+	now->total = READ_ONCE(sampler->last.total) +
+		     min(sum, psi_since(psi_read_clock(), READ_ONCE(sampler->last.at)));
 }
 
 static void psi_sampler_push(struct psi_sampler *sampler)
@@ -479,6 +461,7 @@ static void psi_sampler_resume(struct psi_sampler *sampler)
 	sampler->last.at = max(sampler->since, sampler->last.at);
 	psi_sampler_skip(sampler, sampler->since);
 	sampler->since = 0;
+	sampler->switches = psi_switches(sampler->watch->group);
 	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
 }

@@ -403,6 +403,31 @@ static void psi_test_sampler_new_cpu(struct kunit *test)
 	psi_sampler_free(sampler);
 }
 
+/* A group that was switched off in a rest is on in the step after it. */
+static void psi_test_sampler_switched(struct kunit *test)
+{
+	int cpu = cpumask_first(cpu_possible_mask);
+	struct psi_group *group = psi_test_group(test);
+	struct psi_sampler *sampler = psi_test_io_sampler(test, group, PSI_PLAIN);
+
+	psi_sampler_begin(sampler);
+	psi_switch(group, false);
+	psi_switch(group, true);
+	sampler->since = psi_read_clock();
+	psi_sampler_resume(sampler);
+	psi_test_use(group, cpu, 300, 300);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total, 300);
+	/* In that step it was off. */
+	psi_switch(group, false);
+	psi_switch(group, true);
+	psi_test_use(group, cpu, 300, 300);
+	psi_sampler_update(sampler, PSI_TEST_START);
+	KUNIT_EXPECT_EQ(test, sampler->last.total, 300);
+	psi_sampler_queue(sampler, PSI_NEVER);
+	psi_sampler_free(sampler);
+}
+
 /* It makes no difference to a sampler when in a step the fold comes by. */
 static void psi_test_sampler_fold(struct kunit *test)
 {

@@ -372,11 +372,9 @@ static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 	return old;
 }
 
-/* Behind a monitor that waits. Nothing stops the holder: see "Locking". */
+/* Nothing stops the holder: see "Locking". */
 static void psi_watch_lock(struct psi_watch *watch)
 {
-	if (READ_ONCE(watch->wanted))
-		fsleep(PSI_RETRY_US);
 	preempt_disable();
 	while (!mutex_trylock(&watch->lock)) {
 		preempt_enable();
@@ -401,6 +399,9 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	struct psi_watch *watch = made->watch;
 	u64 sampled;
 
+	/* Not in psi_watch_lock(): others may wait for who disarms. */
+	if (READ_ONCE(watch->wanted))
+		fsleep(PSI_RETRY_US);
 	/* Watch the state first, then leave out its past. */
 	psi_watch_lock(watch);
 	psi_sampler_count(made, 1);

@@ -70,7 +70,10 @@ static void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	/* Pairs with psi_next_cpu(): the memory is there before the bit. */
 	smp_wmb();
 	cpumask_set_cpu(cpu, group->cpumask);
-	/* Pairs with psi_leaves(), psi_asked_begin() and psi_asked_visit(). */
+	/*
+	 * Pairs with psi_leaves(), psi_watch_cells(), psi_asked_begin() and
+	 * psi_asked_visit().
+	 */
 	smp_mb__after_atomic();
 	parent = READ_ONCE(group->parent);
 	if (parent) {
