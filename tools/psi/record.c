@@ -399,6 +399,23 @@ static bool read_source(struct source *source)
 	return any;
 }
 
+/* What is gone is in no frame; a scan may find another cgroup with its name. */
+static void drop_gone(struct recorder *recorder)
+{
+	int kept = 0;
+
+	for (int i = 0; i < recorder->count; i++)
+		if (is_open(&recorder->source[i]))
+			recorder->source[kept++] = recorder->source[i];
+		else
+			free(recorder->source[i].name);
+	recorder->count = kept;
+	for (int i = 0; i < kept; i++)
+		recorder->source[i].parent = parent_of(recorder, i);
+	recorder->changed = true;
+	recorder->scanned = 0;
+}
+
 static void look(struct recorder *recorder)
 {
 	bool all = now() >= recorder->asked + ASK, gone = false;
@@ -415,13 +432,12 @@ static void look(struct recorder *recorder)
 		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME]) {
 			source->grew = false;
 		} else if (!read_source(source)) {
-			/* The next scan may find another cgroup with that name. */
 			close_files(source);
 			gone = true;
 		}
 	}
 	if (gone)
-		recorder->scanned = 0;
+		drop_gone(recorder);
 }
 
 /* Frames */

@@ -331,6 +331,15 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 	record_close(record);
 }
 
+static bool any_known(const struct group *group)
+{
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (group->totals[resource].known[PSI_PLAIN][PSI_SOME] ||
+		    group->totals[resource].known[PSI_PLAIN][PSI_FULL])
+			return true;
+	return false;
+}
+
 /**
  * samples_open() - begin to look at a group again and again
  * @samples: to be initialised
@@ -373,6 +382,9 @@ static bool next_recorded(struct samples *samples, struct group *group)
 		if (record->now.count)
 			found = bsearch(&key, record->now.groups, record->now.count, sizeof(key),
 					by_group);
+		/* Its files had gone when they were read. */
+		if (found && !any_known(found))
+			found = NULL;
 		samples->anew |= !found || record->boot != samples->boot ||
 				 is_other(&samples->last, found);
 		samples->boot = record->boot;
