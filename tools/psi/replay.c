@@ -245,6 +245,10 @@ static double find_times(struct record *record)
 	if (last == INT64_MIN)
 		die("%s: no look at the cgroups is in it", record->path);
 	rewind_record(record);
+	/* Only now it is known by how much times are shifted. */
+	while (next_look(record))
+		record->boot_end[record->boot] = record->us / 1e6;
+	rewind_record(record);
 	return last / 1e6;
 }
 
@@ -499,7 +503,8 @@ static void fill(struct report *report, struct record *record, double step)
 			step = step ?: fmax(1, ceil((record->end - begin) / ROWS));
 			/* Several rows are in a second. */
 			ms = step < 1;
-		} else if (time < fmin(next, record->end) - 0.001) {
+		} else if (record->boot == boot &&
+			   time < fmin(next, fmin(record->end, record->boot_end[boot])) - 0.001) {
 			continue;
 		} else if (record->boot == boot) {
 			keep(record, &to);

@@ -83,6 +83,7 @@ static inline unsigned long long *ring_total(struct totals *totals, int bit, boo
  * @us: time of the last look that was read, since 1970
  * @shift: us, by segment; what is before a clock was set back goes back with it
  * @boot: increases when totals begin anew: with each boot, and with each shift
+ * @boot_end: when the last look was, in s since 1970, by @boot
  * @now: cgroups at that look
  * @begin: of the part that is asked for, in s since 1970
  * @end: of it
@@ -98,6 +99,7 @@ struct record {
 	int64_t us;
 	int64_t shift[SEGMENTS];
 	int boot;
+	double boot_end[SEGMENTS];
 	struct snapshot now;
 	double begin;
 	double end;
