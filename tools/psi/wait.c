@@ -93,7 +93,8 @@ static int wait_below(struct samples *samples, const struct goal *goal, double t
 		if (isnan(begin))
 			begin = new.time;
 		if (timeout > 0)
-			end = begin + timeout;
+			end = begin + (samples->record ? timeout :
+				       measurable(timeout, samples->step < 2));
 		if (samples->anew) {
 			below = 0;
 		} else {
