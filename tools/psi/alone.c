@@ -466,14 +466,14 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	bool swaps = memory > MEMORY * seconds;
 
 	add_step(alone, &alone->end, last, true);
-	/* Others never made it faster. */
-	alone->seconds = fmin(alone->seconds, seconds);
+	/* Others never made it faster.  What is not known stays so. */
+	alone->seconds = isnan(alone->cpu) ? NAN : fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
 	report_fact_text(report, "alone_guess",
 			 swaps ? "memory" : alone->guessed ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
-	if (alone->cpu + alone->io < 0.01 || alone->cpu + alone->io < seconds / 1000)
+	if (!(alone->cpu + alone->io >= fmax(0.01, seconds / 1000)))
 		return;
 	report_say(report,
 		   "Others had its CPUs for %.2f s and its devices for %.2f s: without them "

@@ -40,7 +40,7 @@ static void fill_resources(struct report *report, const struct load *load)
 		const double (*percent)[PSI_KINDS] = load->percent[resource];
 		struct cell *cell;
 
-		if (isnan(percent[PSI_PLAIN][PSI_FULL]))
+		if (isnan(percent[PSI_PLAIN][PSI_SOME]) && isnan(percent[PSI_PLAIN][PSI_FULL]))
 			continue;
 		cell = table_row(table);
 		cell[0].text = text_of("%s", psi_resource_name(resource));

@@ -130,10 +130,10 @@ static void split(struct cell *own, const struct load *load)
 	double full = percent_of(load, resource, PSI_FULL);
 	double limit = percent[PSI_LIMIT][PSI_SOME];
 
-	if (resource == PSI_CPU) {
+	if (resource == PSI_CPU && !isnan(full)) {
 		own[0].number = at_least_0(some - fmax(full, isnan(limit) ? 0 : limit));
 		own[1].number = at_least_0(some - own[0].number - (isnan(limit) ? 0 : limit));
-	} else if (resource != PSI_IRQ) {
+	} else if (resource == PSI_MEMORY || resource == PSI_IO) {
 		own[1].number = percent[PSI_SHORTAGE][PSI_SOME];
 	}
 	own[2].number = limit;
