@@ -387,6 +387,7 @@ char *find_limit(const struct loads *loads, const struct load *load, int resourc
 char *find_cpuset(const struct load *load);
 
 int find_culprits(const struct loads *loads, int resource, const struct load **culprits, int room);
+const struct load *worst_load(const struct loads *loads);
 void verdict(struct report *report, const struct loads *loads, double seconds);
 
 /* Whose pressure /proc/pressure shows */

@@ -466,7 +466,7 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 		    bool ms)
 {
 	struct cell *cell = table_row(table);
-	const struct load *most, *system;
+	const struct load *most, *system, *worst;
 	struct loads loads;
 
 	loads_make(&loads, from, to);
@@ -476,10 +476,11 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 		return;
 	for (int resource = 0; resource < PSI_IRQ; resource++)
 		cell[1 + resource].number = percent_of(system, resource, PSI_SOME);
-	if (worst_percent(system) >= SLOW) {
-		most = most_of(&loads, worst_resource(system));
-		cell[4].text = text_of("%s", psi_resource_name(worst_resource(system)));
-		cell[5].number = worst_percent(system);
+	worst = worst_load(&loads);
+	if (worst_percent(worst) >= SLOW) {
+		most = most_of(&loads, worst_resource(worst));
+		cell[4].text = text_of("%s", psi_resource_name(worst_resource(worst)));
+		cell[5].number = worst_percent(worst);
 		cell[6].text = text_of("%s", most ? most->name : "system");
 	}
 	free(loads.load);

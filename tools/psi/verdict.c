@@ -51,7 +51,8 @@ static bool explained(const struct loads *loads, const struct load *load, int re
 	return false;
 }
 
-static const struct load *worst_load(const struct loads *loads)
+/* To judge by: all together, unless one of the cgroups is much worse. */
+const struct load *worst_load(const struct loads *loads)
 {
 	const struct load *all = &loads->load[0], *worst;
 
