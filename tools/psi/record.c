@@ -590,7 +590,9 @@ static void remember(struct recorder *recorder)
 static void write_frame(struct recorder *recorder, uint64_t time)
 {
 	make_frame(recorder, time, recorder->written, recorder->nr_written);
-	if (!recorder->at || recorder->at + recorder->frame.count > recorder->size) {
+	/* Within a segment, time only goes forward. */
+	if (!recorder->at || time < recorder->time ||
+	    recorder->at + recorder->frame.count > recorder->size) {
 		make_frame(recorder, time, NULL, 0);
 		begin_segment(recorder);
 	}
@@ -636,6 +638,36 @@ static void find_end(struct recorder *recorder, const char *path)
 		die("%s is no record, or one of another version: remove it", path);
 }
 
+/*
+ * Go on where the newest segment ends, if it is of this boot.  In one of
+ * another boot there may be what a power loss kept after a frame that it lost.
+ */
+static void resume(struct recorder *recorder, const char *path)
+{
+	struct record record = { .path = path, .data = checked(malloc(recorder->size)) };
+	off_t offset = recorder->number % SEGMENTS * recorder->size;
+	const struct ring_head *head = (const void *)record.data;
+	char boot[sizeof(head->boot)];
+
+	record.at = sizeof(*head);
+	if (pread(recorder->fd, record.data, recorder->size, offset) == (ssize_t)recorder->size &&
+	    head->number == recorder->number &&
+	    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)) &&
+	    !strcmp(boot, head->boot))
+		while (record_frame(&record, head))
+			recorder->at = record.at;
+	recorder->time = record.us;
+	recorder->nr_written = record.now.count;
+	recorder->written = checked(calloc(record.now.count + 1, sizeof(struct source)));
+	for (int i = 0; i < record.now.count; i++) {
+		recorder->written[i].name = text_of("%s", record.now.groups[i].name);
+		memcpy(recorder->written[i].totals, record.now.groups[i].totals,
+		       sizeof(recorder->written[i].totals));
+	}
+	snapshot_free(&record.now);
+	free(record.data);
+}
+
 static void open_ring(struct recorder *recorder, const char *path, long megabytes)
 {
 	struct stat status;
@@ -660,6 +692,7 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 	error = posix_fallocate(recorder->fd, 0, recorder->size * SEGMENTS);
 	if (error)
 		die("%s: %s", path, strerror(error));
+	resume(recorder, path);
 }
 
 /* Of a cgroup each file is open; only root may have more than the limit's limit. */

@@ -158,25 +158,25 @@ static void take_changes(struct cursor *cursor, struct snapshot *now)
 	}
 }
 
-/* A frame whose sum is right; false at the end of the segment. */
-static bool take_frame(struct record *record, const struct ring_head *head)
+/* The next frame whose sum is right; at the end of a segment it stays there. */
+bool record_frame(struct record *record, const struct ring_head *head)
 {
 	size_t begin = (const unsigned char *)head - record->data;
 	bool key = record->at == begin + sizeof(*head);
+	const unsigned char *at = record->data + record->at;
 	struct ring_frame frame;
 	struct cursor cursor;
 
 	if (record->at + sizeof(frame) > begin + head->size)
 		return false;
-	memcpy(&frame, record->data + record->at, sizeof(frame));
-	record->at += sizeof(frame);
-	if (!frame.length || frame.length > begin + head->size - record->at)
+	memcpy(&frame, at, sizeof(frame));
+	at += sizeof(frame);
+	if (!frame.length || frame.length > begin + head->size - record->at - sizeof(frame))
 		return false;
-	cursor = (struct cursor){ record->data + record->at,
-				  record->data + record->at + frame.length, false };
+	cursor = (struct cursor){ at, at + frame.length, false };
 	if (frame.sum != (uint32_t)ring_sum(head->number, cursor.at, frame.length))
 		return false;
-	record->at += frame.length;
+	record->at += sizeof(frame) + frame.length;
 	if (key)
 		snapshot_free(&record->now);
 	record->us = take(&cursor) + (key ? -record->shift[record->reading] : record->us);
@@ -205,7 +205,7 @@ static bool next_look(struct record *record)
 			if (record->reading && begins_anew(record, head))
 				record->boot++;
 		}
-		if (take_frame(record, head))
+		if (record_frame(record, head))
 			return true;
 	}
 	return false;

@@ -7,8 +7,9 @@
  *	segment	 | head | key frame | frame | frame | ...
  *	frame	 | length | sum | time, changes		one for each look
  *
- * A key frame has all cgroups, the frames after it what changed since.  A full
- * segment is followed by the next one in the file, which loses what it had.
+ * A key frame has all cgroups, the frames after it what changed since.  After a
+ * segment that is full, or of the boot before, comes the next one in the file,
+ * which loses what it had.
  * So the file needs no index, and a reader no recovery: segments go by their
  * number, and a segment ends at the first frame whose sum is wrong.  That is
  * one that a power loss cut, or one of the segment that was there before, as
@@ -107,6 +108,7 @@ struct record {
 
 struct record *record_open(const struct span *span);
 bool record_next(struct record *record);
+bool record_frame(struct record *record, const struct ring_head *head);
 void record_close(struct record *record);
 
 #endif /* _PRESSURE_RING_H */
