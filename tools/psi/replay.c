@@ -310,6 +310,33 @@ bool record_next(struct record *record)
 	return false;
 }
 
+static bool any_known(const struct group *group)
+{
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (group->totals[resource].known[PSI_PLAIN][PSI_SOME] ||
+		    group->totals[resource].known[PSI_PLAIN][PSI_FULL])
+			return true;
+	return false;
+}
+
+static const struct group *find_group(const struct snapshot *snapshot, const struct group *key)
+{
+	return snapshot->count ? bsearch(key, snapshot->groups, snapshot->count, sizeof(*key),
+					 by_group) : NULL;
+}
+
+/* What is gone, or another one with that name, since the look before. */
+static void leave_out(struct snapshot *from, const struct snapshot *old, const struct snapshot *new)
+{
+	for (int i = from->count; i-- > 0;) {
+		const struct group *a = find_group(old, &from->groups[i]);
+		const struct group *b = find_group(new, &from->groups[i]);
+
+		if (*from->groups[i].name && (!a || !b || !any_known(b) || is_other(a, b)))
+			drop(from, i);
+	}
+}
+
 /**
  * span_read() - totals at both ends of a part of a record
  * @span: the part
@@ -327,21 +354,14 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 	while (record_next(record)) {
 		if (from && record->boot != boot)
 			keep(record, from);
+		else if (from)
+			leave_out(from, to, &record->now);
 		boot = record->boot;
 		keep(record, to);
 	}
 	if (from && from->groups[0].time >= to->groups[0].time)
 		die("%s: only one look is in that time", record->path);
 	record_close(record);
-}
-
-static bool any_known(const struct group *group)
-{
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		if (group->totals[resource].known[PSI_PLAIN][PSI_SOME] ||
-		    group->totals[resource].known[PSI_PLAIN][PSI_FULL])
-			return true;
-	return false;
 }
 
 /**
@@ -383,9 +403,7 @@ static bool next_recorded(struct samples *samples, struct group *group)
 
 	samples->anew = !samples->last.name;
 	while (!found && record_next(record)) {
-		if (record->now.count)
-			found = bsearch(&key, record->now.groups, record->now.count, sizeof(key),
-					by_group);
+		found = find_group(&record->now, &key);
 		/* Its files had gone when they were read. */
 		if (found && !any_known(found))
 			found = NULL;
@@ -498,6 +516,9 @@ static void fill(struct report *report, struct record *record, double step)
 
 	while (record_next(record)) {
 		time = record->us / 1e6;
+		if (from.groups && record->boot == boot)
+			leave_out(&from, &to, &record->now);
+		keep(record, &to);
 		if (!from.groups) {
 			begin = time;
 			next = time;
@@ -508,7 +529,6 @@ static void fill(struct report *report, struct record *record, double step)
 			   time < fmin(next, fmin(record->end, record->boot_end[boot])) - 0.001) {
 			continue;
 		} else if (record->boot == boot) {
-			keep(record, &to);
 			add_row(table, &from, &to, ms);
 		}
 		/* Where totals began anew, so does this. */
