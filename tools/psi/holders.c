@@ -235,6 +235,17 @@ static struct thread *find_thread(struct trace *trace, const char *text, const c
 	return thread_of(trace, atoi(value(text, key)));
 }
 
+/* Another thread gets the number of one that ended. */
+static void forget_thread(struct trace *trace, int tid)
+{
+	struct thread *thread = tid > 0 && tid < PID_LIMIT ? trace->by_tid[tid] : NULL;
+
+	if (!thread)
+		return;
+	put_thread(trace, thread, SLEEPS, thread->cpu);
+	trace->by_tid[tid] = NULL;
+}
+
 /* The same where a name that follows @end may hold anything, too: what is from there on goes. */
 static struct thread *find_before(struct trace *trace, char *text, const char *end, const char *key)
 {
@@ -299,6 +310,7 @@ static void do_event(struct trace *trace, const char *event, char *text, int cpu
 	struct thread *thread = find_thread(trace, text, " pid="), *child;
 
 	if (!strcmp(event, "sched_process_fork")) {
+		forget_thread(trace, atoi(value(text, " child_pid=")));
 		child = find_thread(trace, text, " child_pid=");
 		thread = find_before(trace, text, " child_comm=", " pid=");
 		if (!child->group && thread->group)
