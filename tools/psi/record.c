@@ -24,6 +24,7 @@
 #define FILES_MAX	1048576	/* as many as fs.nr_open allows, unless somebody set it */
 #define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
 #define SIZE_LIMIT	(LONG_MAX >> 20)	/* MB; bytes have to fit */
+#define LATE		2.5	/* s; so late a child may be added up */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
 
 /**
@@ -32,7 +33,7 @@
  * @fd: of the statistics file, or of the plain files by resource; -1 for none
  * @stat: @fd[0] is the statistics file
  * @parent: the source that contains it; -1 for none
- * @grew: totals grew at the last look
+ * @grown: when totals grew last
  * @totals: at the last look
  */
 struct source {
@@ -40,7 +41,7 @@ struct source {
 	int fd[PSI_RESOURCES];
 	bool stat;
 	int parent;
-	bool grew;
+	double grown;
 	struct totals totals[PSI_RESOURCES];
 };
 
@@ -384,7 +385,7 @@ static bool read_totals(int fd, struct layout *layout, int resource, struct tota
 }
 
 /* False when the cgroup is gone. */
-static bool read_source(struct source *source)
+static bool read_source(struct source *source, double time)
 {
 	struct totals totals[PSI_RESOURCES];
 	bool any = false;
@@ -394,7 +395,8 @@ static bool read_source(struct source *source)
 		any |= source->fd[resource] >= 0 &&
 		       read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
 				   resource, totals);
-	source->grew = memcmp(totals, source->totals, sizeof(totals));
+	if (memcmp(totals, source->totals, sizeof(totals)))
+		source->grown = time;
 	memcpy(source->totals, totals, sizeof(totals));
 	return any;
 }
@@ -416,22 +418,29 @@ static void drop_gone(struct recorder *recorder)
 	recorder->scanned = 0;
 }
 
+/* Where a parent grew, a child may have; or without the file, it may later. */
+static bool above_grew(const struct recorder *recorder, const struct source *source, double time)
+{
+	return recorder->source[source->parent].grown >= time - (source->stat ? 0 : LATE);
+}
+
 static void look(struct recorder *recorder)
 {
-	bool all = now() >= recorder->asked + ASK, gone = false;
+	double time = now();
+	bool all = time >= recorder->asked + ASK, gone = false;
 
 	if (all)
-		recorder->asked = now();
-	if (now() >= recorder->scanned + RESCAN || recorder->descendants != count_descendants())
+		recorder->asked = time;
+	if (time >= recorder->scanned + RESCAN || recorder->descendants != count_descendants())
 		find_sources(recorder);
 	for (int i = 0; i < recorder->count; i++) {
 		struct source *source = &recorder->source[i];
 
 		/* What is new has not been read yet. */
-		if (!all && source->parent >= 0 && !recorder->source[source->parent].grew &&
-		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME]) {
-			source->grew = false;
-		} else if (!read_source(source)) {
+		if (!all && source->parent >= 0 && !above_grew(recorder, source, time) &&
+		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME])
+			continue;
+		if (!read_source(source, time)) {
 			close_files(source);
 			gone = true;
 		}
