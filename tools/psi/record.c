@@ -692,6 +692,8 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 		    strerror(errno));
 	if (recorder->fd < 0 || fstat(recorder->fd, &status))
 		die("%s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		die("%s: this is no file that can be a record", path);
 	if (flock(recorder->fd, LOCK_EX | LOCK_NB))
 		die("%s: another 'pressure record' writes to it", path);
 	if (status.st_size && (uint64_t)status.st_size != recorder->size * SEGMENTS)
@@ -699,6 +701,9 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 	find_end(recorder, path);
 	/* All of the room that it will ever need. */
 	error = posix_fallocate(recorder->fd, 0, recorder->size * SEGMENTS);
+	/* What it got of a disk that is full would keep it so. */
+	if (error && !status.st_size && ftruncate(recorder->fd, 0))
+		complain("%s: %s", path, strerror(errno));
 	if (error)
 		die("%s: %s", path, strerror(error));
 	resume(recorder, path);
