@@ -646,6 +646,8 @@ static void measure(struct trace *trace, struct group *from, struct group *to,
 	cgroup_write(instance, "tracing_on", "0");
 	drain(trace, lines, trace->to);
 	pass_time(trace, trace->to);
+	/* A reader of the report that is gone ends this program at once. */
+	close_trace();
 }
 
 /**

@@ -4,8 +4,10 @@
  * makes has the files of the one above it, and goes away with them.
  *
  * Of cgroup.procs the library knows what enters and not what ends. It reads no
- * other file. What is open of a cgroup that was removed cannot be read. With NO_FORK
- * no process can be started, with NO_ROOM a file gets half of the room that it asks for.
+ * other file. What is open of a cgroup that was removed cannot be read. A tracing
+ * instance is a link to the directory "template" beside "instances". With NO_FORK
+ * no process can be started, with NO_ROOM a file gets half of the room that it asks
+ * for.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -58,11 +60,18 @@ static int is_cgroup(const char *path)
 	return strstr(path, "/sys/fs/cgroup/") && strstr(path, "/pressure-");
 }
 
+static int is_instance(const char *path)
+{
+	return !!strstr(path, "/tracing/instances/");
+}
+
 int mkdir(const char *path, mode_t mode)
 {
-	int error = syscall(SYS_mkdirat, AT_FDCWD, path, mode), fd;
 	char above[PATH_MAX];
+	int error, fd;
 
+	error = is_instance(path) ? symlink("../template", path) :
+		syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 	if (error || !is_cgroup(path))
 		return error;
 	fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -78,7 +87,7 @@ int rmdir(const char *path)
 {
 	if (is_cgroup(path))
 		for_files(path, drop, 0);
-	return syscall(SYS_rmdir, path);
+	return is_instance(path) ? unlink(path) : syscall(SYS_rmdir, path);
 }
 
 ssize_t pread(int fd, void *data, size_t size, off_t at)
