@@ -342,13 +342,20 @@ static int wait_signal(int signals, double seconds, const char *what)
 	return 0;
 }
 
-static void end_stalls(const pid_t *pids, int count, bool kill_them)
+/* Whether all of them stalled to the end. */
+static bool end_stalls(const pid_t *pids, int count, bool kill_them)
 {
+	bool good = true;
+
 	for (int i = 0; i < count; i++) {
+		int status = NOT_RUN;
+
 		if (kill_them)
 			kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
+		waitpid(pids[i], &status, 0);
+		good &= !status;
 	}
+	return good;
 }
 
 static int make_stalls(const struct stall *stall, double seconds)
@@ -388,7 +395,10 @@ static int make_stalls(const struct stall *stall, double seconds)
 		_exit(0);
 	}
 	signal = wait_signal(signals, seconds, "stalling");
-	end_stalls(pids, stall->tasks, signal);
+	if (!end_stalls(pids, stall->tasks, signal) && !signal) {
+		cgroup_remove(cgroup, true);
+		die("a task ended before its time: it could not stall");
+	}
 	seconds = now() - first.time;
 	if (!signal)
 		signal = wait_signal(signals, PERIOD, "waiting for the kernel's totals");
