@@ -398,15 +398,13 @@ int verb_pace(int argc, char **argv)
 	refuse_jobs(command);
 	choose_places(&pace, cgroup);
 	out = open_or_die(output);
+	signals = take_signals(false);
 	make_tokens(&pace, style, *command);
 	pace.held = pace.jobs - 1;
 	set_flags(&pace);
-	signals = take_signals(false);
 	begin = now();
 	pace.looked = begin;
 	pid = run_program(command, NULL);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
 	/* A user may not. */
 	setpriority(PRIO_PROCESS, 0, URGENT);
 	status = serve(&pace, pid, signals);

@@ -89,6 +89,7 @@ bool exists(const char *format, ...) PRINTF(1, 2);
 pid_t run_program(char **argv, const char *cgroup);
 int status_of(int wait_status);
 int take_signals(bool interrupt);
+void give_signals(void);
 FILE *open_or_die(const char *path);
 void close_file(FILE *file, const char *path);
 

@@ -211,6 +211,7 @@ static void run_in_scope(char **argv)
 		push(&words, &count, *argv++);
 	push(&words, &count, NULL);
 	setenv(IN_SCOPE, "1", 1);
+	give_signals();
 	execvp(words[0], (char **)words);
 	free(words);
 }
@@ -289,6 +290,7 @@ int verb_run(int argc, char **argv)
 	page = open_or_die(html);
 	out = open_or_die(output);
 	series.point = checked(calloc(POINTS, sizeof(*series.point)));
+	signals = take_signals(false);
 	make_cgroup(cgroup, argv);
 	if (!read_group(&first, cgroup)) {
 		cgroup_remove(cgroup, false);
@@ -296,13 +298,10 @@ int verb_run(int argc, char **argv)
 	}
 	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
 		series.step = PERIOD;
-	signals = take_signals(false);
 	series.last = first;
 	alone_begin(&alone, cgroup, &first);
 	series.begin = now();
 	pid = run_program(command, cgroup);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
 	status = status_of(follow(pid, signals, &alone, &series, html));
 	title = join(command);
 	report_fact_text(&report, "command", title);

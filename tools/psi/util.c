@@ -21,7 +21,7 @@
 #define WIDTH_MIN	30
 
 static bool progress_shown;
-static bool pipes_ignored;
+static sigset_t ignored;	/* only by this program */
 
 static void say(const char *format, va_list arguments)
 {
@@ -266,6 +266,25 @@ bool exists(const char *format, ...)
 	return there;
 }
 
+static void ignore(int number)
+{
+	/* Whoever started this may ignore it for the command, too. */
+	if (signal(number, SIG_IGN) == SIG_DFL)
+		sigaddset(&ignored, number);
+}
+
+/* What this program handles or ignores, the one that it becomes need not. */
+void give_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&ignored, number) == 1)
+			signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /**
  * run_program() - start a program
  * @argv: its arguments
@@ -277,18 +296,13 @@ bool exists(const char *format, ...)
 pid_t run_program(char **argv, const char *cgroup)
 {
 	pid_t pid = fork();
-	sigset_t none;
 	int error;
 
 	if (pid < 0)
 		complain("cannot start %s: %s", argv[0], strerror(errno));
 	if (pid)
 		return pid;
-	/* What this program handles or ignores, the other one need not. */
-	if (pipes_ignored)
-		signal(SIGPIPE, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	give_signals();
 	error = cgroup ? cgroup_enter(cgroup) : 0;
 	if (error) {
 		complain("cannot enter %s: %s", cgroup, explain(error));
@@ -308,8 +322,9 @@ int status_of(int wait_status)
 
 /*
  * Signals that end the command and not this program, as a descriptor; with
- * @interrupt, those of the terminal too.  A reader of the report that is gone ends
- * neither: a write to it fails with EPIPE.
+ * @interrupt, those of the terminal too, which otherwise the command gets by
+ * itself.  A reader of the report that is gone ends neither: a write to it
+ * fails with EPIPE.  Call it before anything is made that has to be removed.
  */
 int take_signals(bool interrupt)
 {
@@ -323,8 +338,11 @@ int take_signals(bool interrupt)
 		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ending[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* Whoever started this may ignore it for the command, too. */
-	pipes_ignored = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
+	if (!interrupt) {
+		ignore(SIGINT);
+		ignore(SIGQUIT);
+	}
+	ignore(SIGPIPE);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -4,10 +4,11 @@
  * makes has the files of the one above it, and goes away with them.
  *
  * Of cgroup.procs the library knows what enters and not what ends. It reads no
- * other file. What is open of a cgroup that was removed cannot be read. A tracing
- * instance is a link to the directory "template" beside "instances". With NO_FORK
- * no process can be started, with NO_ROOM a file gets half of the room that it asks
- * for.
+ * other file. What is open of a cgroup that was removed cannot be read. A
+ * tracing instance is a link to the directory "template" beside "instances".
+ * With NO_FORK no process can be started, with NO_ROOM a file gets half of the
+ * room that it asks for. With INTERRUPT that signal comes as soon as a cgroup
+ * or a FIFO was made.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,22 @@ static int is_instance(const char *path)
 	return !!strstr(path, "/tracing/instances/");
 }
 
+static void interrupt(void)
+{
+	const char *number = getenv("INTERRUPT");
+
+	if (number)
+		raise(atoi(number));
+}
+
+int mkfifo(const char *path, mode_t mode)
+{
+	int error = syscall(SYS_mknodat, AT_FDCWD, path, S_IFIFO | mode, 0);
+
+	interrupt();
+	return error;
+}
+
 int mkdir(const char *path, mode_t mode)
 {
 	char above[PATH_MAX];
@@ -80,6 +98,7 @@ int mkdir(const char *path, mode_t mode)
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 		close(openat(fd, own[i], O_WRONLY | O_CREAT, 0644));
 	close(fd);
+	interrupt();
 	return 0;
 }
 
