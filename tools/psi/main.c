@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure(1): which resource is short, where, and why. */
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -45,9 +46,15 @@ static int verb_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	int fd;
+
 	setlocale(LC_CTYPE, "");
 	/* Where it is ignored, commands end without a status. */
 	signal(SIGCHLD, SIG_DFL);
+	/* No file takes the place of a closed stream; writes to it fail. */
+	while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
+		;
+	close(fd);
 	psi_set_root(getenv("PRESSURE_ROOT"));
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return verb_help(argc - 1, argv + 1);
