@@ -482,7 +482,7 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	if (swaps)
 		report_note(report, "It waited for memory for %.2f s.  How much that slows a "
 			    "program down differs from run to run: the time alone is a guess.",
-			    memory);
+			    fmin(memory, seconds));
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "
 			    "answer as fast alone is a guess.");

@@ -164,6 +164,16 @@ int cgroup_enter(const char *path)
 	return cgroup_write(path, "cgroup.procs", "0");
 }
 
+/* Whether processes are in a cgroup, or below it. */
+bool cgroup_populated(const char *path)
+{
+	char *name = text_of("%s/cgroup.events", path), text[128];
+
+	read_text(name, text, sizeof(text));
+	free(name);
+	return strstr(text, "populated 1");
+}
+
 /* Call for a cgroup and all below it, which come first; the sum of results. */
 static int for_tree(const char *path, int (*call)(const char *path, int arg), int arg)
 {

@@ -496,6 +496,7 @@ void cgroup_find_or_die(char *path, const char *name);
 char *cgroup_name_or_die(const char *name);
 int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
+bool cgroup_populated(const char *path);
 int cgroup_enter(const char *path);
 int cgroup_signal(const char *path, int signal);
 int cgroup_write(const char *path, const char *file, const char *text);

@@ -29,11 +29,21 @@ static const struct column lost_columns[] = {
 	{ "shortage_some_s", "shortage s", FMT_SECONDS, 1 },
 };
 
-static double lost_most(const struct group *from, const struct group *to, int resource)
+/* At most all of the time: totals may be read later than its end. */
+static double lost_in(const struct group *from, const struct group *to, int resource, int class,
+		      int kind, double seconds)
 {
-	double exact = lost(from, to, resource, PSI_EXACT, PSI_SOME);
+	double value = lost(from, to, resource, class, kind);
 
-	return isnan(exact) ? lost(from, to, resource, PSI_PLAIN, PSI_SOME) : exact;
+	return value > seconds ? seconds : value;
+}
+
+static double lost_most(const struct group *from, const struct group *to, int resource,
+			double seconds)
+{
+	double exact = lost_in(from, to, resource, PSI_EXACT, PSI_SOME, seconds);
+
+	return isnan(exact) ? lost_in(from, to, resource, PSI_PLAIN, PSI_SOME, seconds) : exact;
 }
 
 static void say_lost(struct report *report, const struct group *from, const struct group *to,
@@ -43,7 +53,7 @@ static void say_lost(struct report *report, const struct group *from, const stru
 	int named = 0;
 
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
-		double some = lost_most(from, to, resource);
+		double some = lost_most(from, to, resource, seconds);
 		char *longer;
 
 		if (isnan(some) || some < 0.01 || some < seconds / 1000)
@@ -82,12 +92,12 @@ void lost_report(struct report *report, const struct group *from, const struct g
 		struct cell *cell = table_row(table);
 
 		cell[0].text = text_of("%s", psi_resource_name(resource));
-		cell[1].number = lost(from, to, resource, PSI_PLAIN, PSI_SOME);
-		cell[2].number = lost(from, to, resource, PSI_PLAIN, PSI_FULL);
-		cell[3].number = 100 * lost_most(from, to, resource) / seconds;
-		cell[4].number = lost(from, to, resource, PSI_EXACT, PSI_SOME);
-		cell[5].number = lost(from, to, resource, PSI_LIMIT, PSI_SOME);
-		cell[6].number = lost(from, to, resource, PSI_SHORTAGE, PSI_SOME);
+		cell[1].number = lost_in(from, to, resource, PSI_PLAIN, PSI_SOME, seconds);
+		cell[2].number = lost_in(from, to, resource, PSI_PLAIN, PSI_FULL, seconds);
+		cell[3].number = 100 * lost_most(from, to, resource, seconds) / seconds;
+		cell[4].number = lost_in(from, to, resource, PSI_EXACT, PSI_SOME, seconds);
+		cell[5].number = lost_in(from, to, resource, PSI_LIMIT, PSI_SOME, seconds);
+		cell[6].number = lost_in(from, to, resource, PSI_SHORTAGE, PSI_SOME, seconds);
 	}
 }
 
@@ -236,6 +246,7 @@ static void finish(struct report *report, struct alone *alone, const struct grou
 	double end = now();
 	struct group last = { 0 };
 	bool stat = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME];
+	bool left = cgroup_populated(cgroup);
 
 	alone_end(alone);
 	if (!stat)
@@ -250,6 +261,9 @@ static void finish(struct report *report, struct alone *alone, const struct grou
 	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
 	note_missing(report, stat);
+	if (left && !stat)
+		report_note(report, "it left processes: what they lost in the next %.1f s counts",
+			    PERIOD);
 }
 
 static char *join(char **words)
