@@ -256,20 +256,31 @@ static bool check_machine(struct table *table, struct psi_pressure *pressure)
 static void check_record(struct table *table, const struct span *span)
 {
 	struct record *record = record_open(span);
-	const struct ring_head *head = record->segment[record->nr_segments - 1];
 	char *begin = NULL, *end = time_text(record->end, false);
-	const struct snapshot *now = &record->now;
+	struct totals totals[PSI_RESOURCES] = { 0 };
+	const struct ring_head *head = NULL;
+	int boot = 0, boots = 0, cgroups = 0;
 	long looks = 0;
 
-	for (; record_next(record); looks++)
+	/* A look after that time may be read, too. */
+	for (; record_next(record); looks++) {
+		const struct snapshot *now = &record->now;
+
 		begin = begin ?: time_text(record->us / 1e6, false);
+		head = record->segment[record->reading];
+		boots += looks && record->boot != boot;
+		boot = record->boot;
+		cgroups = now->count - (now->count && !*now->groups->name);
+		if (now->count)
+			memcpy(totals, now->groups->totals, sizeof(totals));
+	}
 	add(table, "kernel", *head->kernel ? "ok" : "-", "%.64s of %.64s",
 	    *head->kernel ? head->kernel : "not recorded", *head->host ? head->host : "?");
 	add(table, "looks", "ok", "%ld, from %s to %s", looks, begin, end);
-	add(table, "boots", "ok", "totals begin anew %d times", record->boot);
-	add(table, "cgroups", "ok", "%d", now->count - (now->count && !*now->groups->name));
-	for (int resource = 0; resource < PSI_RESOURCES && now->count; resource++) {
-		const bool (*known)[PSI_KINDS] = now->groups->totals[resource].known;
+	add(table, "boots", "ok", "totals begin anew %d times", boots);
+	add(table, "cgroups", "ok", "%d", cgroups);
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+		const bool (*known)[PSI_KINDS] = totals[resource].known;
 		bool plain = known[PSI_PLAIN][PSI_SOME] || known[PSI_PLAIN][PSI_FULL];
 
 		add(table, psi_resource_name(resource), plain ? "ok" : "-", !plain ?
