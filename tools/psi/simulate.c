@@ -72,9 +72,12 @@ static const struct column columns[] = {
 static void tell(struct server *server, const char *what, const char *text)
 {
 	struct cell *cell;
+	char *shown;
 
 	if (!opt_json) {
-		complain("%s%s%s", what, text ? ": " : "", text ?: "");
+		shown = sane(text ?: "");
+		complain("%s%s%s", what, text ? ": " : "", shown);
+		free(shown);
 		return;
 	}
 	cell = table_row(server->table);
