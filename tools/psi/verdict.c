@@ -51,13 +51,21 @@ static bool explained(const struct loads *loads, const struct load *load, int re
 	return false;
 }
 
+/* What /proc/pressure shows is a host's: in a record, "/" is all that tells. */
+static bool may_be_host(const struct load *first)
+{
+	enum whose whose = whose_pressure();
+
+	return whose == WHOSE_HOST || (whose == WHOSE_MACHINE && !strcmp(first->name, "/"));
+}
+
 /* To judge by: all together, unless one of the cgroups is much worse. */
 const struct load *worst_load(const struct loads *loads)
 {
 	const struct load *all = &loads->load[0], *worst;
 
 	/* What a container sees of its host is not its own. */
-	if (!*all->name && loads->count > 1 && whose_pressure() == WHOSE_HOST)
+	if (!*all->name && loads->count > 1 && may_be_host(&all[1]))
 		all++;
 	worst = all;
 	for (const struct load *load = all; load < loads->load + loads->count; load++)
@@ -217,7 +225,7 @@ static char *place_of(const struct load *load)
 
 	if (!*load->name)
 		return text_of("%s", places[whose]);
-	if (!strcmp(load->name, "/") && whose == WHOSE_HOST)
+	if (!strcmp(load->name, "/") && may_be_host(load))
 		return text_of("in this container");
 	return text_of("in %s", load->name);
 }
