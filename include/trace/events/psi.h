@@ -3,7 +3,8 @@
  * Pressure stall information: its events
  *
  * All fields are values, for histograms of tracefs. The id of a cgroup is the
- * inode number of its directory; the system is the root cgroup, 1.
+ * inode number of its directory, on 32 bit in the low half. The system is the
+ * root cgroup, 1.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM psi
