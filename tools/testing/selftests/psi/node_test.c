@@ -16,7 +16,8 @@
  * goes on after the reclaim, or ends before.
  *
  * Method: a task reads from a disk that takes no time, more than its node has memory.
- * Nothing else limits it.
+ * Nothing else limits it. Watermarks are not boosted: that wakes kswapd, and while kswapd is at
+ * work, Linux 7.3 takes memory of another node first.
  *
  * Tolerance: PSI reads its clock outside of the task's, by less than 1,000 instructions a stall,
  * of 4 ns in the virtual machine that runs it. Files show microseconds: 1 us for each line, and for
@@ -34,6 +35,7 @@
 
 #define GROUP		"/sys/fs/cgroup/psi_node"
 #define MODE		"/proc/sys/vm/zone_reclaim_mode"
+#define BOOST		"/proc/sys/vm/watermark_boost_factor"
 #define NODE		"/sys/devices/system/node/node1"
 /* More memory than the node has. */
 #define DISK_MB		384
@@ -44,6 +46,7 @@
 FIXTURE(node) {
 	struct slow_disk disk;
 	struct sleeper *reader;
+	char boost[32];
 };
 
 FIXTURE_SETUP(node)
@@ -58,12 +61,16 @@ FIXTURE_SETUP(node)
 	cgroup_create(GROUP, "+memory");
 	self->reader = shared_memory(sizeof(*self->reader));
 	self->reader->node = self->disk.node;
+	if (read_file(BOOST, self->boost, sizeof(self->boost)) < 0)
+		psi_die("%s cannot be read", BOOST);
+	write_file(BOOST, "0");
 	write_file(MODE, "1");
 }
 
 FIXTURE_TEARDOWN(node)
 {
 	write_file(MODE, "0");
+	write_file(BOOST, self->boost);
 	cgroup_remove(GROUP);
 	slow_disk_remove(&self->disk);
 	cpus_use(cpus_possible());
