@@ -399,7 +399,7 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	struct psi_watch *watch = made->watch;
 	u64 sampled;
 
-	/* Not in psi_watch_lock(): others may wait for who disarms. */
+	/* Only here: rmdir disarms while it holds cgroup_mutex. */
 	if (READ_ONCE(watch->wanted))
 		fsleep(PSI_RETRY_US);
 	/* Watch the state first, then leave out its past. */
