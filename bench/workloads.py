@@ -11,9 +11,10 @@ import sys
 
 import figures
 from ci.lib import acpi, guest
+from kernels import KERNEL, OTHER
 
 HERE = pathlib.Path(__file__).resolve().parent
-RECORD = HERE / "results.json"
+RECORD = HERE / (f"results-{KERNEL}.json" if OTHER else "results.json")
 OUT = guest.BUILD / "bench"
 VALUE = re.compile(r"# value (\S+) (\S+)$", re.MULTILINE)
 # What a plugin counted for a value: in how many parts, how many times in all.

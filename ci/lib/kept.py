@@ -9,6 +9,7 @@ import sys
 
 from . import codehash
 from .guest import ROOT
+from kernels import KERNEL
 
 
 def markdown(header, rows):
@@ -83,12 +84,12 @@ def choose(parser, rows):
 
 
 def record(page, name, change):
-    """Put CHANGE(what is there) between "<!-- made by NAME -->" and "<!-- end -->" of a page of docs/."""
-    page = ROOT / "docs" / page
+    """Put CHANGE(what is there) between "<!-- made by NAME, KERNEL -->" and "<!-- end -->" of a page of docs/."""
+    page, name = ROOT / "docs" / page, f"{name}, {KERNEL}"
     place = re.compile(rf"(?<=<!-- made by {re.escape(name)} -->\n).*?(?=<!-- end -->)", re.DOTALL)
     text, count = place.subn(lambda found: change(found[0]), page.read_text(encoding="utf-8"))
     if count != 1:
-        sys.exit(f"{page} has no place for the table")
+        sys.exit(f"{page} has no place for a table made by {name}")
     page.write_text(text, encoding="utf-8")
 
 
