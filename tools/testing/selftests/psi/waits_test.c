@@ -48,6 +48,7 @@
 #include "psi_util.h"
 
 #define GROUP		CGROUP_ROOT "/psi_waits"
+#define OTHER		CGROUP_ROOT "/psi_other"
 #define DISK_FS		"/tmp/psi_disk"
 #define WHERE		"/tmp/psi_waits"
 #define LOOP		"/dev/loop0"
@@ -623,21 +624,44 @@ static void unpack_forever(void *arg)
 	}
 }
 
+/* Writes a block ten times a second; keeps how long it was in fsync(), in ns. */
+static void fsync_forever(void *arg)
+{
+	int fd = open_file(WHERE "/log", O_RDWR | O_CREAT);
+	static char buf[BLOCK];
+	__u64 *blocked = arg, began;
+
+	for (;;) {
+		if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
+			psi_die("log: %s", strerror(errno));
+		began = now_ns();
+		if (fsync(fd))
+			psi_die("fsync: %s", strerror(errno));
+		*blocked += now_ns() - began;
+		sleep_for(100 * NSEC_PER_MSEC);
+	}
+}
+
 /*
  * The writer pauses so that it is no faster than what is written back. The disk
  * answers at once, so io.max is the reason for the whole pause:
  *
  *     the writer	pause     |pause     |pause     |
  *     held by io.max	bio 1|   bio 2  |     bio 3  |
+ *
+ * Then another cgroup, without a limit, calls fsync(). With the options that
+ * ext4 has by default, a commit does not wait for what the writer has written.
  */
-TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
+TEST(tasks_that_wait_because_of_io_max_are_held_by_a_limit)
 {
-	static const char * const groups[NR_CLASS_GROUPS] = { NULL, GROUP, GROUP };
+	static const char * const groups[NR_CLASS_GROUPS] = { NULL, GROUP, OTHER };
 	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = unpack_forever };
+	__u64 *blocked = shared_memory(sizeof(*blocked));
+	const struct load other = { .cpu = 0, .cgroup = OTHER, .fn = fsync_forever, .arg = blocked };
 	struct classes c[NR_CLASS_GROUPS];
 	char limit[64], dev[32];
 	struct slow_disk disk;
-	pid_t pid;
+	pid_t pid, fsyncs;
 
 	cpus_use(1);
 	slow_disk_create(&disk, "psi_limited", FAST, fs_size_mb("ext4"));
@@ -651,6 +675,7 @@ TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
 	cgroup_create(GROUP, "+io +memory");
 	cgroup_write(GROUP, "io.max", limit);
 	cgroup_write(GROUP, "memory.max", "48M");
+	cgroup_create(OTHER, "+io +memory");
 	classes_ask(groups, ARRAY_SIZE(groups));
 	pid = load_start(&load);
 	sleep_for(2 * SPAN);
@@ -662,6 +687,18 @@ TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
 		EXPECT_LE(80, c[i].limit[0]);
 		EXPECT_GE(DISK, c[i].shortage[0]);
 	}
+
+	fsyncs = load_start(&other);
+	sleep_for(NSEC_PER_SEC);
+	*blocked = 0;
+	classes_measure(groups, "io", 2 * SPAN, c);
+	ksft_print_msg("the other: blocked %.2f %%, io some %.2f %%: limit %.2f, shortage %.2f; shortage of the system %.2f\n",
+		       100. * *blocked / (2 * SPAN), c[2].plain[0], c[2].limit[0],
+		       c[2].shortage[0], c[0].shortage[0]);
+	EXPECT_LT(0, c[2].plain[0]);
+	EXPECT_GE(DISK, c[2].shortage[0]);
+	EXPECT_GE(DISK, c[0].shortage[0]);
+	load_stop(fsyncs);
 	snprintf(limit, sizeof(limit), "%s wbps=max", dev);
 	cgroup_write(GROUP, "io.max", limit);
 	load_stop(pid);
@@ -669,6 +706,7 @@ TEST(writer_that_pauses_because_of_io_max_is_held_by_a_limit)
 	write_file("/proc/sys/vm/dirty_background_ratio", "10");
 	write_file("/proc/sys/vm/dirty_ratio", "20");
 	cgroup_remove(GROUP);
+	cgroup_remove(OTHER);
 	slow_disk_remove(&disk);
 	cpus_use(cpus_possible());
 }
