@@ -392,10 +392,10 @@ static void psi_sum_add(struct psi_look *step, enum psi_state state,
 static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
 	u64 total = psi_union_read(sampler->asked, now), used, stall = 0, done;
-	unsigned int switches = psi_switches(sampler->watch->group);
 	enum psi_state state = sampler->state;
 	struct psi_look step = { };
 	struct psi_sampled times;
+	unsigned int switches;
 	int cpu;
 
 	psi_for_each_cpu(cpu, sampler->watch->group) {
@@ -404,6 +404,7 @@ static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	}
 	used = psi_union_since(total, sampler->used);
 	sampler->used = total;
+	switches = psi_switches(sampler->watch->group);
 	/*
 	 * A step in which the group was off, if only for a part, does not
 	 * count. (Files in /proc and their triggers stay then; those of a
