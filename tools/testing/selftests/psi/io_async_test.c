@@ -27,7 +27,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/aio_abi.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -42,6 +41,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_aio.h"
 #include "psi_delays.h"
 #include "psi_leak.h"
 #include "psi_swap.h"
@@ -63,54 +63,6 @@
 #define NONE		(10 * NSEC_PER_MSEC)
 
 #define DEFER		(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
-
-/* ---- aio, without a library ---- */
-
-static aio_context_t aio_create(void)
-{
-	aio_context_t ctx = 0;
-
-	if (syscall(__NR_io_setup, 4, &ctx))
-		psi_die("io_setup: %s", strerror(errno));
-	return ctx;
-}
-
-static void aio_destroy(aio_context_t ctx)
-{
-	if (syscall(__NR_io_destroy, ctx))
-		psi_die("io_destroy: %s", strerror(errno));
-}
-
-static void aio_submit(aio_context_t ctx, struct iocb *iocb)
-{
-	if (syscall(__NR_io_submit, ctx, 1, &iocb) != 1)
-		psi_die("io_submit: %s", strerror(errno));
-}
-
-static void aio_submit_read(aio_context_t ctx, int fd, void *buf, off_t pos)
-{
-	struct iocb iocb = {
-		.aio_lio_opcode = IOCB_CMD_PREAD,
-		.aio_fildes = fd,
-		.aio_buf = (unsigned long)buf,
-		.aio_nbytes = BLOCK,
-		.aio_offset = pos,
-	};
-
-	aio_submit(ctx, &iocb);
-}
-
-/* Sleeps until @nr requests are done, or for @ns; returns how many are. */
-static int aio_wait(aio_context_t ctx, int nr, __u64 ns)
-{
-	struct timespec ts = { .tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC };
-	struct io_event events[4];
-	int done = syscall(__NR_io_getevents, ctx, nr, 4, events, &ts);
-
-	if (done < 0)
-		psi_die("io_getevents: %s", strerror(errno));
-	return done;
-}
 
 /* ---- The same reads, asked for in different ways ---- */
 

@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_aio.h"
 #include "psi_delays.h"
 #include "psi_fs.h"
 #include "psi_nfs.h"
@@ -82,6 +83,7 @@
  * @fd: a file to read from
  * @buf: a block
  * @ring: of the load
+ * @aio: of the load
  * @memory: what is on swap, %NULL if it is a file system
  * @elapsed: how long the load went on, in ns
  * @asleep: how long it was asleep meanwhile
@@ -95,6 +97,7 @@ struct site {
 	int fd;
 	char *buf;
 	struct uring ring;
+	aio_context_t aio;
 	char *memory;
 	__u64 elapsed;
 	__u64 asleep;
@@ -157,35 +160,69 @@ static void call_mmap(struct site *site, int n)
 	close(fd);
 }
 
+static void read_by_uring(struct site *site, int fd, off_t pos, __u8 flags)
+{
+	uring_prepare_read(&site->ring, fd, site->buf, BLOCK, pos)->flags = flags;
+	uring_submit(&site->ring);
+	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1 ||
+	    site->ring.last.res != BLOCK)
+		psi_die("io_uring: %d", site->ring.last.res);
+}
+
 static void call_uring_read(struct site *site, int n)
 {
 	int fd;
 
 	forget(n, NR_FILES);
 	fd = open_number(site, n, O_RDONLY);
-	uring_prepare_read(&site->ring, fd, site->buf, BLOCK, 0);
-	uring_submit(&site->ring);
-	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1 ||
-	    site->ring.last.res != BLOCK)
-		psi_die("io_uring: %d", site->ring.last.res);
+	read_by_uring(site, fd, 0, 0);
 	close(fd);
 }
 
 /* Block after block of one file, where it is large enough. */
-static void call_uring_next(struct site *site, int n)
+static off_t next_block(struct site *site, int n, int flags)
 {
 	int blocks = site->flat ? 1 << 20 : FILE_BLOCKS;
 
 	forget(n, blocks);
 	if (!n) {
-		site->fd = open_number(site, n, O_RDONLY);
+		site->fd = open_number(site, n, O_RDONLY | flags);
 		posix_fadvise(site->fd, 0, 0, POSIX_FADV_RANDOM);
 	}
-	uring_prepare_read(&site->ring, site->fd, site->buf, BLOCK, (off_t)(n % blocks) * BLOCK);
-	uring_submit(&site->ring);
-	if (!uring_wait(&site->ring, 1, SPAN) || uring_reap(&site->ring) != 1 ||
-	    site->ring.last.res != BLOCK)
-		psi_die("io_uring: %d", site->ring.last.res);
+	return (off_t)(n % blocks) * BLOCK;
+}
+
+static void call_uring_next(struct site *site, int n)
+{
+	off_t pos = next_block(site, n, 0);
+
+	read_by_uring(site, site->fd, pos, 0);
+}
+
+static void call_worker_next(struct site *site, int n)
+{
+	off_t pos = next_block(site, n, 0);
+
+	read_by_uring(site, site->fd, pos, IOSQE_ASYNC);
+}
+
+static void read_by_aio(struct site *site, off_t pos)
+{
+	aio_submit_read(site->aio, site->fd, site->buf, pos);
+	if (aio_wait(site->aio, 1, SPAN) != 1)
+		psi_die("aio did not read");
+}
+
+/* The wait is in io_submit(). */
+static void call_aio_next(struct site *site, int n)
+{
+	read_by_aio(site, next_block(site, n, 0));
+}
+
+/* The wait is in io_getevents(), where the file system can. */
+static void call_aio_direct(struct site *site, int n)
+{
+	read_by_aio(site, next_block(site, n, O_DIRECT));
 }
 
 static void append(struct site *site)
@@ -331,6 +368,7 @@ static void use_files(void *arg)
 			 O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (!site->buf || site->log < 0 || !uring_create(&site->ring, 0))
 		psi_die(WHERE ": %s", strerror(errno));
+	site->aio = aio_create();
 	memset(site->buf, 1, BLOCK);
 	measure(site);
 }
@@ -560,6 +598,9 @@ FIXTURE_TEARDOWN(on)
 CALL(read_is_io, call_read, "read")
 CALL(read_through_a_ring_is_io, call_uring_read, "read by io_uring")
 CALL(reads_on_through_a_ring_are_io, call_uring_next, "reads on by io_uring")
+CALL(reads_on_through_a_worker_are_io, call_worker_next, "reads on by a worker of io_uring")
+CALL(reads_on_through_aio_are_io, call_aio_next, "reads on by aio")
+CALL(direct_reads_through_aio_are_io, call_aio_direct, "direct reads by aio")
 CALL(page_fault_is_io, call_mmap, "mmap")
 CALL(direct_write_is_io, call_write, "direct write")
 CALL(fsync_is_io, call_fsync, "append, fsync")
