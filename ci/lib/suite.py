@@ -60,7 +60,7 @@ VIRTUAL = (
     ("hostile-neighbour", "hostile_test -f neighbour", "--shift", "3"),
     ("hostile-charge", "hostile_test -f global", "--smp", "4"),
     ("deadline", "deadline_test -f offline", "--smp", "2"),
-    ("isolation", "isolation_test", "--smp", "4", "--append", "isolcpus=3"),
+    ("isolation", "isolation_test", "--smp", "4", "--append", "isolcpus=1"),
     ("fuzz", "fuzz_test -r 5"),
     ("kill", "kill_test", "--shift", "2"),
     ("lmkd", "lmkd_test", "--shift", "2"),
