@@ -11,7 +11,7 @@
  * Bugs it would find: an event that reaches only a sleeping waiter; a queue of
  * events instead of one; a file that is released while a waiter sleeps on it; a
  * group that ends without waking its waiters, or hands its triggers to the next
- * group of that name.
+ * group of that name; a monitor that waits for the mutex of cgroups.
  *
  * An event is a read of 100 ms from a slow disk, with a threshold of 50 ms in
  * 500 ms. The reader is in a cgroup. Every test runs with a file of the system
@@ -29,12 +29,15 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "psi_stat.h"
+#include "psi_swap.h"
 #include "psi_trigger.h"
 #include "psi_uring.h"
 #include "psi_work.h"
@@ -881,6 +884,144 @@ TEST(switch_of_a_parent_leaves_its_children_alone)
 	cgroup_remove(child);
 	cgroup_remove(GROUP);
 	stalls_remove(&stalls);
+}
+
+/* ---- While a hung disk keeps the mutex of cgroups ---- */
+
+#define BUSY		CGROUP_ROOT "/psi_trigger_busy"
+#define BUSY_CHILD	CGROUP_ROOT "/psi_trigger_child"
+/* null_blk gives a request up after 5 s. */
+#define HUNG		(4 * NSEC_PER_SEC)
+/* On top of the tenth of a window between two checks. */
+#define BUSY_LATE	(20 * NSEC_PER_MSEC)
+
+static char first_limit[64];
+
+static void read_hung_disk(void *arg)
+{
+	stall(arg);
+}
+
+static void write_first_limit(void *arg)
+{
+	cgroup_write(BUSY, "io.max", first_limit);
+}
+
+static void remove_busy(void *arg)
+{
+	if (rmdir(BUSY))
+		psi_die(BUSY ": %s", strerror(errno));
+}
+
+static void make_child(void *arg)
+{
+	if (mkdir(BUSY_CHILD, 0755))
+		psi_die(BUSY_CHILD ": %s", strerror(errno));
+}
+
+/*
+ *	reads	a request is in flight for 4 s
+ *	writes	the first limit of the disk waits until none is in flight, and
+ *		meanwhile its file is in use
+ *	removes	rmdir waits for that file with cgroup_mutex held
+ *	makes	mkdir waits for cgroup_mutex
+ */
+static void (*const hang[])(void *arg) = {
+	read_hung_disk, write_first_limit, remove_busy, make_child
+};
+
+FIXTURE(held) {
+	struct stalls stalls;
+	pid_t hung[ARRAY_SIZE(hang)];
+	pid_t spinner[2];
+};
+
+FIXTURE_SETUP(held)
+{
+	char dev[32];
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	stalls_create(&self->stalls, "psi_event", HUNG);
+	slow_disk_number(&self->stalls.disk, dev, sizeof(dev));
+	snprintf(first_limit, sizeof(first_limit), "%s rbps=1000000", dev);
+	cgroup_create(GROUP, "+io");
+	cgroup_create(BUSY, "+io");
+	/* They run: the group has what it needs on this CPU. */
+	spin_pair_start(self->spinner, GROUP);
+	sleep_for(100 * NSEC_PER_MSEC);
+	for (int i = 0; i < 2; i++)
+		kill(self->spinner[i], SIGSTOP);
+}
+
+FIXTURE_TEARDOWN(held)
+{
+	spin_pair_stop(self->spinner);
+	cgroup_remove(BUSY_CHILD);
+	cgroup_remove(GROUP);
+	stalls_remove(&self->stalls);
+	cpus_use(cpus_possible());
+}
+
+TEST_F_TIMEOUT(held, delays_no_event, 120)
+{
+	const struct {
+		const char *path, *text;
+		__u64 window;
+		bool user;
+	} files[] = {
+		{ PSI_CPU, "some", 500 * NSEC_PER_MSEC },
+		{ GROUP "/cpu.pressure", "some", 500 * NSEC_PER_MSEC },
+		{ GROUP "/cpu.pressure", "some", 2 * NSEC_PER_SEC, true },
+		{ GROUP CGROUP_STAT, "cpu.exact.some", 500 * NSEC_PER_MSEC },
+		{ GROUP CGROUP_STAT, "cpu.shortage.some", 500 * NSEC_PER_MSEC },
+	};
+	const size_t nr = ARRAY_SIZE(files) - (psi_has_stat() ? 0 : 2);
+	struct pollfd polled[ARRAY_SIZE(files)];
+	size_t left = nr;
+	__u64 begin, after[ARRAY_SIZE(files)] = {};
+	const __u64 threshold = 150 * NSEC_PER_MSEC;
+
+	for (size_t i = 0; i < nr; i++) {
+		polled[i].fd = trigger_arm_as(files[i].user, files[i].path, "%s %llu %llu",
+					      files[i].text, threshold / NSEC_PER_USEC,
+					      files[i].window / NSEC_PER_USEC);
+		polled[i].events = POLLPRI;
+	}
+	sleep_for(5 * NSEC_PER_SEC);
+	for (size_t i = 0; i < ARRAY_SIZE(hang); i++) {
+		const struct load load = { .policy = SCHED_FIFO, .prio = 40, .fn = hang[i],
+					   .arg = &self->stalls };
+
+		self->hung[i] = load_start(&load);
+		await_sleep(self->hung[i]);
+	}
+	/* What they waited for each other is no part of a window any more. */
+	sleep_for(600 * NSEC_PER_MSEC);
+	begin = now_ns();
+	for (int i = 0; i < 2; i++)
+		kill(self->spinner[i], SIGCONT);
+	while (left && poll(polled, nr, 1000) > 0) {
+		for (size_t i = 0; i < nr; i++) {
+			if (polled[i].fd < 0 || !polled[i].revents)
+				continue;
+			EXPECT_EQ(POLLPRI, polled[i].revents);
+			after[i] = now_ns() - begin;
+			polled[i].fd = -1;
+			left--;
+		}
+	}
+	/* All of them still wait. */
+	for (size_t i = 0; i < ARRAY_SIZE(hang); i++)
+		EXPECT_EQ(0, waitpid(self->hung[i], NULL, WNOHANG));
+	for (size_t i = 0; i < nr; i++) {
+		ksft_print_msg("%s %s, window %llu ms: event after %.3f ms\n", files[i].path,
+			       files[i].text, files[i].window / NSEC_PER_MSEC, after[i] / 1e6);
+		EXPECT_LE(threshold, after[i]);
+		EXPECT_GE(threshold + files[i].window / 10 + BUSY_LATE, after[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(hang); i++)
+		load_wait(self->hung[i]);
 }
 
 /* With a NUL and without; to the system and to a cgroup. */
