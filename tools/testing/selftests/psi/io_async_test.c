@@ -13,7 +13,7 @@
  * So the same reads make the same pressure, however they are asked for, and a
  * server that waits for its clients has none. /proc/stat keeps its own meaning
  * of iowait: anything that io_uring has in flight for the task, but no
- * reference that the task keeps for later.
+ * reference that the task keeps for later, and nothing if the task says so.
  *
  * What would break it: in_iowait taken at face value, a request that is not
  * seen to end when it is canceled, fails or its ring is closed, a sleeper that
@@ -38,6 +38,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
@@ -69,10 +70,12 @@
 /**
  * struct job - reads blocks one after the other, and says what it cost
  * @node: from this device
- * @open_flags: O_DIRECT or nothing
+ * @open_flags: O_DIRECT or nothing; and O_RDWR if it writes blocks
  * @way: how it reads
  * @setup: flags of its ring
  * @sqe_flags: flags of its requests
+ * @opcode: of its requests, if they are about a registered buffer
+ * @no_iowait: its ring refuses iowait, where it can
  * @fd: the device
  * @buf: a block
  * @ring: where it reads by io_uring
@@ -91,6 +94,8 @@ struct job {
 	void (*way)(struct job *job, off_t pos);
 	unsigned int setup;
 	__u8 sqe_flags;
+	__u8 opcode;
+	bool no_iowait;
 	int fd;
 	char *buf;
 	struct uring ring;
@@ -117,13 +122,32 @@ static void by_aio(struct job *job, off_t pos)
 		psi_die("%s: aio did not read", job->node);
 }
 
-static void by_uring(struct job *job, off_t pos)
+/* The request is prepared. */
+static void submit_and_wait(struct job *job)
 {
-	uring_prepare_read(&job->ring, job->fd, job->buf, BLOCK, pos)->flags = job->sqe_flags;
 	uring_submit(&job->ring);
 	if (!uring_wait(&job->ring, 1, WAIT) || uring_reap(&job->ring) != 1 ||
 	    job->ring.last.res != BLOCK)
 		psi_die("%s: io_uring did not read: %d", job->node, job->ring.last.res);
+}
+
+static void by_uring(struct job *job, off_t pos)
+{
+	uring_prepare_read(&job->ring, job->fd, job->buf, BLOCK, pos)->flags = job->sqe_flags;
+	submit_and_wait(job);
+}
+
+/* A vector that points into the registered buffer, or the buffer itself. */
+static void by_registered_buffer(struct job *job, off_t pos)
+{
+	struct iovec vector = { .iov_base = job->buf, .iov_len = BLOCK };
+	bool vectored = job->opcode == OP_READV_FIXED || job->opcode == OP_WRITEV_FIXED;
+	struct io_uring_sqe *sqe = uring_prepare(&job->ring, job->opcode, job->fd);
+
+	sqe->addr = vectored ? (unsigned long)&vector : (unsigned long)job->buf;
+	sqe->len = vectored ? 1 : BLOCK;
+	sqe->off = pos;
+	submit_and_wait(job);
 }
 
 /* Sleeps in a ring until @fd can be read. */
@@ -191,7 +215,7 @@ static void by_fault(struct job *job, off_t pos)
 static void job_open(struct job *job)
 {
 	job->buf = aligned_alloc(BLOCK, BLOCK);
-	job->fd = open(job->node, O_RDONLY | O_CLOEXEC | job->open_flags);
+	job->fd = open(job->node, O_CLOEXEC | job->open_flags);
 	job->aio = aio_create();
 	job->eventfd = eventfd(0, EFD_CLOEXEC);
 	job->map = mmap(NULL, DISK_MB << 20, PROT_READ, MAP_SHARED, job->fd, 0);
@@ -199,6 +223,10 @@ static void job_open(struct job *job)
 	    job->eventfd < 0 || !uring_create(&job->ring, job->setup) ||
 	    !uring_create(&job->outer, 0))
 		psi_die("%s: %s", job->node, strerror(errno));
+	if (job->no_iowait)
+		uring_refuse_iowait(&job->ring);
+	if (job->opcode)
+		uring_register(&job->ring, job->buf, BLOCK);
 	posix_fadvise(job->fd, 0, 0, POSIX_FADV_DONTNEED);
 	posix_fadvise(job->fd, 0, 0, POSIX_FADV_RANDOM);
 	madvise(job->map, DISK_MB << 20, MADV_RANDOM);
@@ -299,8 +327,9 @@ static void job_run(struct job *job, const char *name)
 	char row[128];
 
 	load_wait(load_start(&load));
-	snprintf(row, sizeof(row), "8 s of %s reads by %s: io some, s",
-		 job->open_flags ? "O_DIRECT" : "cached", name);
+	snprintf(row, sizeof(row), "8 s of %s %s by %s: io some, s",
+		 job->open_flags ? "O_DIRECT" : "cached",
+		 job->open_flags & O_RDWR ? "writes" : "reads", name);
 	report_row(row, "%.3f", job->some / 1e9);
 }
 
@@ -311,7 +340,7 @@ static void same_reads(struct __test_metadata *_metadata, struct job *job, const
 
 	reference->node = node;
 	reference->way = by_read;
-	reference->open_flags = job->open_flags;
+	reference->open_flags = job->open_flags & ~O_RDWR;
 	job->node = node;
 	job_run(reference, "read()");
 	job_run(job, name);
@@ -362,6 +391,44 @@ TEST_F(async, io_uring_with_workers_is_io_as_read_is)
 	same_reads(_metadata, self->job, self->disk.node, "io_uring, workers");
 }
 
+/* Its waits may be no iowait, but the disk is as slow. */
+TEST_F(async, io_uring_that_refuses_iowait_is_io_as_read_is)
+{
+	self->job->way = by_uring;
+	self->job->no_iowait = true;
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, without iowait");
+}
+
+/* Older kernels have no vectors of registered buffers. */
+static __u8 opcode_if_there(__u8 opcode, __u8 otherwise)
+{
+	struct uring ring;
+	bool there;
+
+	if (!uring_create(&ring, 0))
+		psi_die("io_uring: %s", strerror(errno));
+	there = uring_has(&ring, opcode);
+	uring_destroy(&ring);
+	return there ? opcode : otherwise;
+}
+
+TEST_F(async, reads_to_a_registered_buffer_are_io_as_read_is)
+{
+	self->job->way = by_registered_buffer;
+	self->job->opcode = opcode_if_there(OP_READV_FIXED, IORING_OP_READ_FIXED);
+	self->job->open_flags = O_DIRECT;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, registered buffer");
+}
+
+TEST_F(async, writes_from_a_registered_buffer_are_io_as_read_is)
+{
+	self->job->way = by_registered_buffer;
+	self->job->opcode = opcode_if_there(OP_WRITEV_FIXED, IORING_OP_WRITE_FIXED);
+	self->job->open_flags = O_DIRECT | O_RDWR;
+	same_reads(_metadata, self->job, self->disk.node, "io_uring, registered buffer");
+}
+
 TEST_F(async, io_uring_through_the_page_cache_is_io_as_read_is)
 {
 	self->job->way = by_uring;
@@ -410,11 +477,13 @@ FIXTURE(ring) {
 	char byte;
 	__u64 before;
 	__u64 stat;
+	bool iowait;
 };
 
 FIXTURE_VARIANT(ring) {
 	const char *name;
 	unsigned int setup;
+	bool no_iowait;
 };
 
 FIXTURE_VARIANT_ADD(ring, plain) {
@@ -429,6 +498,11 @@ FIXTURE_VARIANT_ADD(ring, that_defers_its_work) {
 FIXTURE_VARIANT_ADD(ring, with_a_thread_that_submits) {
 	.name = "io_uring, SQPOLL,",
 	.setup = IORING_SETUP_SQPOLL,
+};
+
+FIXTURE_VARIANT_ADD(ring, that_refuses_iowait) {
+	.name = "io_uring, without iowait,",
+	.no_iowait = true,
 };
 
 /* Time that /proc/stat calls iowait, in ns. */
@@ -447,6 +521,7 @@ FIXTURE_SETUP(ring)
 {
 	cpus_use(1);
 	ASSERT_TRUE(uring_create(&self->ring, variant->setup));
+	self->iowait = !variant->no_iowait || !uring_refuse_iowait(&self->ring);
 	ASSERT_EQ(0, pipe(self->pipe));
 	self->before = psi_some_ns(PSI_IO);
 	self->stat = stat_iowait();
@@ -517,11 +592,11 @@ TEST_F(ring, wait_with_nothing_pending_is_no_iowait)
 
 /*
  * But a request that is pending is iowait to /proc/stat, whatever it is for:
- * that of the task that issued it.
+ * that of the task that issued it, unless the task refuses it.
  */
 TEST_F(ring, wait_with_a_request_pending_is_iowait_as_before)
 {
-	bool own = variant->setup != IORING_SETUP_SQPOLL;
+	bool own = variant->setup != IORING_SETUP_SQPOLL && self->iowait;
 
 	uring_prepare_read(&self->ring, self->pipe[0], &self->byte, 1, -1);
 	uring_submit(&self->ring);

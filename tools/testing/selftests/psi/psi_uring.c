@@ -3,19 +3,25 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <linux/time_types.h>
 
 #include "psi_uring.h"
 
-bool uring_create(struct uring *uring, unsigned int flags)
+#ifndef IORING_FEAT_NO_IOWAIT
+#define IORING_FEAT_NO_IOWAIT	(1U << 17)
+#define IORING_ENTER_NO_IOWAIT	(1U << 7)
+#endif
+
+/* @idle: after so many ms without a request, a thread that looks for them sleeps. */
+static bool create(struct uring *uring, unsigned int flags, unsigned int idle)
 {
 	struct io_uring_params *p = &uring->params;
 
 	memset(uring, 0, sizeof(*uring));
 	p->flags = flags;
-	/* A thread that looks for requests goes to sleep after 1 ms without one. */
-	p->sq_thread_idle = 1;
+	p->sq_thread_idle = idle;
 	uring->fd = syscall(__NR_io_uring_setup, URING_ENTRIES, p);
 	if (uring->fd < 0)
 		return false;
@@ -29,6 +35,16 @@ bool uring_create(struct uring *uring, unsigned int flags)
 	return true;
 }
 
+bool uring_create(struct uring *uring, unsigned int flags)
+{
+	return create(uring, flags, 1);
+}
+
+bool uring_create_restless(struct uring *uring, unsigned int flags)
+{
+	return create(uring, flags, 1000 * 1000);
+}
+
 void uring_destroy(struct uring *uring)
 {
 	const struct io_uring_params *p = &uring->params;
@@ -37,6 +53,34 @@ void uring_destroy(struct uring *uring)
 	    munmap(uring->rings, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe)) ||
 	    close(uring->fd))
 		psi_die("close of an io_uring: %s", strerror(errno));
+}
+
+bool uring_has(struct uring *uring, __u8 opcode)
+{
+	union {
+		struct io_uring_probe probe;
+		char room[sizeof(struct io_uring_probe) + 256 * sizeof(struct io_uring_probe_op)];
+	} u = { };
+
+	if (syscall(__NR_io_uring_register, uring->fd, IORING_REGISTER_PROBE, &u, 256))
+		psi_die("io_uring_register: %s", strerror(errno));
+	return opcode <= u.probe.last_op && u.probe.ops[opcode].flags & IO_URING_OP_SUPPORTED;
+}
+
+bool uring_refuse_iowait(struct uring *uring)
+{
+	if (!(uring->params.features & IORING_FEAT_NO_IOWAIT))
+		return false;
+	uring->wait_flags |= IORING_ENTER_NO_IOWAIT;
+	return true;
+}
+
+void uring_register(struct uring *uring, void *buf, size_t size)
+{
+	struct iovec vector = { .iov_base = buf, .iov_len = size };
+
+	if (syscall(__NR_io_uring_register, uring->fd, IORING_REGISTER_BUFFERS, &vector, 1))
+		psi_die("io_uring_register: %s", strerror(errno));
 }
 
 static unsigned int *uring_word(struct uring *uring, __u32 offset)
@@ -97,8 +141,8 @@ bool uring_wait(struct uring *uring, unsigned int nr, __u64 ns)
 	struct io_uring_getevents_arg arg = { .ts = (unsigned long)&ts };
 
 	if (syscall(__NR_io_uring_enter, uring->fd, 0, nr,
-		    IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof(arg)) < 0 &&
-	    errno != ETIME)
+		    IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | uring->wait_flags, &arg,
+		    sizeof(arg)) < 0 && errno != ETIME)
 		psi_die("io_uring_enter: %s", strerror(errno));
 	/* It is also no error that some are there when the time is over. */
 	return completions(uring) >= nr;
