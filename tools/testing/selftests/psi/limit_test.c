@@ -27,9 +27,11 @@
  * run make a spinner wait, SHORTAGE percent at most; what they wait themselves is
  * pressure of the system, and the run queues' own clocks tell how much it is.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <linux/sched.h>
@@ -40,6 +42,7 @@
 #include "../kselftest_harness.h"
 #include "psi_delays.h"
 #include "psi_stat.h"
+#include "psi_uring.h"
 
 #define GROUP		CGROUP_ROOT "/psi_limit"
 #define CHILD		GROUP "/child"
@@ -50,7 +53,21 @@
 #define SHORTAGE	0.1
 #define TOLERANCE	1.0
 
-/* ---- Reading ---- */
+/* ---- Policies and clocks ---- */
+
+static void set_deadline(pid_t pid, __u64 runtime, __u64 period)
+{
+	struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_DEADLINE,
+		.sched_runtime = runtime,
+		.sched_deadline = period,
+		.sched_period = period,
+	};
+
+	if (syscall(SYS_sched_setattr, pid, &attr, 0))
+		psi_die("sched_setattr: %m");
+}
 
 /* Time in ns in which the bandwidth of a cgroup kept its tasks from the cpu. */
 static __u64 throttled_ns(const char *cgroup)
@@ -461,13 +478,13 @@ TEST_F_TIMEOUT(held_task, counts_while_a_limit_holds_it, 60)
 /* ---- A task that changes its class ---- */
 
 /**
- * struct turn - a policy, and whether cpu.max holds a spinner with it
+ * struct turn - a policy, and how long a limit holds a spinner with it
  * @policy: of the task
- * @held: a limit of its cgroup holds it
+ * @held: in percent of the time: by cpu.max, or by the runtime of a deadline task
  */
 struct turn {
 	int policy;
-	bool held;
+	double held;
 };
 
 /*
@@ -475,17 +492,32 @@ struct turn {
  * the scheduler takes it off and puts it on again when its class changes.
  */
 static const struct turn turns[] = {
-	{ SCHED_OTHER, true },
-	{ SCHED_FIFO, false },
-	{ SCHED_OTHER, true },
-	{ SCHED_RR, false },
-	{ SCHED_BATCH, true },
-	{ SCHED_IDLE, true },
-	{ SCHED_FIFO, false },
-	{ SCHED_RR, false },
-	{ SCHED_IDLE, true },
-	{ SCHED_OTHER, true },
+	{ SCHED_OTHER, 100 },
+	{ SCHED_FIFO, 0 },
+	{ SCHED_OTHER, 100 },
+	{ SCHED_RR, 0 },
+	{ SCHED_BATCH, 100 },
+	{ SCHED_IDLE, 100 },
+	{ SCHED_FIFO, 0 },
+	{ SCHED_RR, 0 },
+	{ SCHED_IDLE, 100 },
+	{ SCHED_OTHER, 100 },
+	{ SCHED_DEADLINE, 50 },
+	{ SCHED_OTHER, 100 },
+	{ SCHED_DEADLINE, 50 },
+	{ SCHED_RR, 0 },
+	{ SCHED_DEADLINE, 50 },
+	{ SCHED_IDLE, 100 },
 };
+
+/* The test runs while a deadline task is held, so that is when such a task changes its class. */
+static void take_turn(pid_t pid, int policy)
+{
+	if (policy == SCHED_DEADLINE)
+		set_deadline(pid, 5 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);
+	else
+		set_policy(pid, policy, policy == SCHED_FIFO || policy == SCHED_RR);
+}
 
 FIXTURE(class_change) {
 	pid_t pid;
@@ -516,16 +548,15 @@ TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
 	struct classes c;
 
 	for (int i = 0; i < (int)ARRAY_SIZE(turns); i++) {
-		bool rt = turns[i].policy == SCHED_FIFO || turns[i].policy == SCHED_RR;
 		double doubt = 100.0 * STEP_DOUBT / STEP;
 
-		set_policy(self->pid, turns[i].policy, rt);
+		take_turn(self->pid, turns[i].policy);
 		classes_read(GROUP, "cpu", &c);
 		sleep_for(STEP);
 		classes_since(GROUP, "cpu", STEP, &c);
 		ksft_print_msg("policy %d: limit %.3f, shortage %.3f\n", turns[i].policy,
 			       c.limit[0], c.shortage[0]);
-		EXPECT_GE(doubt, fabs(c.limit[0] - 100 * turns[i].held))
+		EXPECT_GE(doubt, fabs(c.limit[0] - turns[i].held))
 			TH_LOG("turn %d, policy %d: limit %.3f", i, turns[i].policy, c.limit[0]);
 		EXPECT_GE(doubt, c.shortage[0])
 			TH_LOG("turn %d, policy %d: shortage %.3f", i, turns[i].policy,
@@ -533,7 +564,7 @@ TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
 	}
 }
 
-/* ---- Long system calls ---- */
+/* ---- Long system calls, and threads that never return from the kernel ---- */
 
 /* Reads zeros: each call takes many times the bandwidth of a period. */
 static void read_zeros(void *arg)
@@ -548,14 +579,38 @@ static void read_zeros(void *arg)
 	}
 }
 
+/* After the first request, a thread of the kernel looks for others all the time. */
+static void spin_in_a_ring(void *arg)
+{
+	struct uring ring;
+
+	if (!uring_create_restless(&ring, IORING_SETUP_SQPOLL))
+		psi_die("io_uring: %m");
+	uring_prepare(&ring, IORING_OP_NOP, -1);
+	uring_submit(&ring);
+	sleep_forever();
+}
+
 FIXTURE(system_call) {
 	pid_t pid;
+};
+
+FIXTURE_VARIANT(system_call) {
+	void (*fn)(void *arg);
+};
+
+FIXTURE_VARIANT_ADD(system_call, of_a_task) {
+	.fn = read_zeros,
+};
+
+FIXTURE_VARIANT_ADD(system_call, of_the_thread_of_a_ring) {
+	.fn = spin_in_a_ring,
 };
 
 FIXTURE_SETUP(system_call)
 {
 	static const char * const asked = GROUP;
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = read_zeros };
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = variant->fn };
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -572,27 +627,49 @@ FIXTURE_TEARDOWN(system_call)
 	cpus_use(cpus_possible());
 }
 
+/* The last thread of a process. */
+static pid_t last_thread(pid_t pid)
+{
+	struct dirent *entry;
+	char path[64];
+	pid_t tid = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		psi_die("%s: %m", path);
+	while ((entry = readdir(dir)))
+		if (atoi(entry->d_name) > tid)
+			tid = atoi(entry->d_name);
+	closedir(dir);
+	return tid;
+}
+
 /*
  * A kernel may hold a task in the middle of a system call, or wait until it returns to user
- * space. The task is held or runs: what its own clock does not have is limit.
+ * space, or until a thread of a ring looks for work. The task is held or runs: what its own clock
+ * does not have is limit.
  */
 TEST_F_TIMEOUT(system_call, that_goes_on_is_no_stall, 60)
 {
+	pid_t tid = last_thread(self->pid);
 	struct task_clock tc;
 	struct classes c;
 	double held;
 	__u64 begin;
 
 	classes_read(GROUP, "cpu", &c);
-	task_clock_read(self->pid, &tc);
+	task_clock_read(tid, &tc);
 	begin = now_ns();
 	sleep_for(TIME);
-	tc = task_clock_since(self->pid, &tc);
+	tc = task_clock_since(tid, &tc);
 	begin = now_ns() - begin;
 	classes_since(GROUP, "cpu", begin, &c);
 	held = 100 - 100.0 * tc.run / begin;
 	ksft_print_msg("held %.3f, limit %.3f, shortage %.3f\n", held, c.limit[0], c.shortage[0]);
 	EXPECT_LE(50, held);
+	EXPECT_GE(95, held);
 	EXPECT_GE(TOLERANCE, fabs(c.limit[0] - held))
 		TH_LOG("limit %.3f, the task says %.3f", c.limit[0], held);
 	EXPECT_GE(SHORTAGE, c.shortage[0]);
@@ -826,16 +903,7 @@ TEST_F_TIMEOUT(throttle, of_a_task_asleep_does_not_hold_it_later, 60)
 /* 2 ms of runtime in each 20 ms, for a task that would spin all the time. */
 static void deadline_spin(void *arg)
 {
-	struct sched_attr attr = {
-		.size = sizeof(attr),
-		.sched_policy = SCHED_DEADLINE,
-		.sched_runtime = 2 * NSEC_PER_MSEC,
-		.sched_deadline = 20 * NSEC_PER_MSEC,
-		.sched_period = 20 * NSEC_PER_MSEC,
-	};
-
-	if (syscall(SYS_sched_setattr, 0, &attr, 0))
-		psi_die("sched_setattr: %m");
+	set_deadline(0, 2 * NSEC_PER_MSEC, 20 * NSEC_PER_MSEC);
 	spin(arg);
 }
 
