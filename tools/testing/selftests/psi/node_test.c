@@ -3,10 +3,11 @@
  * Reclaim of one memory node
  *
  * With vm.zone_reclaim_mode a task that finds its node full frees clean pages there before
- * it takes memory of another node.
+ * it takes memory of another node. Newer kernels have a file for each node as well, which has
+ * the task that writes to it free pages there.
  *
  * Invariants:
- *  - That is a memory stall, and its cause is node_reclaim.
+ *  - That is a memory stall, its cause is node_reclaim, and no limit holds the task.
  *  - It is as long as the task's own clock says, and so is memory "some" of its group.
  *
  *     node of the task     fills         |full: some pages free, some pages free, ...
@@ -15,7 +16,8 @@
  * Bugs it would find: a section that is no stall, or that has another cause; a stall that
  * goes on after the reclaim, or ends before.
  *
- * Method: a task reads from a disk that takes no time, more than its node has memory.
+ * Method: a task reads from a disk that takes no time, more than its node has memory; or pages
+ * that it read before go as it writes to the file of the node.
  * Nothing else limits it. Watermarks are not boosted: that wakes kswapd, and while kswapd is at
  * work, Linux 7.3 takes memory of another node first.
  *
@@ -34,11 +36,19 @@
 #include "psi_stat.h"
 
 #define GROUP		"/sys/fs/cgroup/psi_node"
+#define STAT		(GROUP CGROUP_STAT)
 #define MODE		"/proc/sys/vm/zone_reclaim_mode"
 #define BOOST		"/proc/sys/vm/watermark_boost_factor"
 #define NODE		"/sys/devices/system/node/node1"
+#define RECLAIM		"/sys/devices/system/node/node0/reclaim"
 /* More memory than the node has. */
 #define DISK_MB		384
+/* It reads so much first; the kernel then frees less, in turns of a quarter of what is left. */
+#define CACHED_MB	64
+#define FREED		"32M"
+/* So many stalls, and more. */
+#define READ_STALLS	100
+#define FREED_STALLS	10
 #define PAUSE		(200 * NSEC_PER_MSEC)
 #define ROUNDING	((NR_CAUSES + 1) * NSEC_PER_USEC)
 #define AROUND		(4 * NSEC_PER_USEC)
@@ -47,6 +57,17 @@ FIXTURE(node) {
 	struct slow_disk disk;
 	struct sleeper *reader;
 	char boost[32];
+};
+
+FIXTURE_VARIANT(node) {
+	bool orders;
+};
+
+FIXTURE_VARIANT_ADD(node, that_is_full) {
+};
+
+FIXTURE_VARIANT_ADD(node, from_which_a_program_takes) {
+	.orders = true,
 };
 
 FIXTURE_SETUP(node)
@@ -64,7 +85,8 @@ FIXTURE_SETUP(node)
 	if (read_file(BOOST, self->boost, sizeof(self->boost)) < 0)
 		psi_die("%s cannot be read", BOOST);
 	write_file(BOOST, "0");
-	write_file(MODE, "1");
+	write_file(MODE, variant->orders ? "0" : "1");
+	psi_stat_ask(STAT);
 }
 
 FIXTURE_TEARDOWN(node)
@@ -76,54 +98,95 @@ FIXTURE_TEARDOWN(node)
 	cpus_use(cpus_possible());
 }
 
-/* Reads all of a disk, from @begin on: @arg is a struct sleeper. */
-static void read_once(void *arg)
+/* The test reads the clock of the task before it begins. */
+static void begin_soon(struct sleeper *t)
+{
+	t->span.begin = now_ns() + 2 * PAUSE;
+	sleep_until(t->span.begin);
+}
+
+static int read_blocks(int fd, int mb)
 {
 	static char buf[1 << 20];
+
+	while (mb && read(fd, buf, sizeof(buf)) > 0)
+		mb--;
+	return mb;
+}
+
+/* Reads all of a disk: @arg is a struct sleeper. */
+static void read_once(void *arg)
+{
 	struct sleeper *t = arg;
 	int fd = open_file(t->node, O_RDONLY);
 
-	sleep_until(t->span.begin);
-	while (read(fd, buf, sizeof(buf)) > 0)
-		;
+	begin_soon(t);
+	read_blocks(fd, DISK_MB);
 	t->ended = now_ns();
 	sleep_forever();
 }
 
-TEST_F_TIMEOUT(node, freeing_pages_of_the_own_node_first_is_node_reclaim, 300)
+/* Reads the begin of a disk, then has the kernel free a part of that. */
+static void free_once(void *arg)
 {
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = read_once,
-				   .arg = self->reader };
+	struct sleeper *t = arg;
+	int fd = open_file(t->node, O_RDONLY);
+
+	if (read_blocks(fd, CACHED_MB))
+		psi_die("%s: %s", t->node, strerror(errno));
+	begin_soon(t);
+	write_file(RECLAIM, FREED);
+	t->ended = now_ns();
+	sleep_forever();
+}
+
+TEST_F_TIMEOUT(node, has_a_stall_with_the_cause_node_reclaim, 300)
+{
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .arg = self->reader,
+				   .fn = variant->orders ? free_once : read_once };
+	__u64 some, shortage, limit;
 	const struct cause_line *line;
 	struct task_clock clock;
 	struct causes causes;
-	__u64 some;
 	pid_t pid;
 
-	self->reader->span.begin = now_ns() + 2 * PAUSE;
+	if (variant->orders && access(RECLAIM, F_OK)) {
+		ksft_print_msg("this kernel has no %s\n", RECLAIM);
+		return;
+	}
 	pid = load_start(&load);
+	while (!self->reader->span.begin)
+		sleep_for(PAUSE / 4);
 	sleep_until(self->reader->span.begin - PAUSE);
 	task_clock_read(pid, &clock);
-	causes_read(GROUP CGROUP_STAT, &causes);
+	causes_read(STAT, &causes);
+	shortage = psi_stat_total(STAT, "memory.shortage.some");
+	limit = psi_stat_total(STAT, "memory.limit.some");
 	some = psi_some_ns(GROUP "/memory.pressure");
 	while (!self->reader->ended)
 		sleep_for(PAUSE);
 	sleep_for(PAUSE);
 	clock = task_clock_since(pid, &clock);
-	causes = causes_since(GROUP CGROUP_STAT, &causes);
+	causes = causes_since(STAT, &causes);
+	shortage = (psi_stat_total(STAT, "memory.shortage.some") - shortage) * NSEC_PER_USEC;
+	limit = psi_stat_total(STAT, "memory.limit.some") - limit;
 	some = psi_some_ns(GROUP "/memory.pressure") - some;
 	load_stop(pid);
 	causes_print(&causes);
-	ksft_print_msg("some %.6f s, the task reclaimed %.6f s\n", some / 1e9, clock.reclaim / 1e9);
+	ksft_print_msg("some %.6f s, of which %.6f s shortage; the task reclaimed %.6f s\n",
+		       some / 1e9, shortage / 1e9, clock.reclaim / 1e9);
 
 	line = &causes.line[NODE_RECLAIM];
-	ASSERT_LT(100, line->count);
+	ASSERT_LT(variant->orders ? FREED_STALLS : READ_STALLS, line->count);
 	for (int c = 0; c < NR_CAUSES; c++)
 		EXPECT_EQ(c == NODE_RECLAIM, !!causes.line[c].count);
 	EXPECT_LE(clock.reclaim, line->total + ROUNDING);
 	EXPECT_LE(line->total, clock.reclaim + line->count * AROUND + ROUNDING);
 	EXPECT_LE(some, causes.total + ROUNDING);
 	EXPECT_LE(causes.total, some + ROUNDING);
+	EXPECT_LE(some, shortage + ROUNDING);
+	EXPECT_LE(shortage, some + ROUNDING);
+	EXPECT_EQ(0, limit);
 }
 
 TEST_HARNESS_MAIN
