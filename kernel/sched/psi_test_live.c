@@ -896,26 +896,82 @@ static void psi_test_debug_home(struct kunit *test)
 #endif /* CONFIG_PSI_DEBUG */
 
 #ifdef CONFIG_X86_TSC
+static int psi_test_long_stall(void *arg)
+{
+	unsigned long flags;
+
+	psi_memstall_enter(&flags, PSI_CAUSE_THROTTLE);
+	set_current_state(TASK_IDLE);
+	/* Not if it was stopped already. */
+	if (!kthread_should_stop())
+		schedule();
+	__set_current_state(TASK_RUNNING);
+	psi_memstall_leave(&flags);
+	return 0;
+}
+
+/* What the system shows of memory some and irq full, and the time, in ns. */
+struct psi_test_shown {
+	u64 stall, irq, at;
+};
+
+static void psi_test_show(struct psi_test_shown *shown)
+{
+	struct psi_account reading = { };
+
+	psi_read(&psi_system, 1, BIT(PSI_MEM_SOME) | BIT(PSI_IRQ_FULL), &reading);
+	shown->at = ktime_get_ns();
+	shown->stall = reading.total[PSI_MEM_SOME];
+	shown->irq = reading.total[PSI_IRQ_FULL];
+}
+
 /*
  * The clock of the CPUs turns out to be no good. That is for good, too: so this
- * is a suite of its own, which runs alone. What measures now goes on.
+ * is a suite of its own, which runs alone. What measures now goes on: a stall
+ * that holds neither stops nor jumps, and interrupt time stands still from then
+ * on.
+ *
+ * Another CPU that is busy takes its share of the stall: a quarter is left for
+ * that.
  */
 static void psi_test_clock_unstable(struct kunit *test)
 {
-	u64 before = psi_read_clock(), after;
+	u64 before, after, slack = 5 * TICK_NSEC;
+	struct psi_test_shown shown[3];
+	struct task_struct *p;
 	int i;
 
 	if (!psi_enabled())
 		kunit_skip(test, "PSI is off");
+	p = kthread_run(psi_test_long_stall, NULL, "psi_test_stall");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(p));
+	msleep(100);
+	psi_test_show(&shown[0]);
+	msleep(100);
+	before = psi_read_clock();
 	mark_tsc_unstable("a test of psi");
 	/* A work does the rest. */
 	for (i = 0; i < 100 && (sched_clock_stable() || irqtime_enabled()); i++)
 		msleep(20);
 	after = psi_read_clock();
+	msleep(100);
+	psi_test_show(&shown[1]);
+	msleep(500);
+	psi_test_show(&shown[2]);
+	kthread_stop(p);
 	KUNIT_EXPECT_FALSE(test, sched_clock_stable());
 	KUNIT_EXPECT_LE(test, before, after);
 	KUNIT_EXPECT_LT(test, after - before, 2 * NSEC_PER_SEC);
 	KUNIT_EXPECT_FALSE(test, irqtime_enabled());
+	for (i = 1; i < 3; i++) {
+		u64 time = shown[i].at - shown[i - 1].at;
+		u64 stall = shown[i].stall - shown[i - 1].stall;
+
+		KUNIT_EXPECT_GE_MSG(test, stall + slack, time / 4 * 3, "span %d", i);
+		KUNIT_EXPECT_LE_MSG(test, stall, time + slack, "span %d", i);
+	}
+	KUNIT_EXPECT_LE(test, shown[1].irq - shown[0].irq, shown[1].at - shown[0].at);
+	KUNIT_EXPECT_EQ(test, shown[2].irq, shown[1].irq);
 }
 
 static struct kunit_case psi_test_clock_cases[] = {
