@@ -564,6 +564,27 @@ TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
 	}
 }
 
+/* Without cpu.max, a task that was held for its runtime shares the CPU with a neighbour. */
+TEST_F_TIMEOUT(class_change, leaves_no_limit_behind, 60)
+{
+	pid_t neighbour = spin_on(0);
+	struct classes c;
+
+	cgroup_write(GROUP, "cpu.max", LIFTED);
+	for (int i = 0; i < 4; i++) {
+		set_deadline(self->pid, 4 * NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);
+		sleep_for(STEP);
+		set_policy(self->pid, SCHED_OTHER, 0);
+		classes_read(GROUP, "cpu", &c);
+		sleep_for(STEP);
+		classes_since(GROUP, "cpu", STEP, &c);
+		EXPECT_GE(SHORTAGE, c.limit[0])
+			TH_LOG("round %d: limit %.3f %%, there is none", i, c.limit[0]);
+		EXPECT_LE(40, c.shortage[0]);
+	}
+	load_stop(neighbour);
+}
+
 /* ---- Long system calls, and threads that never return from the kernel ---- */
 
 /* Reads zeros: each call takes many times the bandwidth of a period. */
