@@ -10,8 +10,8 @@
 #include "psi_uring.h"
 
 #ifndef IORING_FEAT_NO_IOWAIT
-#define IORING_FEAT_NO_IOWAIT	(1U << 17)
-#define IORING_ENTER_NO_IOWAIT	(1U << 7)
+#define IORING_FEAT_NO_IOWAIT	0x20000
+#define IORING_ENTER_NO_IOWAIT	0x80
 #endif
 
 /* @idle: after so many ms without a request, a thread that looks for them sleeps. */
