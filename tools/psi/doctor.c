@@ -230,7 +230,7 @@ static void check_cost(struct table *table, struct psi_pressure *pressure)
 		read_file(PSI_CPU, pressure);
 	reads = (now() - begin) / READS;
 	begin = now();
-	snapshot_take(&snapshot, NULL, true, false);
+	snapshot_take(&snapshot, NULL, true, false, NULL);
 	add(table, "cost", "ok", "a read %.0f us; all of %d cgroups %.0f ms", reads * 1e6,
 	    snapshot.count - 1, (now() - begin) * 1e3);
 	snapshot_free(&snapshot);

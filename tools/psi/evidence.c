@@ -59,7 +59,16 @@ void evidence_io(double *io, const char *text)
 
 void evidence_none(struct evidence *evidence)
 {
-	*evidence = (struct evidence){ NAN, NAN, NAN, NAN, { NAN, NAN, NAN, NAN }, NULL };
+	for (int i = 0; i < EVIDENCE_COUNTS; i++)
+		evidence->count[i] = NAN;
+	evidence->io_stat = NULL;
+}
+
+/* In bytes; of memory.stat, or of vmstat. */
+static double refaults_of(const char *text)
+{
+	return (evidence_number(text, "workingset_refault_anon") +
+		evidence_number(text, "workingset_refault_file")) * sysconf(_SC_PAGESIZE);
 }
 
 static void read_system(struct evidence *evidence, char *text)
@@ -68,37 +77,67 @@ static void read_system(struct evidence *evidence, char *text)
 
 	evidence_text(text, proc, "vmstat");
 	free(proc);
-	evidence->refaults = evidence_number(text, "workingset_refault_anon") +
-			     evidence_number(text, "workingset_refault_file");
-	evidence->io[0] = evidence_number(text, "pgpgin") * 1024;
+	evidence->count[EVIDENCE_REFAULTS] = refaults_of(text);
+	evidence->count[EVIDENCE_READ] = evidence_number(text, "pgpgin") * 1024;
 }
 
 /**
  * evidence_read() - read what is counted of a cgroup
- * @evidence: the result; NAN for what is not known
+ * @evidence: the result
  * @directory: of the cgroup, or NULL for the system
+ * @kinds: bits of those that are wanted
  */
-void evidence_read(struct evidence *evidence, const char *directory)
+void evidence_read(struct evidence *evidence, const char *directory, unsigned int kinds)
 {
+	double *count = evidence->count;
 	char text[EVIDENCE_TEXT];
 
 	evidence_none(evidence);
+	if (directory && kinds & 1 << EVIDENCE_CPU)
+		count[EVIDENCE_THROTTLED] =
+			evidence_number(evidence_text(text, directory, "cpu.stat"),
+					"throttled_usec");
+	if (!(kinds & 1 << EVIDENCE_MEMORY))
+		return;
 	if (!directory) {
 		read_system(evidence, text);
 		return;
 	}
-	evidence_text(text, directory, "cpu.stat");
-	evidence->throttled = evidence_number(text, "throttled_usec") / 1e6;
 	evidence_text(text, directory, "memory.events.local");
-	evidence->max = evidence_number(text, "max");
-	evidence->high = evidence_number(text, "high");
+	count[EVIDENCE_MAX] = evidence_number(text, "max");
+	count[EVIDENCE_HIGH] = evidence_number(text, "high");
 	evidence_text(text, directory, "memory.stat");
-	evidence->refaults = evidence_number(text, "workingset_refault_anon") +
-			     evidence_number(text, "workingset_refault_file");
+	count[EVIDENCE_REFAULTS] = refaults_of(text);
 	if (*evidence_text(text, directory, "io.stat")) {
-		evidence_io(evidence->io, text);
+		count[EVIDENCE_READ] = sum_of(text, io_keys[0]);
 		evidence->io_stat = text_of("%s", text);
 	}
+}
+
+static double growth(const struct load *load, enum evidence_count count)
+{
+	const double *from = load->from->evidence.count, *to = load->to->evidence.count;
+
+	/* A record counts from 0. */
+	if (isnan(from[count]) && !isnan(to[EVIDENCE_STALL + evidence_kind_of(count)]))
+		return to[count];
+	return to[count] - from[count];
+}
+
+/*
+ * The time for which evidence was counted, in s; NAN for none.  A record counts only
+ * while something stalls: such a part of the stall stands for as much of the time.
+ */
+static double counted(const struct load *load, enum evidence_kind kind)
+{
+	double seconds = load->to->time - load->from->time, part, percent;
+
+	if (isnan(load->to->evidence.count[EVIDENCE_STALL + kind]))
+		return seconds;
+	percent = kind == EVIDENCE_CPU ? main_percent(load, PSI_CPU) :
+		  fmax(main_percent(load, PSI_MEMORY), main_percent(load, PSI_IO));
+	part = growth(load, EVIDENCE_STALL + kind) / (percent * 1e4 * seconds);
+	return part > 0 ? fmin(1, part) * seconds : NAN;
 }
 
 /**
@@ -107,17 +146,66 @@ void evidence_read(struct evidence *evidence, const char *directory)
  * @system: load of the system, or NULL
  *
  * What was read in this time had been in memory before: it was pushed out.
+ *
+ * Return: 1, or 0; -1 where nothing tells
  */
-bool is_thrashing(const struct load *load, const struct load *system)
+static int is_thrashing(const struct load *load, const struct load *system)
 {
-	double back = (load->to->evidence.refaults - load->from->evidence.refaults) *
-		      sysconf(_SC_PAGESIZE);
-	double bytes = load->to->evidence.io[0] - load->from->evidence.io[0];
+	double back = growth(load, EVIDENCE_REFAULTS), bytes = growth(load, EVIDENCE_READ);
 
 	if (isnan(bytes) && system)
-		bytes = system->to->evidence.io[0] - system->from->evidence.io[0];
+		bytes = growth(system, EVIDENCE_READ);
+	if (isnan(counted(load, EVIDENCE_MEMORY)) || isnan(back) || isnan(bytes))
+		return -1;
 	return back > 0 && bytes > 0 && back >= THRASH * bytes &&
 	       main_percent(load, PSI_MEMORY) > 0;
+}
+
+static struct judgement judge_by(const struct load *load, int thrashing)
+{
+	struct judgement judgement = { .seen = worst_resource(load), .sure = true };
+
+	judgement.resource = judgement.seen;
+	if (judgement.seen == PSI_IO && thrashing > 0)
+		judgement.resource = PSI_MEMORY;
+	if (judgement.seen == PSI_IO && thrashing < 0)
+		judgement.sure = main_percent(load, PSI_MEMORY) < LOCAL;
+	return judgement;
+}
+
+/**
+ * judge() - what the stall of a cgroup, or of the system, is a matter of
+ * @load: its load
+ * @system: that of the system, or NULL
+ *
+ * Return: the judgement
+ */
+struct judgement judge(const struct load *load, const struct load *system)
+{
+	return judge_by(load, is_thrashing(load, system));
+}
+
+/**
+ * judge_all() - what the stall of the machine is a matter of
+ * @load: what is slow: the system, or a cgroup
+ * @culprit: the cgroup with most of it
+ * @system: load of the system, or NULL
+ *
+ * Return: the judgement
+ */
+struct judgement judge_all(const struct load *load, const struct load *culprit,
+			   const struct load *system)
+{
+	int one = is_thrashing(culprit, system);
+	int all = *load->name ? one : is_thrashing(load, NULL);
+
+	return judge_by(load, one > 0 || all > 0 ? 1 : one ? all : 0);
+}
+
+/* For people, and for JSON. */
+const char *judged_name(const struct judgement *judgement)
+{
+	return judgement->sure ? psi_resource_name(judgement->resource) : "io/memory";
 }
 
 /* What io.stat has of the device that @line begins with. */
@@ -156,41 +244,42 @@ static bool at_io_max(const char *directory, const struct load *load)
 	return false;
 }
 
-static bool grew(double from, double to)
-{
-	return to > from;
-}
-
 /* What a limit of one cgroup holds back, as a share of the time; NAN when nothing tells. */
 static double held(const struct load *load, const char *directory, int resource, const char **file)
 {
-	const struct evidence *from = &load->from->evidence, *to = &load->to->evidence;
-	double share = 0;
+	double max = growth(load, EVIDENCE_MAX), share = 0;
 
 	switch (resource) {
 	case PSI_CPU:
 		*file = "cpu.max";
-		share = (to->throttled - from->throttled) / (load->to->time - load->from->time);
+		share = growth(load, EVIDENCE_THROTTLED) / 1e6 / counted(load, EVIDENCE_CPU);
 		break;
 	case PSI_MEMORY:
-		*file = grew(from->max, to->max) ? "memory.max" : "memory.high";
-		share = isnan(to->max) ? NAN :
-			grew(from->max, to->max) || grew(from->high, to->high);
+		*file = max > 0 ? "memory.max" : "memory.high";
+		share = isnan(max) || isnan(counted(load, EVIDENCE_MEMORY)) ? NAN :
+			max > 0 || growth(load, EVIDENCE_HIGH) > 0;
 		break;
 	case PSI_IO:
 		*file = "io.max";
-		share = isnan(to->io[0]) ? NAN : at_io_max(directory, load);
+		/* Not of a record, which has no directory. */
+		share = !*directory || !load->to->evidence.io_stat ? NAN :
+			at_io_max(directory, load);
 		break;
 	}
 	return share > 1 ? 1 : share;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct load *)a)->name, ((const struct load *)b)->name);
+}
+
 static const struct load *find_load(const struct loads *loads, const char *name)
 {
-	for (int i = 0; i < loads->count; i++)
-		if (!strcmp(loads->load[i].name, name))
-			return &loads->load[i];
-	return NULL;
+	struct load key = { .name = name };
+
+	return loads->count ? bsearch(&key, loads->load, loads->count, sizeof(key), by_name) :
+	       NULL;
 }
 
 /**
@@ -201,28 +290,32 @@ static const struct load *find_load(const struct loads *loads, const char *name)
  * @share: of the time in which it held, as far as it can be inferred; NAN when
  *	nothing tells
  *
- * Return: such as "cpu.max of /a is 50000 100000", allocated; NULL for none
+ * Return: such as "cpu.max of /a is 50000 100000", without the value for a record,
+ * allocated; NULL for none
  */
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share)
 {
 	char mount[PATH_MAX], *name = text_of("%s", load->name), *text = NULL, value[128];
-	bool more = *name && !psi_cgroup_mount(mount, sizeof(mount));
+	bool more = *name, live = !psi_cgroup_mount(mount, sizeof(mount));
 
 	*share = NAN;
 	while (more) {
 		const struct load *one = find_load(loads, name);
-		char *directory = text_of("%s%s", mount, name), *cut = strrchr(name, '/');
+		char *directory = text_of("%s%s", live ? mount : "", live ? name : "");
+		char *cut = strrchr(name, '/');
 		const char *file = "";
 		double now = one ? held(one, directory, resource, &file) : NAN;
 		char *path = text_of("%s/%s", directory, file);
 
 		if (isnan(*share))
 			*share = now <= 0 ? 0 : NAN;
-		if (now > 0 && !(now <= *share) && read_text(path, value, sizeof(value)) > 0) {
+		if (now > 0 && !(now <= *share) &&
+		    (!live || read_text(path, value, sizeof(value)) > 0)) {
 			*share = now;
 			free(text);
 			value[strcspn(value, "\n")] = 0;
-			text = text_of("%s of %s is %s", file, name, value);
+			text = live ? text_of("%s of %s is %s", file, name, value) :
+				      text_of("%s of %s", file, name);
 		}
 		free(path);
 		free(directory);

@@ -174,7 +174,7 @@ int verb_export(int argc, char **argv)
 	if (span_given(&span))
 		span_read(&span, NULL, &snapshot);
 	else
-		snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false);
+		snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false, NULL);
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error ?: -ENOENT));
 	if (pattern)

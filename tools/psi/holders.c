@@ -590,9 +590,9 @@ static char *find_group(void)
 	struct loads loads;
 	char *group;
 
-	snapshot_take(&from, NULL, true, false);
+	snapshot_take(&from, NULL, true, false, NULL);
 	sleep_with_progress(ASKED, "looking for the cgroup");
-	snapshot_take(&to, NULL, true, false);
+	snapshot_take(&to, NULL, true, false, NULL);
 	loads_make(&loads, &from, &to);
 	group = text_of("%s", find_culprits(&loads, PSI_CPU, &load, 1) ? load->name : "");
 	free(loads.load);
@@ -609,12 +609,12 @@ static void look(struct group *group, const char *directory, const char *name)
 	if (!read_group(group, *name ? directory : NULL))
 		die("the pressure of %s cannot be read", *name ? name : "the machine");
 	/* Each of those that contain it may have a limit. */
-	group->evidence.throttled = 0;
+	group->evidence.count[EVIDENCE_THROTTLED] = 0;
 	for (path = text_of("%s", directory); strlen(path) > strlen(directory) - strlen(name);
 	     *strrchr(path, '/') = 0) {
-		evidence_read(&one, path);
-		group->evidence.throttled += isnan(one.throttled) ? 0 : one.throttled;
-		free(one.io_stat);
+		evidence_read(&one, path, 1 << EVIDENCE_CPU);
+		if (!isnan(one.count[EVIDENCE_THROTTLED]))
+			group->evidence.count[EVIDENCE_THROTTLED] += one.count[EVIDENCE_THROTTLED];
 	}
 	free(path);
 }
@@ -672,7 +672,8 @@ void why_cpu(const char *name, double seconds)
 	measure(&trace, &from, &to, directory, seconds);
 	limit = grown(&from, &to, PSI_LIMIT);
 	if (isnan(limit))
-		limit = (to.evidence.throttled - from.evidence.throttled) * share_of(&trace);
+		limit = (to.evidence.count[EVIDENCE_THROTTLED] -
+			 from.evidence.count[EVIDENCE_THROTTLED]) / 1e6 * share_of(&trace);
 	fill_report(&report, &trace, grown(&from, &to, PSI_SHORTAGE), limit);
 	note_missing(&report, from.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]);
 	report_print(stdout, &report);

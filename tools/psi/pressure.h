@@ -102,7 +102,8 @@ enum format {
 	FMT_SECONDS,
 	FMT_COUNT,
 	FMT_SPARK,
-	FMT_MARK
+	FMT_MARK,
+	FMT_JSON
 };
 
 /**
@@ -110,7 +111,8 @@ enum format {
  * @key: name in JSON; its end tells the unit: _pct, _s
  * @title: for people
  * @format: how a cell is shown; FMT_NAME takes the room that is left and is cut,
- *	FMT_WRAP, which is the last column, goes on in the next line
+ *	FMT_WRAP, which is the last column, goes on in the next line; FMT_JSON is not for
+ *	people
  * @drop: where room is short, columns with the highest number go first; those
  *	with 0 stay, even if nothing is known
  */
@@ -202,21 +204,33 @@ struct totals {
 
 #define EVIDENCE_IO	4	/* bytes read and written, requests */
 
+/* Of cpu, and of memory and io. */
+enum evidence_kind { EVIDENCE_CPU, EVIDENCE_MEMORY, EVIDENCE_KINDS };
+#define EVIDENCE_ALL	3	/* bits of them */
+
+enum evidence_count {
+	EVIDENCE_STALL,		/* of each kind: the stall while a record counted it, in us */
+	EVIDENCE_THROTTLED = EVIDENCE_KINDS,	/* cpu.max held tasks, in us, all CPUs together */
+	EVIDENCE_HIGH,		/* memory.high was hit, times */
+	EVIDENCE_MAX,		/* memory.max was hit, times */
+	EVIDENCE_REFAULTS,	/* bytes that were pushed out of memory and came back */
+	EVIDENCE_READ,		/* bytes read from storage */
+	EVIDENCE_COUNTS
+};
+
+static inline enum evidence_kind evidence_kind_of(int count)
+{
+	return count < EVIDENCE_KINDS ? (enum evidence_kind)count :
+	       count == EVIDENCE_THROTTLED ? EVIDENCE_CPU : EVIDENCE_MEMORY;
+}
+
 /**
- * struct evidence - what other files count; NAN for what is not known
- * @throttled: cpu.max held tasks, in s, added up over CPUs
- * @high: memory.high was hit, times
- * @max: memory.max was hit, times
- * @refaults: pages that were pushed out and came back
- * @io: of storage
+ * struct evidence - what other files count
+ * @count: all of it; NAN for what is not known
  * @io_stat: the text, allocated; NULL for none
  */
 struct evidence {
-	double throttled;
-	double high;
-	double max;
-	double refaults;
-	double io[EVIDENCE_IO];
+	double count[EVIDENCE_COUNTS];
 	char *io_stat;
 };
 
@@ -274,6 +288,7 @@ void report_html(FILE *out, const struct report *report, const char *title,
  * @error: why the system could not be read, or 0
  * @stat: some file had classes
  * @evidence: read what other files count, too
+ * @before: only of what stalled since then; NULL for all
  */
 struct snapshot {
 	struct group *groups;
@@ -281,6 +296,7 @@ struct snapshot {
 	int error;
 	bool stat;
 	bool evidence;
+	const struct snapshot *before;
 };
 
 /**
@@ -306,7 +322,8 @@ void take_totals(struct totals *totals, const struct psi_pressure *pressure, int
 bool read_group(struct group *group, const char *directory);
 void visit_cgroups(char *path, size_t top,
 		   void (*visit)(void *arg, const char *directory, const char *name), void *arg);
-void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence);
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence,
+		   const struct snapshot *before);
 void snapshot_free(struct snapshot *snapshot);
 void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);
 void load_make(struct load *load, const struct group *from, const struct group *to);
@@ -322,6 +339,11 @@ int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
 double measurable(double seconds, bool stat);
 double look_every(const struct group *group);
+
+/* Whose pressure /proc/pressure shows */
+enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
+enum whose whose_pressure(void);
+extern const char * const whose_places[];
 
 /* What pressure record wrote */
 #define RECORD_DIRECTORY	"/var/lib/pressure"
@@ -382,18 +404,51 @@ const char *evidence_text(char *text, const char *directory, const char *file);
 double evidence_number(const char *text, const char *key);
 void evidence_io(double *io, const char *text);
 void evidence_none(struct evidence *evidence);
-void evidence_read(struct evidence *evidence, const char *directory);
-bool is_thrashing(const struct load *load, const struct load *system);
+void evidence_read(struct evidence *evidence, const char *directory, unsigned int kinds);
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
 char *find_cpuset(const struct load *load);
 
-int find_culprits(const struct loads *loads, int resource, const struct load **culprits, int room);
-const struct load *worst_load(const struct loads *loads);
-void verdict(struct report *report, const struct loads *loads, double seconds);
+/* The verdict */
+#define NOTHING		1	/* percent; below, nothing is worth a word */
+#define LOCAL		10	/* percent; below, nothing is judged */
 
-/* Whose pressure /proc/pressure shows */
-enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
-enum whose whose_pressure(void);
+/**
+ * struct judgement - what a stall is a matter of
+ * @seen: the resource whose pressure is highest
+ * @resource: the same; memory, where storage is read for lack of memory
+ * @sure: false where nothing tells whether it is read for lack of memory
+ */
+struct judgement {
+	enum psi_resource seen;
+	enum psi_resource resource;
+	bool sure;
+};
+
+/**
+ * struct finding - what the verdict is about
+ * @loads: of all cgroups, the system first
+ * @load: what is slow: the system, or a cgroup
+ * @culprit: the cgroup with most of it; @load if there is none
+ * @judgement: of what
+ */
+struct finding {
+	const struct loads *loads;
+	const struct load *load;
+	const struct load *culprit;
+	struct judgement judgement;
+};
+
+struct judgement judge(const struct load *load, const struct load *system);
+struct judgement judge_all(const struct load *load, const struct load *culprit,
+			   const struct load *system);
+const char *judged_name(const struct judgement *judgement);
+struct finding find_worst(const struct loads *loads);
+double limit_percent(const struct loads *loads, const struct load *load, int resource,
+		     bool *inferred);
+int find_culprits(const struct loads *loads, int resource, const struct load **culprits, int room);
+char *place_of(const struct load *load);
+void note_inferred(struct report *report, const char *files);
+void verdict(struct report *report, const struct loads *loads, double seconds);
 
 /* What a program lost */
 void lost_report(struct report *report, const struct group *from, const struct group *to,

@@ -5,7 +5,8 @@
  * Its cost is that of reading totals, so it keeps files open, and reads no cgroup
  * below one whose totals did not grow: a task that stalls in a cgroup stalls
  * in all that contain it.  Of a text it reads only the totals, once libpsi has
- * parsed one with the same lines.
+ * parsed one with the same lines.  What other files count is read where so much
+ * stalls that somebody may ask why.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,6 +27,7 @@
 #define SIZE_LIMIT	(LONG_MAX >> 20)	/* MB; bytes have to fit */
 #define LATE		2.5	/* s; so late a child may be added up */
 #define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
+#define HOLD		10	/* s; so long evidence is read after a stall */
 
 /**
  * struct source - a cgroup, or the system, whose totals are recorded
@@ -35,6 +37,12 @@
  * @parent: the source that contains it; -1 for none
  * @grown: when totals grew last
  * @totals: at the last look
+ * @stall: since the look before, in us, by kind of evidence
+ * @asked: when so much stalled last that evidence was worth a look
+ * @blind: until when not to look, as there is none
+ * @read: when it was read last
+ * @raw: what it was then
+ * @count: evidence of stalls, from 0 on
  */
 struct source {
 	char *name;
@@ -43,6 +51,12 @@ struct source {
 	int parent;
 	double grown;
 	struct totals totals[PSI_RESOURCES];
+	double stall[EVIDENCE_KINDS];
+	double asked[EVIDENCE_KINDS];
+	double blind[EVIDENCE_KINDS];
+	double read[EVIDENCE_KINDS];
+	double raw[EVIDENCE_COUNTS];
+	double count[EVIDENCE_COUNTS];
 };
 
 struct bytes {
@@ -79,6 +93,7 @@ struct layout {
  * @scanned: when that was
  * @changed: since the last frame was written
  * @asked: when all were read
+ * @looked: when the last look was
  * @written: what the file has, for the next frame: totals by cgroup
  * @nr_written: how many
  * @fd: of the file
@@ -96,6 +111,7 @@ struct recorder {
 	double scanned;
 	bool changed;
 	double asked;
+	double looked;
 	struct source *written;
 	int nr_written;
 	int fd;
@@ -172,6 +188,13 @@ static bool is_open(const struct source *source)
 
 static bool open_files(struct source *source, const char *directory, bool system, bool plain)
 {
+	for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
+		source->asked[kind] = -INFINITY;
+		source->blind[kind] = -INFINITY;
+		source->read[kind] = -INFINITY;
+	}
+	for (int i = 0; i < EVIDENCE_COUNTS; i++)
+		source->count[i] = NAN;
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		source->fd[resource] = -1;
 	if (!plain)
@@ -384,8 +407,32 @@ static bool read_totals(int fd, struct layout *layout, int resource, struct tota
 	return true;
 }
 
+static double grew(const struct totals *from, const struct totals *to, int class)
+{
+	if (!from->known[class][PSI_SOME] || !to->known[class][PSI_SOME])
+		return 0;
+	return (double)to->us[class][PSI_SOME] - (double)from->us[class][PSI_SOME];
+}
+
+/* How much stalled since the look before, and whether that is worth evidence. */
+static void weigh(struct source *source, const struct totals *totals, double time, double looked)
+{
+	for (int resource = 0; resource < PSI_IRQ; resource++) {
+		const struct totals *from = &source->totals[resource], *to = &totals[resource];
+		double some = fmax(grew(from, to, PSI_PLAIN), grew(from, to, PSI_EXACT));
+		enum evidence_kind kind = resource == PSI_CPU ? EVIDENCE_CPU : EVIDENCE_MEMORY;
+
+		source->stall[kind] = fmax(source->stall[kind], some);
+		/* That no limit holds them, the kernel tells. */
+		if (resource == PSI_CPU && to->known[PSI_LIMIT][PSI_SOME])
+			some = grew(from, to, PSI_LIMIT);
+		if (some >= LOCAL * 1e4 * (time - looked))
+			source->asked[kind] = time;
+	}
+}
+
 /* False when the cgroup is gone. */
-static bool read_source(struct source *source, double time)
+static bool read_source(struct source *source, double time, double looked)
 {
 	struct totals totals[PSI_RESOURCES];
 	bool any = false;
@@ -397,6 +444,7 @@ static bool read_source(struct source *source, double time)
 				   resource, totals);
 	if (memcmp(totals, source->totals, sizeof(totals)))
 		source->grown = time;
+	weigh(source, totals, time, looked);
 	memcpy(source->totals, totals, sizeof(totals));
 	return any;
 }
@@ -424,6 +472,63 @@ static bool above_grew(const struct recorder *recorder, const struct source *sou
 	return recorder->source[source->parent].grown >= time - (source->stat ? 0 : LATE);
 }
 
+/* What grew since evidence was read in the look before. */
+static void read_evidence(struct source *source, const char *mount, unsigned int kinds, double time,
+			  double looked)
+{
+	char *directory = *source->name ? text_of("%s%s", mount, source->name) : NULL;
+	bool any[EVIDENCE_KINDS] = { 0 };
+	struct evidence evidence;
+
+	evidence_read(&evidence, directory, kinds);
+	/* The stall of a kind comes after all else of it. */
+	for (int i = EVIDENCE_COUNTS; i-- > 0;) {
+		enum evidence_kind kind = evidence_kind_of(i);
+		double more = i < EVIDENCE_KINDS ? source->stall[kind] :
+						   evidence.count[i] - source->raw[i];
+
+		if (!(kinds & 1u << kind))
+			continue;
+		any[kind] |= !isnan(evidence.count[i]);
+		if (more >= 0 && any[kind] && source->read[kind] >= looked)
+			source->count[i] = (isnan(source->count[i]) ? 0 : source->count[i]) + more;
+		source->raw[i] = evidence.count[i];
+	}
+	for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
+		if (any[kind])
+			source->read[kind] = time;
+		else if (kinds & 1u << kind)
+			source->blind[kind] = time + RESCAN;
+	}
+	free(evidence.io_stat);
+	free(directory);
+}
+
+/* Where a cgroup is worth evidence, those above it are, too: one of them may have the limit. */
+static void read_all_evidence(struct recorder *recorder, double time)
+{
+	char mount[PATH_MAX] = "";
+
+	psi_cgroup_mount(mount, sizeof(mount));
+	for (int i = recorder->count; i-- > 0;) {
+		struct source *source = &recorder->source[i];
+		struct source *above = source->parent < 0 ? source :
+						 &recorder->source[source->parent];
+		unsigned int kinds = 0;
+
+		for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
+			if (source->asked[kind] < time - HOLD)
+				continue;
+			above->asked[kind] = fmax(above->asked[kind], source->asked[kind]);
+			if (time >= source->blind[kind])
+				kinds |= 1u << kind;
+		}
+		if (kinds)
+			read_evidence(source, mount, kinds, time, recorder->looked);
+	}
+	recorder->looked = time;
+}
+
 static void look(struct recorder *recorder)
 {
 	double time = now();
@@ -436,67 +541,74 @@ static void look(struct recorder *recorder)
 	for (int i = 0; i < recorder->count; i++) {
 		struct source *source = &recorder->source[i];
 
+		memset(source->stall, 0, sizeof(source->stall));
 		/* What is new has not been read yet. */
 		if (!all && source->parent >= 0 && !above_grew(recorder, source, time) &&
 		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME])
 			continue;
-		if (!read_source(source, time)) {
+		if (!read_source(source, time, recorder->looked)) {
 			close_files(source);
 			gone = true;
 		}
 	}
 	if (gone)
 		drop_gone(recorder);
+	read_all_evidence(recorder, time);
 }
 
 /* Frames */
 
-static uint32_t known_mask(struct source *source)
+static uint64_t known_mask(struct source *source)
 {
-	uint32_t mask = 0;
+	uint64_t mask = 0;
 	bool *known;
 
-	for (int bit = 0; bit < RING_BITS; bit++) {
+	for (int bit = 0; bit < RING_TOTALS; bit++) {
 		ring_total(source->totals, bit, &known);
-		mask |= (uint32_t)*known << bit;
+		mask |= (uint64_t)*known << bit;
 	}
+	for (int i = 0; i < EVIDENCE_COUNTS; i++)
+		mask |= (uint64_t)!isnan(source->count[i]) << (RING_TOTALS + i);
 	return mask;
+}
+
+static bool is_same(const struct source *a, const struct source *b)
+{
+	return !memcmp(a->totals, b->totals, sizeof(a->totals)) &&
+	       !memcmp(a->count, b->count, sizeof(a->count));
 }
 
 static void put_new(struct bytes *frame, struct source *source)
 {
-	uint32_t mask = known_mask(source);
-	bool *known;
+	uint64_t mask = known_mask(source);
 
 	put(frame, RING_NEW);
 	put(frame, strlen(source->name));
 	put_bytes(frame, source->name, strlen(source->name));
 	put(frame, mask);
 	for (int bit = 0; bit < RING_BITS; bit++)
-		if (mask & 1u << bit)
-			put(frame, *ring_total(source->totals, bit, &known));
+		if (mask & 1ull << bit)
+			put(frame, ring_get(source->totals, source->count, bit));
 }
 
 /* Whether the totals of @new are those of @old or more: of the same cgroup. */
 static bool put_growth(struct bytes *frame, struct source *old, struct source *new)
 {
-	unsigned long long from[RING_BITS], to[RING_BITS];
-	uint32_t mask = 0;
-	bool *known;
+	uint64_t from[RING_BITS], to[RING_BITS], mask = 0;
 
 	if (known_mask(old) != known_mask(new))
 		return false;
 	for (int bit = 0; bit < RING_BITS; bit++) {
-		from[bit] = *ring_total(old->totals, bit, &known);
-		to[bit] = *ring_total(new->totals, bit, &known);
+		from[bit] = ring_get(old->totals, old->count, bit);
+		to[bit] = ring_get(new->totals, new->count, bit);
 		if (to[bit] < from[bit])
 			return false;
-		mask |= (uint32_t)(to[bit] > from[bit]) << bit;
+		mask |= (uint64_t)(to[bit] > from[bit]) << bit;
 	}
 	put(frame, RING_GREW);
 	put(frame, mask);
 	for (int bit = 0; bit < RING_BITS; bit++)
-		if (mask & 1u << bit)
+		if (mask & 1ull << bit)
 			put(frame, to[bit] - from[bit]);
 	return true;
 }
@@ -512,7 +624,7 @@ static void put_changes(struct recorder *recorder, struct source *old, int nr_ol
 		int order = i == nr_old ? 1 : j == recorder->count ? -1 :
 			    strcmp(old[i].name, new->name);
 
-		if (!order && !memcmp(old[i].totals, new->totals, sizeof(new->totals))) {
+		if (!order && is_same(&old[i], new)) {
 			same++, i++, j++;
 			continue;
 		}
@@ -579,9 +691,12 @@ static void begin_segment(struct recorder *recorder)
 
 static void remember(struct recorder *recorder)
 {
-	for (int i = 0; !recorder->changed && i < recorder->count; i++)
+	for (int i = 0; !recorder->changed && i < recorder->count; i++) {
 		memcpy(recorder->written[i].totals, recorder->source[i].totals,
 		       sizeof(recorder->source[i].totals));
+		memcpy(recorder->written[i].count, recorder->source[i].count,
+		       sizeof(recorder->source[i].count));
+	}
 	if (!recorder->changed)
 		return;
 	recorder->changed = false;
@@ -635,7 +750,7 @@ static void find_end(struct recorder *recorder, const char *path)
 
 	for (int i = 0; i < SEGMENTS; i++) {
 		if (pread(recorder->fd, &head, sizeof(head), i * recorder->size) != sizeof(head) ||
-		    memcmp(head.magic, RING_MAGIC, sizeof(head.magic)) ||
+		    !ring_known_magic(&head) ||
 		    head.sum != ring_sum(0, &head, offsetof(struct ring_head, sum)))
 			continue;
 		if (head.size != recorder->size)
@@ -661,6 +776,7 @@ static void resume(struct recorder *recorder, const char *path)
 	record.at = sizeof(*head);
 	if (pread(recorder->fd, record.data, recorder->size, offset) == (ssize_t)recorder->size &&
 	    head->number == recorder->number &&
+	    !memcmp(head->magic, RING_MAGIC, sizeof(head->magic)) &&
 	    read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)) &&
 	    !strcmp(boot, head->boot))
 		while (record_frame(&record, head))
@@ -672,6 +788,17 @@ static void resume(struct recorder *recorder, const char *path)
 		recorder->written[i].name = text_of("%s", record.now.groups[i].name);
 		memcpy(recorder->written[i].totals, record.now.groups[i].totals,
 		       sizeof(recorder->written[i].totals));
+		memcpy(recorder->written[i].count, record.now.groups[i].evidence.count,
+		       sizeof(recorder->written[i].count));
+	}
+	/* Evidence goes on from there. */
+	for (int i = 0; i < recorder->count; i++) {
+		struct source *source = &recorder->source[i], *old =
+			bsearch(source, recorder->written, recorder->nr_written, sizeof(*old),
+				by_name);
+
+		if (old)
+			memcpy(source->count, old->count, sizeof(source->count));
 	}
 	snapshot_free(&record.now);
 	free(record.data);

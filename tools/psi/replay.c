@@ -37,7 +37,7 @@ static void find_segments(struct record *record)
 		const struct ring_head *head = (const void *)(record->data + i * size);
 
 		if (size > sizeof(*head) && head->size == size &&
-		    !memcmp(head->magic, RING_MAGIC, sizeof(head->magic)) &&
+		    ring_known_magic(head) &&
 		    head->sum == ring_sum(0, head, offsetof(struct ring_head, sum)))
 			record->segment[record->nr_segments++] = head;
 	}
@@ -93,8 +93,7 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 {
 	struct group group = { 0 };
 	size_t length = take(cursor);
-	uint32_t mask;
-	bool *known;
+	uint64_t mask;
 
 	if (length > (size_t)(cursor->end - cursor->at)) {
 		cursor->bad = true;
@@ -105,14 +104,11 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 	/* Names are sorted: they are looked up. */
 	cursor->bad |= (place && strcmp(now->groups[place - 1].name, group.name) >= 0) ||
 		       (place < now->count && strcmp(now->groups[place].name, group.name) <= 0);
-	mask = take(cursor);
-	for (int bit = 0; bit < RING_BITS; bit++) {
-		unsigned long long *us = ring_total(group.totals, bit, &known);
-
-		*known = mask & 1u << bit;
-		*us = *known ? take(cursor) : 0;
-	}
 	evidence_none(&group.evidence);
+	mask = take(cursor);
+	for (int bit = 0; bit < RING_BITS; bit++)
+		if (mask & 1ull << bit)
+			ring_set(group.totals, group.evidence.count, bit, take(cursor));
 	now->groups = grow(now->groups, now->count, sizeof(group));
 	memmove(&now->groups[place + 1], &now->groups[place],
 		(now->count++ - place) * sizeof(group));
@@ -121,12 +117,13 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 
 static void take_growth(struct cursor *cursor, struct group *group)
 {
-	uint32_t mask = take(cursor);
-	bool *known;
+	double *count = group->evidence.count;
+	uint64_t mask = take(cursor);
 
 	for (int bit = 0; bit < RING_BITS; bit++)
-		if (mask & 1u << bit)
-			*ring_total(group->totals, bit, &known) += take(cursor);
+		if (mask & 1ull << bit)
+			ring_set(group->totals, count, bit,
+				 ring_get(group->totals, count, bit) + take(cursor));
 }
 
 static void drop(struct snapshot *now, int place)
@@ -485,6 +482,7 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 {
 	struct cell *cell = table_row(table);
 	const struct load *most, *system, *worst;
+	struct finding finding;
 	struct loads loads;
 
 	loads_make(&loads, from, to);
@@ -494,10 +492,11 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 		return;
 	for (int resource = 0; resource < PSI_IRQ; resource++)
 		cell[1 + resource].number = percent_of(system, resource, PSI_SOME);
-	worst = worst_load(&loads);
+	finding = find_worst(&loads);
+	worst = finding.load;
 	if (worst_percent(worst) >= SLOW) {
-		most = most_of(&loads, worst_resource(worst));
-		cell[4].text = text_of("%s", psi_resource_name(worst_resource(worst)));
+		most = most_of(&loads, finding.judgement.seen);
+		cell[4].text = text_of("%s", judged_name(&finding.judgement));
 		cell[5].number = worst_percent(worst);
 		cell[6].text = text_of("%s", most ? most->name : "system");
 	}

@@ -7,7 +7,9 @@
  *	segment	 | head | key frame | frame | frame | ...
  *	frame	 | length | sum | time, changes		one for each look
  *
- * A key frame has all cgroups, the frames after it what changed since.  After a
+ * A key frame has all cgroups, the frames after it what changed since.  Evidence, of
+ * what other files than PSI's count, is that of looks with much of a stall: it is counted
+ * from 0 on, and EVIDENCE_STALL says of how much of the stall it is.  After a
  * segment that is full, or of the boot before, comes the next one in the file,
  * which loses what it had.
  * So the file needs no index, and a reader no recovery: segments go by their
@@ -19,11 +21,13 @@
 #define _PRESSURE_RING_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "pressure.h"
 
 #define SEGMENTS	16
-#define RING_MAGIC	"PSIRING2"	/* other bytes, or their other order, are no ring */
+#define RING_MAGIC	"PSIRING3"	/* other bytes, or their other order, are no ring */
+#define RING_OLD	"PSIRING2"	/* without evidence */
 
 /**
  * struct ring_head - begins a segment
@@ -53,14 +57,22 @@ struct ring_frame {
 /* What a change is, in a list of cgroups that is sorted by name. */
 enum ring_change {
 	RING_END,
-	RING_GREW,	/* totals: a mask, and what is added to each */
+	RING_GREW,	/* a mask, and what is added to each total or count */
 	RING_GONE,
-	RING_NEW	/* comes before: its name, a mask, and totals */
+	RING_NEW	/* comes before: its name, a mask, totals and counts */
 };
 
 uint64_t ring_sum(uint64_t sum, const void *data, size_t length);
 
-#define RING_BITS	(PSI_RESOURCES * PSI_CLASSES * PSI_KINDS)
+/* A mask has totals first, then what is counted as evidence. */
+#define RING_TOTALS	(PSI_RESOURCES * PSI_CLASSES * PSI_KINDS)
+#define RING_BITS	(RING_TOTALS + EVIDENCE_COUNTS)
+
+static inline bool ring_known_magic(const struct ring_head *head)
+{
+	return !memcmp(head->magic, RING_MAGIC, sizeof(head->magic)) ||
+	       !memcmp(head->magic, RING_OLD, sizeof(head->magic));
+}
 
 /* The total that a bit of a mask stands for, and whether it is known. */
 static inline unsigned long long *ring_total(struct totals *totals, int bit, bool **known)
@@ -70,6 +82,30 @@ static inline unsigned long long *ring_total(struct totals *totals, int bit, boo
 
 	*known = &one->known[class][kind];
 	return &one->us[class][kind];
+}
+
+/* What a bit of a mask stands for; 0 where that is not known. */
+static inline uint64_t ring_get(struct totals *totals, const double *count, int bit)
+{
+	bool *known;
+
+	if (bit < RING_TOTALS)
+		return *ring_total(totals, bit, &known);
+	return isnan(count[bit - RING_TOTALS]) ? 0 : count[bit - RING_TOTALS];
+}
+
+static inline void ring_set(struct totals *totals, double *count, int bit, uint64_t value)
+{
+	unsigned long long *total;
+	bool *known;
+
+	if (bit >= RING_TOTALS) {
+		count[bit - RING_TOTALS] = value;
+		return;
+	}
+	total = ring_total(totals, bit, &known);
+	*known = true;
+	*total = value;
 }
 
 /**

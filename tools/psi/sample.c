@@ -63,6 +63,19 @@ double look_every(const struct group *group)
 	return has_classes(group) ? 0.5 : 2;
 }
 
+/* Whether a group stalled since an older snapshot: only then it is judged. */
+static bool stalled(const struct snapshot *before, const struct group *group)
+{
+	const struct group *old = bsearch(group, before->groups, before->count, sizeof(*old),
+					  by_group);
+	struct load load;
+
+	if (!old)
+		return false;
+	load_make(&load, old, group);
+	return worst_percent(&load) >= NOTHING;
+}
+
 static void add_group(void *arg, const char *directory, const char *name)
 {
 	struct snapshot *snapshot = arg;
@@ -72,8 +85,8 @@ static void add_group(void *arg, const char *directory, const char *name)
 		return;
 	group.name = text_of("%s", name);
 	evidence_none(&group.evidence);
-	if (snapshot->evidence)
-		evidence_read(&group.evidence, directory);
+	if (snapshot->evidence && (!snapshot->before || stalled(snapshot->before, &group)))
+		evidence_read(&group.evidence, directory, EVIDENCE_ALL);
 	snapshot->stat |= has_classes(&group);
 	snapshot->groups = grow(snapshot->groups, snapshot->count, sizeof(group));
 	snapshot->groups[snapshot->count++] = group;
@@ -135,12 +148,14 @@ static int system_error(void)
  * @top: directory of the cgroup to begin with, or NULL for all
  * @system: read those of the system, too
  * @evidence: read what other files count, too
+ * @before: an older snapshot: only of what stalled since; or NULL
  */
-void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence)
+void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence,
+		   const struct snapshot *before)
 {
 	char path[PATH_MAX], mount[PATH_MAX];
 
-	*snapshot = (struct snapshot){ .evidence = evidence };
+	*snapshot = (struct snapshot){ .evidence = evidence, .before = before };
 	if (system) {
 		snapshot->error = system_error();
 		add_group(snapshot, NULL, "");
@@ -150,6 +165,7 @@ void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool
 		visit_cgroups(path, strlen(mount), add_group, snapshot);
 	if (snapshot->count)
 		qsort(snapshot->groups, snapshot->count, sizeof(*snapshot->groups), by_group);
+	snapshot->before = NULL;
 }
 
 void snapshot_free(struct snapshot *snapshot)
@@ -208,8 +224,8 @@ void note_missing(struct report *report, bool stat)
 
 	if (!stat)
 		report_note(report,
-			    "this kernel has no cgroup.pressure.stat: limit or shortage, exact "
-			    "pressure and causes are not known, and totals may be up to 2 s old");
+			    "this kernel has no cgroup.pressure.stat: it does not tell limit from "
+			    "shortage, exact pressure and causes, and totals may be up to 2 s old");
 	if (psi_cgroup_mount(mount, sizeof(mount)))
 		report_note(report,
 			    "cgroup v2 is not mounted: no cgroups are shown (mount -t cgroup2 "

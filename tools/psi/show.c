@@ -55,6 +55,7 @@ static void fill_resources(struct report *report, const struct load *load)
 static void fill_cgroups(struct report *report, const struct loads *loads)
 {
 	const struct load **rank;
+	const struct load *system = *loads->load[0].name ? NULL : &loads->load[0];
 	int count = loads_rank(loads, &rank);
 	struct table *table = report_table(report, "cgroups",
 					   "Cgroups, worst first:", cgroup_columns,
@@ -67,7 +68,8 @@ static void fill_cgroups(struct report *report, const struct loads *loads)
 		for (int resource = 0; resource < PSI_IRQ; resource++)
 			cell[1 + resource].number = percent_of(rank[i], resource, PSI_SOME);
 		cell[4].number = rank[i]->percent[PSI_IRQ][PSI_PLAIN][PSI_FULL];
-		cell[5].number = rank[i]->percent[worst_resource(rank[i])][PSI_LIMIT][PSI_SOME];
+		cell[5].number = rank[i]->percent[judge(rank[i], system).resource][PSI_LIMIT]
+						 [PSI_SOME];
 	}
 	free(rank);
 }
@@ -109,11 +111,11 @@ static bool is_late(const struct snapshot *from, const struct snapshot *to)
 
 static void measure(struct snapshot *from, struct snapshot *to, double seconds, bool again)
 {
-	snapshot_take(from, NULL, true, true);
+	snapshot_take(from, NULL, true, true, NULL);
 	if (!from->count)
 		die("/proc/pressure/cpu: %s", explain(from->error));
 	sleep_with_progress(measurable(seconds, from->stat), "measuring");
-	snapshot_take(to, NULL, true, true);
+	snapshot_take(to, NULL, true, true, NULL);
 	if (again || !is_late(from, to))
 		return;
 	sleep_with_progress(from->groups[0].time + ASKED - now(),

@@ -212,6 +212,8 @@ static int measure(const struct table *table, int i)
 	int widest = text_width(table->columns[i].title);
 	bool known = !table->columns[i].drop;
 
+	if (table->columns[i].format == FMT_JSON)
+		return 0;
 	for (int row = 0; row < table->nr_rows; row++) {
 		const struct cell *cell = &table->cells[row * table->nr_columns + i];
 		char *text = cell_text(&table->columns[i], cell);

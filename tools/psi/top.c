@@ -27,6 +27,7 @@ static const struct column columns[] = {
 	{ "others_pct", "others %", FMT_PERCENT, 3 },
 	{ "limit_pct", "limit %", FMT_PERCENT, 3 },
 	{ "history", "history", FMT_SPARK, 2 },
+	{ "limit_from", "", FMT_JSON, 0 },
 };
 
 struct history {
@@ -52,9 +53,14 @@ static struct {
 	bool tree, typing, help;
 } view;
 
+enum part { OWN, OTHERS, LIMIT, PARTS };
+
 /* A cgroup, to be ranked; in a tree, below the nearest ancestor that is there. */
 struct row {
 	const struct load *load;
+	struct judgement judgement;
+	double part[PARTS];
+	bool inferred;
 	struct row *parent;
 	int depth;
 	bool shown;
@@ -65,7 +71,7 @@ struct row {
 struct top {
 	struct loads loads;
 	struct histories histories;
-	bool stat, screen;
+	bool stat, screen, inferred;
 	const struct snapshot *recorded;
 };
 
@@ -122,21 +128,24 @@ static double at_least_0(double value)
  * none of it runs: then others have the CPU, or a limit holds it.  Of memory
  * and io, what is no limit is a shortage, to which all contribute.
  */
-static void split(struct cell *own, const struct load *load)
+static void split(struct row *row, const struct loads *loads)
 {
-	int resource = worst_resource(load);
-	const double (*percent)[PSI_KINDS] = load->percent[resource];
+	int resource = row->judgement.resource;
+	const struct load *load = row->load;
 	double some = percent_of(load, resource, PSI_SOME);
-	double full = percent_of(load, resource, PSI_FULL);
-	double limit = percent[PSI_LIMIT][PSI_SOME];
+	double full = percent_of(load, resource, PSI_FULL), *part = row->part;
+	double limit = limit_percent(loads, load, resource, &row->inferred);
 
+	part[OWN] = NAN;
+	part[OTHERS] = NAN;
+	part[LIMIT] = row->judgement.sure ? limit : NAN;
 	if (resource == PSI_CPU && !isnan(full)) {
-		own[0].number = at_least_0(some - fmax(full, isnan(limit) ? 0 : limit));
-		own[1].number = at_least_0(some - own[0].number - (isnan(limit) ? 0 : limit));
-	} else if (resource == PSI_MEMORY || resource == PSI_IO) {
-		own[1].number = percent[PSI_SHORTAGE][PSI_SOME];
+		part[OWN] = at_least_0(some - fmax(full, isnan(limit) ? 0 : limit));
+		part[OTHERS] = at_least_0(some - part[OWN] - (isnan(limit) ? 0 : limit));
+	} else if ((resource == PSI_MEMORY || resource == PSI_IO) && row->judgement.sure) {
+		part[OTHERS] = row->inferred ? at_least_0(some - limit) :
+			       load->percent[resource][PSI_SHORTAGE][PSI_SOME];
 	}
-	own[2].number = limit;
 }
 
 static struct row *parent_of(const struct top *top, struct row *rows, const char *name)
@@ -153,20 +162,18 @@ static struct row *parent_of(const struct top *top, struct row *rows, const char
 }
 
 /* What ranks it, the largest first; among equals the worst. */
-static double key_of(const struct load *load)
+static double key_of(const struct row *row)
 {
-	struct cell part[] = { { NULL, NAN }, { NULL, NAN }, { NULL, NAN } };
 	double key = 0;
 
-	split(part, load);
 	if (view.order == BY_NAME)
 		return 0;
 	if (view.order >= BY_OWN)
-		key = part[view.order - BY_OWN].number;
+		key = row->part[view.order - BY_OWN];
 	else if (view.order >= BY_CPU)
-		key = percent_of(load, view.order - BY_CPU, PSI_SOME);
+		key = percent_of(row->load, view.order - BY_CPU, PSI_SOME);
 	/* Totals, in microseconds, resolve less than that. */
-	return (isnan(key) ? -1 : key) + worst_percent(load) / 1e9;
+	return (isnan(key) ? -1 : key) + worst_percent(row->load) / 1e9;
 }
 
 /*
@@ -191,14 +198,17 @@ static int by_order(const void *a, const void *b)
 /* Those that are shown, in order; returns how many. */
 static int rank(const struct top *top, struct row *rows, struct row **ranked)
 {
+	const struct load *load = top->loads.load, *system = *load->name ? NULL : load;
 	int count = 0;
 
 	for (int i = 0; i < top->loads.count; i++) {
-		const char *name = top->loads.load[i].name;
+		const char *name = load[i].name;
 		struct row *row = &rows[i];
 
-		row->load = &top->loads.load[i];
-		row->key = key_of(row->load);
+		row->load = &load[i];
+		row->judgement = judge(row->load, system);
+		split(row, &top->loads);
+		row->key = key_of(row);
 		row->parent = view.tree ? parent_of(top, rows, name) : NULL;
 		row->depth = row->parent ? row->parent->depth + 1 : 0;
 		/* The first one is the system. */
@@ -213,11 +223,11 @@ static int rank(const struct top *top, struct row *rows, struct row **ranked)
 	return count;
 }
 
-static void fill(struct table *table, const struct top *top, int limit)
+static void fill(struct table *table, struct top *top, int limit)
 {
 	struct row *rows = checked(calloc(top->loads.count + 1, sizeof(*rows)));
 	struct row **ranked = checked(calloc(top->loads.count + 1, sizeof(*ranked)));
-	int count = rank(top, rows, ranked);
+	int count = top->loads.count ? rank(top, rows, ranked) : 0;
 
 	for (int i = 0; i < count && (!limit || i < limit); i++) {
 		const struct load *load = ranked[i]->load;
@@ -229,9 +239,13 @@ static void fill(struct table *table, const struct top *top, int limit)
 		for (int resource = 0; resource < PSI_IRQ; resource++)
 			cell[1 + resource].number = percent_of(load, resource, PSI_SOME);
 		cell[4].text = text_of("%s", worst_percent(load) < 0.05 ? "" :
-				       psi_resource_name(worst_resource(load)));
-		split(&cell[5], load);
+				       judged_name(&ranked[i]->judgement));
+		for (int part = 0; part < PARTS; part++)
+			cell[5 + part].number = ranked[i]->part[part];
 		cell[8].text = spark(top->histories.history[ranked[i] - rows].percent, HISTORY);
+		top->inferred |= ranked[i]->inferred;
+		if (!isnan(ranked[i]->part[LIMIT]))
+			cell[9].text = text_of("%s", ranked[i]->inferred ? "inferred" : "kernel");
 	}
 	free(ranked);
 	free(rows);
@@ -273,7 +287,7 @@ static void print_fitting(const struct report *report, int height)
 	report->tables->nr_rows = rows;
 }
 
-static void show(const struct top *top)
+static void show(struct top *top)
 {
 	const struct loads *loads = &top->loads;
 	struct winsize size = { 0 };
@@ -294,11 +308,13 @@ static void show(const struct top *top)
 	fill(table, top, opt_json ? 0 : size.ws_row ?: ROWS_PLAIN);
 	if (!opt_json)
 		say_view(&report, top->screen, !table->nr_rows);
+	if (top->inferred)
+		note_inferred(&report, "cpu.stat, memory.events and io.stat");
 	if (top->recorded)
 		note_record(&report, top->recorded->groups[0].time);
 	else if (!top->screen)
 		note_missing(&report, top->stat);
-	else if (!top->stat)
+	else if (!top->stat && !top->inferred)
 		report_note(&report, "limits are not known to this kernel: they count as others");
 	if (top->screen)
 		print_fitting(&report, size.ws_row);
@@ -395,7 +411,7 @@ static bool read_keys(void)
 }
 
 /* Wait; true when somebody wants to quit. */
-static bool pause_for(const struct top *top, double seconds)
+static bool pause_for(struct top *top, double seconds)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	double end = now() + seconds, left;
@@ -423,6 +439,7 @@ static void look(struct top *top, const struct snapshot *from, const struct snap
 	loads_make(&top->loads, from, to);
 	remember(&top->histories, &top->loads);
 	top->stat = to->stat;
+	top->inferred = false;
 	show(top);
 }
 
@@ -465,7 +482,7 @@ int verb_top(int argc, char **argv)
 		return STATUS_OK;
 	}
 	top.screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-	snapshot_take(&from, NULL, true, false);
+	snapshot_take(&from, NULL, true, true, NULL);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));
 	top.stat = from.stat;
@@ -474,7 +491,7 @@ int verb_top(int argc, char **argv)
 	for (long i = 0; (!count && (top.screen || opt_json || !i)) || i < count; i++) {
 		if (pause_for(&top, measurable(interval ?: 2, top.stat)))
 			break;
-		snapshot_take(&to, NULL, true, false);
+		snapshot_take(&to, NULL, true, true, &from);
 		look(&top, &from, &to);
 		/* What is shown again after a key has the names of @to. */
 		snapshot_free(&from);

@@ -11,27 +11,14 @@
 
 #define CULPRITS	3	/* that are named */
 
-/* Percent: below, nothing is worth a word; nothing is judged below LOCAL. */
-#define NOTHING		1
-#define LOCAL		10
 /* Share of a stall from which on the rest does not matter. */
 #define MOST		0.8
 
-/**
- * struct finding - what the verdict is about
- * @loads: of all cgroups, the system first
- * @load: what is slow: the system, or a cgroup
- * @culprit: the cgroup with most of it; @load if there is none
- * @resource: what is short
- * @seen: the resource whose pressure is highest; storage, where it is read for
- *	lack of memory
- */
-struct finding {
-	const struct loads *loads;
-	const struct load *load;
-	const struct load *culprit;
-	int resource;
-	int seen;
+const char * const whose_places[] = {
+	[WHOSE_MACHINE] = "on the machine",
+	[WHOSE_HOST] = "on the host of this container",
+	[WHOSE_CONTAINER] = "in this container",
+	[WHOSE_OTHER] = "as /proc/pressure says",
 };
 
 static bool is_below(const char *name, const char *top)
@@ -60,7 +47,7 @@ static bool may_be_host(const struct load *first)
 }
 
 /* To judge by: all together, unless one of the cgroups is much worse. */
-const struct load *worst_load(const struct loads *loads)
+static const struct load *worst_load(const struct loads *loads)
 {
 	const struct load *all = &loads->load[0], *worst;
 
@@ -102,22 +89,53 @@ int find_culprits(const struct loads *loads, int resource, const struct load **c
 	return found;
 }
 
-static struct finding find(const struct loads *loads)
+/**
+ * find_worst() - what is slow
+ * @loads: of all cgroups, the system first
+ *
+ * Return: the finding
+ */
+struct finding find_worst(const struct loads *loads)
 {
 	const struct load *culprits[CULPRITS], *system = &loads->load[0];
 	struct finding finding = { .loads = loads, .load = worst_load(loads) };
+	int seen = worst_resource(finding.load);
 
-	finding.seen = worst_resource(finding.load);
-	finding.resource = finding.seen;
 	finding.culprit = finding.load;
-	for (int i = find_culprits(loads, finding.seen, culprits, CULPRITS); i-- > 0;)
+	for (int i = find_culprits(loads, seen, culprits, CULPRITS); i-- > 0;)
 		if (!*finding.load->name || is_below(culprits[i]->name, finding.load->name))
 			finding.culprit = culprits[i];
-	if (finding.seen == PSI_IO &&
-	    (is_thrashing(finding.culprit, *system->name ? NULL : system) ||
-	     (!*finding.load->name && is_thrashing(finding.load, NULL))))
-		finding.resource = PSI_MEMORY;
+	finding.judgement = judge_all(finding.load, finding.culprit,
+				      *system->name ? NULL : system);
 	return finding;
+}
+
+/**
+ * limit_percent() - for how much of the time a limit held a cgroup
+ * @loads: of all cgroups, with evidence
+ * @load: of the cgroup
+ * @resource: the resource
+ * @inferred: the result is inferred, as the kernel does not tell it
+ *
+ * Return: in percent; NAN where nothing tells
+ */
+double limit_percent(const struct loads *loads, const struct load *load, int resource,
+		     bool *inferred)
+{
+	double limit = load->percent[resource][PSI_LIMIT][PSI_SOME], share;
+
+	*inferred = false;
+	if (!isnan(limit) || worst_percent(load) < NOTHING)
+		return limit;
+	free(find_limit(loads, load, resource, &share));
+	*inferred = !isnan(share);
+	return *inferred ? fmin(100 * share, main_percent(load, resource)) : NAN;
+}
+
+void note_inferred(struct report *report, const char *files)
+{
+	report_note(report, "limit or shortage is inferred from %s: this kernel does not "
+		    "tell them apart", files);
 }
 
 static const char *class_by(double limit, double shortage)
@@ -145,20 +163,20 @@ static void say_shortage(struct report *report, const struct finding *finding)
 		"more runs than there are CPUs", "memory is too small for what is in use",
 		"the storage is too slow for what is asked of it", "",
 	};
-	char *cpuset = finding->resource == PSI_CPU ? find_cpuset(finding->culprit) : NULL;
+	int resource = finding->judgement.resource;
+	char *cpuset = resource == PSI_CPU ? find_cpuset(finding->culprit) : NULL;
 
 	if (cpuset)
 		report_say(report, "They may not use all CPUs: %s, and more runs there.", cpuset);
 	else
-		report_say(report, "It is a shortage, no limit: %s.",
-			   shortages[finding->resource]);
+		report_say(report, "It is a shortage, no limit: %s.", shortages[resource]);
 	free(cpuset);
 }
 
 /* Limit or shortage: as the kernel tells it, or inferred. */
 static void say_class(struct report *report, const struct finding *finding)
 {
-	int resource = finding->resource;
+	int resource = finding->judgement.resource;
 	const double (*percent)[PSI_KINDS] = finding->load->percent[resource];
 	double share, limit = percent[PSI_LIMIT][PSI_SOME], shortage =
 		percent[PSI_SHORTAGE][PSI_SOME], some = main_percent(finding->load, resource);
@@ -187,23 +205,21 @@ static void say_class(struct report *report, const struct finding *finding)
 		report_say(report, "Partly a limit (%s; %.0f %%), partly a shortage (%.0f %%).",
 			   text ? text : "see the cgroups below", limit, shortage);
 	if (inferred)
-		report_note(report, "limit or shortage is inferred from %s: this kernel does not "
-			    "tell them apart",
-			    resource == PSI_CPU ? "cpu.stat" :
-			    resource == PSI_MEMORY ? "memory.events" : "io.max and io.stat");
+		note_inferred(report, resource == PSI_CPU ? "cpu.stat" :
+			      resource == PSI_MEMORY ? "memory.events" : "io.max and io.stat");
 	free(text);
 }
 
 static void say_where(struct report *report, const struct finding *finding)
 {
 	const struct load *culprits[CULPRITS];
-	int count = find_culprits(finding->loads, finding->seen, culprits, CULPRITS);
+	int seen = finding->judgement.seen;
+	int count = find_culprits(finding->loads, seen, culprits, CULPRITS);
 	char *text = NULL;
 
 	for (int i = 0; i < count; i++) {
 		char *longer = text_of("%s%s%s (%.0f %%)", text ? text : "", text ? ", " : "",
-				       culprits[i]->name,
-				       main_percent(culprits[i], finding->seen));
+				       culprits[i]->name, main_percent(culprits[i], seen));
 
 		free(text);
 		text = longer;
@@ -213,18 +229,11 @@ static void say_where(struct report *report, const struct finding *finding)
 	free(text);
 }
 
-static char *place_of(const struct load *load)
+/* Where a load is, for people; allocated. */
+char *place_of(const struct load *load)
 {
-	static const char * const places[] = {
-		[WHOSE_MACHINE] = "on the machine",
-		[WHOSE_HOST] = "on the host of this container",
-		[WHOSE_CONTAINER] = "in this container",
-		[WHOSE_OTHER] = "as /proc/pressure says",
-	};
-	enum whose whose = whose_pressure();
-
 	if (!*load->name)
-		return text_of("%s", places[whose]);
+		return text_of("%s", whose_places[whose_pressure()]);
 	if (!strcmp(load->name, "/") && may_be_host(load))
 		return text_of("in this container");
 	return text_of("in %s", load->name);
@@ -239,37 +248,40 @@ static char *place_of(const struct load *load)
 void verdict(struct report *report, const struct loads *loads, double seconds)
 {
 	static const char * const what[] = { "a CPU", "memory", "storage", "interrupts to end" };
-	struct finding finding = find(loads);
+	struct finding finding = find_worst(loads);
+	const struct judgement *judgement = &finding.judgement;
 	const struct load *load = finding.load;
-	double some = main_percent(load, finding.seen), full;
+	int seen = judgement->seen;
+	double some = main_percent(load, seen), full = percent_of(load, seen, PSI_FULL);
 	char *place = place_of(load);
 
-	full = percent_of(load, finding.seen, PSI_FULL);
-	report_fact_text(report, "worst",
-			 some < NOTHING ? "none" : psi_resource_name(finding.resource));
+	report_fact_text(report, "worst", some < NOTHING ? "none" : judged_name(judgement));
 	report_fact_text(report, "where", *load->name ? load->name : "system");
 	if (some < LOCAL) {
 		report_say(report, "%s is slow: in the last %.1f s, tasks waited for %s most, "
 			   "%.1f %% of the time.", some < NOTHING ? "Nothing" : "Little", seconds,
-			   what[finding.seen], some);
+			   what[seen], some);
 		report_fact_text(report, "class", "none");
 		free(place);
 		return;
 	}
 	report_say(report, "%s: %s, tasks waited for %s %.0f %% of the last %.1f s.",
-		   psi_resource_name(finding.resource), place, what[finding.seen], some, seconds);
+		   judged_name(judgement), place, what[seen], some, seconds);
 	free(place);
-	if (finding.resource != finding.seen)
+	if (!judgement->sure)
+		report_say(report, "It is storage that is too slow, or memory that is too small: "
+			   "whether what they read had been pushed out of memory is not known.");
+	else if ((int)judgement->resource != seen)
 		report_say(report, "What they read back had been pushed out of memory.");
-	if (finding.seen != PSI_IRQ && full >= NOTHING)
+	if (seen != PSI_IRQ && full >= NOTHING)
 		report_say(report, "For %.0f %% of the time none of them got on (full).", full);
-	if (finding.seen != PSI_IRQ)
+	if (seen != PSI_IRQ && judgement->sure)
 		say_class(report, &finding);
 	else
 		report_fact_text(report, "class", "unknown");
 	say_where(report, &finding);
 	for (int other = 0; other < PSI_RESOURCES; other++)
-		if (other != finding.seen && other != finding.resource &&
+		if (other != seen && other != (int)judgement->resource &&
 		    main_percent(load, other) >= LOCAL)
 			report_say(report, "Also: %s, %.0f %%.", psi_resource_name(other),
 				   main_percent(load, other));

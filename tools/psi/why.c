@@ -337,27 +337,30 @@ static const char *blind(enum wait wait, bool traced)
 
 /* The resource first, as PSI tells it; a program only where its waits are seen. */
 static void say_programs(struct report *report, const struct tasks *tasks, const struct load *load,
-			 double seconds, bool traced)
+			 const struct judgement *judgement, bool traced)
 {
-	static const char * const names[WAITS] = { "a CPU", "storage", "memory" };
-	static const enum wait waits[] = { [PSI_CPU] = WAIT_CPU, [PSI_MEMORY] = WAIT_MEMORY,
-					   [PSI_IO] = WAIT_IO };
+	static const char * const names[] = { "a CPU", "memory", "storage" };
 	const char *missing = blind(sort_by, traced);
 	const struct task *task = tasks->task;
-	int worst = PSI_CPU;
+	double percent = main_percent(load, judgement->seen);
+	double seconds = load->to->time - load->from->time;
+	char *place = place_of(load);
 
-	for (int resource = 0; resource < PSI_IRQ; resource++)
-		if (main_percent(load, resource) > main_percent(load, worst))
-			worst = resource;
-	if (main_percent(load, worst) < 1) {
-		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited for %s most, "
-			   "%.1f %% of the time.", seconds, names[waits[worst]],
-			   main_percent(load, worst));
+	report_fact_text(report, "worst", percent < NOTHING ? "none" : judged_name(judgement));
+	if (percent < NOTHING)
+		report_say(report, "Nothing is slow: in the last %.1f s, tasks waited for %s most "
+			   "%s, %.1f %% of the time.", seconds, names[judgement->seen], place,
+			   percent);
+	else
+		report_say(report, "%s: %s, tasks waited for %s %.0f %% of the last %.1f s%s.",
+			   judged_name(judgement), place, names[judgement->seen], percent,
+			   seconds, !judgement->sure ?
+			   ", and whether what they read had been in memory before is not known" :
+			   judgement->resource == judgement->seen ? "" :
+			   ", to read back what had been pushed out of memory");
+	free(place);
+	if (percent < NOTHING)
 		return;
-	}
-	report_say(report, "%s: tasks waited for %s %.0f %% of the last %.1f s.",
-		   psi_resource_name(worst), names[waits[worst]], main_percent(load, worst),
-		   seconds);
 	if (missing)
 		report_say(report, "But %s.", missing);
 	else if (tasks->count && task->wait[sort_by] >= 0.005)
@@ -379,9 +382,12 @@ static void note_sources(struct report *report, const char *cgroup, bool traced)
 
 static void why_recorded(const struct span *span, const char *cgroup)
 {
+	struct judgement judgement;
 	struct report report = { 0 };
 	struct samples samples;
 	struct group from = { 0 }, to;
+	struct load load;
+	double worst;
 
 	samples_open(&samples, span, cgroup);
 	while (samples_next(&samples, &to, INFINITY))
@@ -393,7 +399,17 @@ static void why_recorded(const struct span *span, const char *cgroup)
 		die("only one look of the record is in that time");
 	report_say(&report, "How long %s waited is recorded; which programs did, and the causes of "
 		   "memory stalls, are not.", *to.name ? to.name : "the machine");
+	load_make(&load, &from, &to);
+	judgement = judge(&load, NULL);
+	worst = main_percent(&load, judgement.seen);
+	report_fact_text(&report, "worst", worst < NOTHING ? "none" : judged_name(&judgement));
 	lost_report(&report, &from, &to, to.time - from.time);
+	if (worst >= LOCAL && !judgement.sure)
+		report_say(&report, "It is storage that is too slow, or memory that is too small: "
+			   "whether what it read had been pushed out of memory is not recorded.");
+	else if (worst >= NOTHING && judgement.resource != judgement.seen)
+		report_say(&report, "It waited for storage to read back what had been pushed out "
+			   "of memory: memory is short.");
 	report_fact(&report, "causes", FMT_COUNT, NAN);
 	report_fact(&report, "programs", FMT_COUNT, NAN);
 	note_record(&report, to.time);
@@ -402,19 +418,32 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	samples_close(&samples);
 }
 
-static enum wait worst_wait(const struct load *load)
+/* Read back from storage, memory is waited for as both; io is what can be seen without a trace. */
+static enum wait wait_for(const struct judgement *judgement, bool traced)
 {
-	double memory = main_percent(load, PSI_MEMORY), io = main_percent(load, PSI_IO),
-	       cpu = main_percent(load, PSI_CPU);
-
-	if (memory > cpu && memory >= io)
+	if (judgement->seen == PSI_IO && judgement->resource == PSI_MEMORY && traced)
 		return WAIT_MEMORY;
-	return io > cpu ? WAIT_IO : WAIT_CPU;
+	return judgement->seen == PSI_CPU ? WAIT_CPU :
+	       judgement->seen == PSI_IO ? WAIT_IO : WAIT_MEMORY;
+}
+
+/* Of a cgroup, or the system, and its evidence; that of the system, too. */
+static bool look(struct group *group, struct group *system, const char *cgroup, char *below)
+{
+	bool there = read_group(group, cgroup);
+
+	group->name = !cgroup || *below ? below : (char *)"/";
+	evidence_read(&group->evidence, cgroup, EVIDENCE_ALL);
+	*system = (struct group){ .name = (char *)"", .time = group->time };
+	evidence_read(&system->evidence, NULL, EVIDENCE_ALL);
+	/* Nobody hears of interrupts here. */
+	memset(&group->totals[PSI_IRQ], 0, sizeof(group->totals[PSI_IRQ]));
+	return there;
 }
 
 int verb_why(int argc, char **argv)
 {
-	double seconds = 0, begin;
+	double seconds = 0;
 	struct span span = SPAN_NONE;
 	bool cpu = false;
 	const struct opt opts[] = {
@@ -427,10 +456,12 @@ int verb_why(int argc, char **argv)
 	char directory[PATH_MAX], mount[PATH_MAX] = "", instance[64];
 	struct psi_pressure *causes;
 	struct report report = { 0 };
-	struct group from = { 0 }, to = { 0 };
+	struct group from = { 0 }, to = { 0 }, first, last;
 	struct tasks old, new;
-	const char *below = "", *cgroup = *rest ? directory : NULL;
-	struct load load;
+	char *below = "";
+	const char *cgroup = *rest ? directory : NULL;
+	struct judgement judgement;
+	struct load load, system;
 	bool traced;
 
 	if (*rest && rest[1])
@@ -451,27 +482,27 @@ int verb_why(int argc, char **argv)
 		why_cpu(*rest ? below : NULL, seconds);
 		return STATUS_OK;
 	}
-	if (!read_group(&from, cgroup))
+	if (!look(&from, &first, cgroup, below))
 		die("no pressure can be read here; 'pressure doctor' tells why");
 	traced = trace_begin(instance, sizeof(instance));
 	causes = read_causes(cgroup);
 	old = scan_tasks(below);
-	begin = now();
 	sleep_with_progress(measurable(seconds, from.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]),
 			    "measuring");
 	new = scan_tasks(below);
 	if (traced)
 		trace_end(instance, &new);
-	seconds = now() - begin;
-	if (!read_group(&to, cgroup))
+	if (!look(&to, &last, cgroup, below))
 		die("the pressure files vanished while they were measured");
 	load_make(&load, &from, &to);
-	sort_by = worst_wait(&load);
+	load_make(&system, &first, &last);
+	judgement = judge(&load, &system);
+	sort_by = wait_for(&judgement, traced);
 	add_up(&old, &new);
 	causes_report(&report, cgroup, causes);
 	psi_free(causes);
 	fill_programs(&report, &new, traced);
-	say_programs(&report, &new, &load, seconds, traced);
+	say_programs(&report, &new, &load, &judgement, traced);
 	note_sources(&report, cgroup, traced);
 	report_print(stdout, &report);
 	report_free(&report);

@@ -3,9 +3,9 @@
  * A clock for tests, by LD_PRELOAD: time passes only while the program sleeps,
  * and then all at once.
  *
- * At its first sleep the program stops itself. The test changes the files that
- * the program reads and lets it go on. With REALTIME it is that time of the day, in
- * seconds since 1970, and the machine has just been booted.
+ * At its first sleep, or its first STOPS ones, the program stops itself. The test
+ * changes the files that the program reads and lets it go on. With REALTIME it began
+ * at that time of the day, in seconds since 1970, and the machine had just been booted.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct timespec monotonic = { .tv_sec = 1000 };
+#define BEGIN	1000
+
+static struct timespec monotonic = { .tv_sec = BEGIN };
 
 int clock_gettime(clockid_t id, struct timespec *time)
 {
@@ -24,18 +26,19 @@ int clock_gettime(clockid_t id, struct timespec *time)
 		return syscall(SYS_clock_gettime, id, time);
 	*time = monotonic;
 	if (fixed)
-		*time = (struct timespec){ .tv_sec = id == CLOCK_REALTIME ? atol(fixed) : 0 };
+		time->tv_sec += (id == CLOCK_REALTIME ? atol(fixed) : 0) - BEGIN;
 	return 0;
 }
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *end, struct timespec *left)
 {
+	const char *stops = getenv("STOPS");
 	static int slept;
 
 	(void)left;
 	if (id != CLOCK_MONOTONIC || flags != TIMER_ABSTIME)
 		abort();
-	if (!slept++)
+	if (slept++ < (stops ? atoi(stops) : 1))
 		raise(SIGSTOP);
 	if (end->tv_sec > monotonic.tv_sec ||
 	    (end->tv_sec == monotonic.tv_sec && end->tv_nsec > monotonic.tv_nsec))
