@@ -324,6 +324,7 @@ void visit_cgroups(char *path, size_t top,
 		   void (*visit)(void *arg, const char *directory, const char *name), void *arg);
 void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool evidence,
 		   const struct snapshot *before);
+void snapshot_climb(struct snapshot *snapshot, const char *directory);
 void snapshot_free(struct snapshot *snapshot);
 void loads_make(struct loads *loads, const struct snapshot *from, const struct snapshot *to);
 void load_make(struct load *load, const struct group *from, const struct group *to);
@@ -452,7 +453,7 @@ void verdict(struct report *report, const struct loads *loads, double seconds);
 
 /* What a program lost */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
-		 double seconds);
+		 double seconds, const struct loads *limits);
 struct psi_pressure *read_causes(const char *cgroup);
 void causes_report(struct report *report, const char *cgroup, const struct psi_pressure *from);
 

@@ -73,16 +73,30 @@ static void say_lost(struct report *report, const struct group *from, const stru
 	free(text);
 }
 
+/* What a limit held of @some, in s, as other files tell; NAN where these do not, either. */
+static double infer_limit(const struct loads *loads, int resource, double some, double seconds)
+{
+	double share;
+
+	/* The last one is the cgroup itself. */
+	if (!loads || !loads->count)
+		return NAN;
+	free(find_limit(loads, &loads->load[loads->count - 1], resource, &share));
+	return isnan(share) ? NAN : fmin(share * seconds, some);
+}
+
 /**
  * lost_report() - what was lost between two times
  * @report: where it is added
  * @from: totals at the beginning
  * @to: totals at the end
  * @seconds: between them, without what pressure itself waited
+ * @limits: of a cgroup and all that contain it, to infer limits from; or NULL
  */
 void lost_report(struct report *report, const struct group *from, const struct group *to,
-		 double seconds)
+		 double seconds, const struct loads *limits)
 {
+	bool told = to->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME], inferred = false;
 	struct table *table;
 
 	say_lost(report, from, to, seconds);
@@ -98,7 +112,18 @@ void lost_report(struct report *report, const struct group *from, const struct g
 		cell[4].number = lost_in(from, to, resource, PSI_EXACT, PSI_SOME, seconds);
 		cell[5].number = lost_in(from, to, resource, PSI_LIMIT, PSI_SOME, seconds);
 		cell[6].number = lost_in(from, to, resource, PSI_SHORTAGE, PSI_SOME, seconds);
+		if (told)
+			continue;
+		cell[5].number = infer_limit(limits, resource, cell[1].number, seconds);
+		cell[6].number = cell[1].number - cell[5].number;
+		inferred |= !isnan(cell[5].number);
 	}
+	if (told || inferred)
+		report_fact_text(report, "limit_from", told ? "kernel" : "inferred");
+	else
+		report_fact(report, "limit_from", FMT_COUNT, NAN);
+	if (inferred)
+		note_inferred(report, "cpu.stat, memory.events and io.stat");
 }
 
 /* Twice the step: two points become one. */
@@ -240,23 +265,30 @@ static void make_cgroup(char *cgroup, char **argv)
 }
 
 static void finish(struct report *report, struct alone *alone, const struct group *first,
-		   struct series *series)
+		   struct series *series, const struct snapshot *from)
 {
 	const char *cgroup = alone->cgroup;
 	double end = now();
 	struct group last = { 0 };
+	struct snapshot to = { 0 };
+	struct loads limits;
 	bool stat = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME];
 	bool left = cgroup_populated(cgroup);
 
 	alone_end(alone);
-	if (!stat)
+	if (!stat) {
+		snapshot_climb(&to, cgroup);
 		sleep_with_progress(PERIOD, "waiting for the kernel's totals");
+	}
+	loads_make(&limits, from, &to);
 	if (!read_group(&last, cgroup)) {
 		complain("what the command lost is not known: %s has no pressure files any more",
 			 cgroup);
 		return;
 	}
-	lost_report(report, first, &last, end - series->begin);
+	lost_report(report, first, &last, end - series->begin, &limits);
+	free(limits.load);
+	snapshot_free(&to);
 	alone_report(alone, report, &last);
 	draw_end(series, last, end);
 	causes_report(report, cgroup, NULL);
@@ -293,6 +325,7 @@ int verb_run(int argc, char **argv)
 	struct series series = { .step = STEP };
 	struct report report = { 0 };
 	struct group first = { 0 };
+	struct snapshot from = { 0 };
 	struct alone alone;
 	FILE *page, *out;
 	char cgroup[PATH_MAX], *title;
@@ -310,8 +343,10 @@ int verb_run(int argc, char **argv)
 		cgroup_remove(cgroup, false);
 		die("cgroups have no pressure files; 'pressure doctor' tells why");
 	}
-	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME])
+	if (!first.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]) {
 		series.step = PERIOD;
+		snapshot_climb(&from, cgroup);
+	}
 	series.last = first;
 	alone_begin(&alone, cgroup, &first);
 	series.begin = now();
@@ -320,7 +355,8 @@ int verb_run(int argc, char **argv)
 	title = join(command);
 	report_fact_text(&report, "command", title);
 	report_fact(&report, "status", FMT_COUNT, status);
-	finish(&report, &alone, &first, &series);
+	finish(&report, &alone, &first, &series, &from);
+	snapshot_free(&from);
 	/* A reader of the report may be slow. */
 	cgroup_remove(cgroup, false);
 	report_write(out ? out : stderr, &report);

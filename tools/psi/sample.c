@@ -168,6 +168,29 @@ void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool
 	snapshot->before = NULL;
 }
 
+/**
+ * snapshot_climb() - read totals and evidence of a cgroup and of all that contain it
+ * @snapshot: the result, the system among them
+ * @directory: of the cgroup
+ */
+void snapshot_climb(struct snapshot *snapshot, const char *directory)
+{
+	char mount[PATH_MAX], *path = text_of("%s", directory);
+
+	*snapshot = (struct snapshot){ .evidence = true };
+	add_group(snapshot, NULL, "");
+	if (!psi_cgroup_mount(mount, sizeof(mount))) {
+		for (; strlen(path) > strlen(mount); *strrchr(path, '/') = 0)
+			add_group(snapshot, path, path + strlen(mount));
+		/* The root of a container is a cgroup with limits, too. */
+		if (exists("%s/cgroup.type", mount))
+			add_group(snapshot, mount, "/");
+	}
+	free(path);
+	if (snapshot->count)
+		qsort(snapshot->groups, snapshot->count, sizeof(*snapshot->groups), by_group);
+}
+
 void snapshot_free(struct snapshot *snapshot)
 {
 	for (int i = 0; i < snapshot->count; i++) {

@@ -409,7 +409,7 @@ static int make_stalls(const struct stall *stall, double seconds)
 	cgroup_remove(cgroup, true);
 	if (signal)
 		return 128 + signal;
-	lost_report(&report, &first, &last, seconds);
+	lost_report(&report, &first, &last, seconds, NULL);
 	report_print(stdout, &report);
 	report_free(&report);
 	return STATUS_OK;

@@ -403,7 +403,7 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	judgement = judge(&load, NULL);
 	worst = main_percent(&load, judgement.seen);
 	report_fact_text(&report, "worst", worst < NOTHING ? "none" : judged_name(&judgement));
-	lost_report(&report, &from, &to, to.time - from.time);
+	lost_report(&report, &from, &to, to.time - from.time, NULL);
 	if (worst >= LOCAL && !judgement.sure)
 		report_say(&report, "It is storage that is too slow, or memory that is too small: "
 			   "whether what it read had been pushed out of memory is not recorded.");
