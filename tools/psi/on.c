@@ -27,6 +27,7 @@ struct look {
  * @event: number of the last event
  * @total: of the trigger's line then, or when all began, in us
  * @time: when that was
+ * @whose: pressure it is, where it is of no cgroup; else WHOSE_MACHINE
  * @recorded: both are those of a record
  * @look: looks at the trigger's line in it, since its totals began
  * @looks: how many
@@ -41,6 +42,7 @@ struct handler {
 	long event;
 	double total;
 	double time;
+	enum whose whose;
 	bool recorded;
 	struct look *look;
 	int looks;
@@ -124,8 +126,9 @@ static void handle(struct handler *handler, const char *state, double total, dou
 		set_variables(handler, state, when, us, seconds);
 		run_command(handler->command);
 	}
-	report_say(&report, "Event %ld: %s%s%s%s%s", handler->event, handler->what,
+	report_say(&report, "Event %ld: %s%s%s%s%s%s%s", handler->event, handler->what,
 		   handler->level ? ", " : "", handler->level ? state : "",
+		   handler->whose ? ", " : "", handler->whose ? whose_places[handler->whose] : "",
 		   handler->recorded ? ", at " : "", handler->recorded ? when : "");
 	report_fact(&report, "event", FMT_COUNT, handler->event);
 	report_fact_text(&report, "what", handler->what);
@@ -267,8 +270,10 @@ static int replay_events(struct handler *handler, struct samples *samples, doubl
 	double end = 0;
 
 	while ((!count || handler->event < count) && samples_next(samples, &group, INFINITY)) {
-		if (!look)
+		if (!look) {
 			end = group.time + timeout;
+			handler->whose = *samples->name ? WHOSE_MACHINE : samples->whose;
+		}
 		if (timeout > 0 && group.time > end)
 			return STATUS_NO;
 		if (samples->anew)
@@ -359,7 +364,12 @@ int verb_on(int argc, char **argv)
 		cgroup_find_or_die(directory, cgroup);
 		handler.directory = directory;
 	}
+	if (handler.what && !cgroup)
+		handler.whose = whose_pressure();
 	watch = handler.what ? arm(&handler) : follow_service(&handler, anywhere);
+	/* Only its own sentences say whose it is. */
+	if (*handler.command && !opt_json && handler.whose)
+		complain("'%s' is pressure %s", handler.what, whose_places[handler.whose]);
 	if (handler.level)
 		psi_watch_level(watch, leave * 1e6);
 	handler.total = read_total(&handler);

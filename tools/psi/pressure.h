@@ -344,7 +344,9 @@ double look_every(const struct group *group);
 /* Whose pressure /proc/pressure shows */
 enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
 enum whose whose_pressure(void);
+enum whose whose_loads(const struct loads *loads);
 extern const char * const whose_places[];
+extern const char * const whose_names[];
 
 /* What pressure record wrote */
 #define RECORD_DIRECTORY	"/var/lib/pressure"
@@ -380,6 +382,7 @@ char *time_text(double seconds, bool ms);
  * @record: what is read, or NULL; then @directory and @step do not count
  * @name: of the group in the record
  * @boot: of the record, at the last look
+ * @whose: pressure it is, where @name or @directory is that of the machine
  * @last: the last look at the record
  * @anew: there is nothing to compare the last look with: it is the first one, or the
  *	first after a boot, or of another cgroup of that name
@@ -390,6 +393,7 @@ struct samples {
 	struct record *record;
 	char *name;
 	int boot;
+	enum whose whose;
 	struct group last;
 	bool anew;
 };

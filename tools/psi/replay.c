@@ -369,7 +369,7 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
  */
 void samples_open(struct samples *samples, const struct span *span, const char *cgroup)
 {
-	*samples = (struct samples){ 0 };
+	*samples = (struct samples){ .whose = whose_pressure() };
 	if (span_given(span)) {
 		samples->name = cgroup ? cgroup_name_or_die(cgroup) : text_of("%s", "");
 		samples->record = record_open(span);
@@ -395,7 +395,8 @@ static bool next_live(struct samples *samples, struct group *group, double until
 
 static bool next_recorded(struct samples *samples, struct group *group)
 {
-	const struct group key = { .name = samples->name }, *found = NULL;
+	const struct group key = { .name = samples->name }, root = { .name = (char *)"/" };
+	const struct group *found = NULL;
 	struct record *record = samples->record;
 
 	samples->anew = !samples->last.name;
@@ -408,6 +409,8 @@ static bool next_recorded(struct samples *samples, struct group *group)
 				 is_other(&samples->last, found);
 		samples->boot = record->boot;
 	}
+	if (find_group(&record->now, &root))
+		samples->whose = WHOSE_HOST;
 	if (!found && !samples->last.name)
 		die("%s: %s is not in that time of it", record->path,
 		    *samples->name ? samples->name : "the machine");

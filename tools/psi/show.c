@@ -24,7 +24,7 @@ static const struct column cgroup_columns[] = {
 	{ "limit_pct", "by limit %", FMT_PERCENT, 1 },
 };
 
-static void fill_resources(struct report *report, const struct load *load)
+static void fill_resources(struct report *report, const struct loads *loads)
 {
 	static const char * const titles[] = {
 		[WHOSE_MACHINE] = "The machine (some: a task waits; full: and none gets on):",
@@ -32,7 +32,8 @@ static void fill_resources(struct report *report, const struct load *load)
 		[WHOSE_CONTAINER] = "This container (some: a task waits; full: and none gets on):",
 		[WHOSE_OTHER] = "What is mounted over /proc/pressure:",
 	};
-	const char *title = *load->name ? load->name : titles[whose_pressure()];
+	const struct load *load = &loads->load[0];
+	const char *title = *load->name ? load->name : titles[whose_loads(loads)];
 	struct table *table = report_table(report, "resources", title, resource_columns,
 					   ARRAY_SIZE(resource_columns));
 
@@ -79,7 +80,7 @@ static void make_report(struct report *report, const struct loads *loads,
 {
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
 	verdict(report, loads, seconds);
-	fill_resources(report, &loads->load[0]);
+	fill_resources(report, loads);
 	fill_cgroups(report, loads);
 	if (whose_pressure() == WHOSE_HOST)
 		report_note(report, "/proc/pressure of a container shows its host; \"/\" is the "

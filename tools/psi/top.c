@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure top: cgroups live, worst first or as asked for. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -287,6 +288,19 @@ static void print_fitting(const struct report *report, int height)
 	report->tables->nr_rows = rows;
 }
 
+static void say_all(struct report *report, const struct loads *loads)
+{
+	const char *name;
+
+	if (!loads->count || *loads->load[0].name)
+		return;
+	name = whose_names[whose_loads(loads)];
+	report_say(report, "%c%s: cpu %.1f %%, memory %.1f %%, io %.1f %%", toupper(*name),
+		   name + 1, main_percent(&loads->load[0], PSI_CPU),
+		   main_percent(&loads->load[0], PSI_MEMORY),
+		   main_percent(&loads->load[0], PSI_IO));
+}
+
 static void show(struct top *top)
 {
 	const struct loads *loads = &top->loads;
@@ -297,11 +311,7 @@ static void show(struct top *top)
 	/* A serial console has 0 by 0. */
 	if (top->screen)
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	if (loads->count && !*loads->load[0].name)
-		report_say(&report, "The machine: cpu %.1f %%, memory %.1f %%, io %.1f %%",
-			   main_percent(&loads->load[0], PSI_CPU),
-			   main_percent(&loads->load[0], PSI_MEMORY),
-			   main_percent(&loads->load[0], PSI_IO));
+	say_all(&report, loads);
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));

@@ -21,6 +21,13 @@ const char * const whose_places[] = {
 	[WHOSE_OTHER] = "as /proc/pressure says",
 };
 
+const char * const whose_names[] = {
+	[WHOSE_MACHINE] = "the machine",
+	[WHOSE_HOST] = "the host of this container",
+	[WHOSE_CONTAINER] = "this container",
+	[WHOSE_OTHER] = "what is mounted over /proc/pressure",
+};
+
 static bool is_below(const char *name, const char *top)
 {
 	size_t length = strcmp(top, "/") ? strlen(top) : 0;
@@ -44,6 +51,16 @@ static bool may_be_host(const struct load *first)
 	enum whose whose = whose_pressure();
 
 	return whose == WHOSE_HOST || (whose == WHOSE_MACHINE && !strcmp(first->name, "/"));
+}
+
+/* Whose pressure the first of @loads is, if that is the system. */
+enum whose whose_loads(const struct loads *loads)
+{
+	enum whose whose = whose_pressure();
+
+	if (whose == WHOSE_MACHINE && loads->count > 1 && may_be_host(&loads->load[1]))
+		return WHOSE_HOST;
+	return whose;
 }
 
 /* To judge by: all together, unless one of the cgroups is much worse. */

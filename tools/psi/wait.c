@@ -10,7 +10,7 @@
  * @trigger: of which resource, class and kind
  * @limit: percent that pressure is to be below
  * @hold: for how long, in s
- * @place: of which cgroup, for people
+ * @place: of which cgroup, for people; NULL for none
  */
 struct goal {
 	struct psi_trigger trigger;
@@ -59,14 +59,14 @@ static double pressure_of(const struct load *load, const struct psi_trigger *whi
 }
 
 static int report_wait(const struct goal *goal, bool reached, double percent, double below,
-		       double seconds, const char *time)
+		       double seconds, const char *time, enum whose whose)
 {
 	struct report report = { 0 };
 	char *name = name_of(&goal->trigger);
 
 	report_say(&report, "%s %.1f s%s%s: %s of %s is %.1f %%.",
 		   reached ? "Reached after" : "Not reached in", seconds, time ? ", at " : "",
-		   time ?: "", name, goal->place, percent);
+		   time ?: "", name, goal->place ?: whose_names[whose], percent);
 	if (!reached && goal->hold)
 		report_say(&report, "It was below %g %% for the last %.1f of %g s.", goal->limit,
 			   below, goal->hold);
@@ -111,13 +111,14 @@ static int wait_below(struct samples *samples, const struct goal *goal, double t
 	if (isnan(percent))
 		die("only one look of the record is in that time");
 	return report_wait(goal, reached, percent, below, new.time - begin,
-			   samples->record ? time_text(old.time, true) : NULL);
+			   samples->record ? time_text(old.time, true) : NULL,
+			   samples->whose);
 }
 
 int verb_wait(int argc, char **argv)
 {
 	const char *below = NULL, *cgroup = NULL;
-	struct goal goal = { .place = "the machine" };
+	struct goal goal = { 0 };
 	struct span span = SPAN_NONE;
 	struct samples samples;
 	double timeout = 0;

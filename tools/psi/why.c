@@ -398,7 +398,7 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	if (to.time <= from.time)
 		die("only one look of the record is in that time");
 	report_say(&report, "How long %s waited is recorded; which programs did, and the causes of "
-		   "memory stalls, are not.", *to.name ? to.name : "the machine");
+		   "memory stalls, are not.", *to.name ? to.name : whose_names[samples.whose]);
 	load_make(&load, &from, &to);
 	judgement = judge(&load, NULL);
 	worst = main_percent(&load, judgement.seen);
