@@ -328,26 +328,30 @@ char *find_limit(const struct loads *loads, const struct load *load, int resourc
 }
 
 /**
- * find_cpuset() - whether a cgroup may use only some CPUs
+ * find_cpuset() - whether a cgroup may use only some CPUs, or memory of some nodes
  * @load: of the cgroup
+ * @resource: PSI_CPU or PSI_MEMORY
  *
- * Return: such as "cpuset.cpus of /a is 0-1", allocated; NULL when it has all
+ * Return: such as "cpuset.cpus.effective of /a is 0-1", allocated; NULL when it has all
  */
-char *find_cpuset(const struct load *load)
+char *find_cpuset(const struct load *load, int resource)
 {
+	const char *file = resource == PSI_CPU ? "cpuset.cpus.effective" : "cpuset.mems.effective";
 	char mount[PATH_MAX], own[EVIDENCE_TEXT], all[256], *path, *text = NULL;
 
-	if (!*load->name || psi_cgroup_mount(mount, sizeof(mount)))
+	if ((resource != PSI_CPU && resource != PSI_MEMORY) || !*load->name ||
+	    psi_cgroup_mount(mount, sizeof(mount)))
 		return NULL;
 	path = text_of("%s%s", mount, load->name);
-	evidence_text(own, path, "cpuset.cpus.effective");
+	evidence_text(own, path, file);
 	free(path);
-	path = text_of("%s/sys/devices/system/cpu/online", psi_root());
+	path = text_of("%s/sys/devices/system/%s", psi_root(),
+		       resource == PSI_CPU ? "cpu/online" : "node/has_memory");
 	own[strcspn(own, "\n")] = 0;
 	if (read_text(path, all, sizeof(all)) > 0) {
 		all[strcspn(all, "\n")] = 0;
 		if (*own && strcmp(own, all))
-			text = text_of("cpuset.cpus.effective of %s is %s", load->name, own);
+			text = text_of("%s of %s is %s", file, load->name, own);
 	}
 	free(path);
 	return text;

@@ -411,7 +411,7 @@ void evidence_io(double *io, const char *text);
 void evidence_none(struct evidence *evidence);
 void evidence_read(struct evidence *evidence, const char *directory, unsigned int kinds);
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
-char *find_cpuset(const struct load *load);
+char *find_cpuset(const struct load *load, int resource);
 
 /* The verdict */
 #define NOTHING		1	/* percent; below, nothing is worth a word */

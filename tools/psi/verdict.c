@@ -181,10 +181,13 @@ static void say_shortage(struct report *report, const struct finding *finding)
 		"the storage is too slow for what is asked of it", "",
 	};
 	int resource = finding->judgement.resource;
-	char *cpuset = resource == PSI_CPU ? find_cpuset(finding->culprit) : NULL;
+	char *cpuset = find_cpuset(finding->culprit, resource);
 
-	if (cpuset)
+	if (cpuset && resource == PSI_CPU)
 		report_say(report, "They may not use all CPUs: %s, and more runs there.", cpuset);
+	else if (cpuset)
+		report_say(report, "They may not use the memory of all nodes: %s, and memory is "
+			   "too small there.", cpuset);
 	else
 		report_say(report, "It is a shortage, no limit: %s.", shortages[resource]);
 	free(cpuset);
