@@ -98,19 +98,51 @@ static void print_axes(FILE *out, const struct series *series)
 			series->seconds * i / 4);
 }
 
-/* An area of steps: each point is the mean of its step.  The limit's lies in that of all. */
-static void print_area(FILE *out, const struct series *series, int resource, bool limit)
+/*
+ * Bands of a chart, stacked: a limit below, a shortage on top of it.  Both ends of
+ * the stack are right: while a limit holds one task and another one lacks the
+ * resource, the bands overlap.
+ */
+enum band { ALL, LIMIT, SHORTAGE, BANDS };
+
+static const struct {
+	const char *name;
+	const char *opacity;
+} bands[BANDS] = {
+	[ALL] = { "", "0" },
+	[LIMIT] = { ": a limit", ".6" },
+	[SHORTAGE] = { ": a shortage", ".3" },
+};
+
+static double top_of(const struct point *point, int resource, enum band band)
+{
+	return band == LIMIT ? point->limit[resource] : point->some[resource];
+}
+
+static double bottom_of(const struct point *point, int resource, enum band band)
+{
+	double shortage = point->shortage[resource];
+
+	if (band != SHORTAGE)
+		return 0;
+	return fmax(0, point->some[resource] - (isnan(shortage) ? 0 : shortage));
+}
+
+/* An area of steps: each point is the mean of its step. */
+static void print_area(FILE *out, const struct series *series, int resource, enum band band,
+		       const char *opacity)
 {
 	const char *name = psi_resource_name(resource);
 
 	fprintf(out, "<path style=\"fill: var(--%s); stroke: var(--%s)\" fill-opacity=\"%s\""
-		" d=\"M%d %.1f", name, name, limit ? ".6" : ".3", MARGIN, y_of(0));
+		" d=\"M%d %.1f", name, name, opacity, MARGIN, y_of(0));
 	for (int i = 0; i < series->count; i++)
-		fprintf(out, "V%.1fH%.1f", y_of(limit ? series->point[i].limit[resource] :
-						series->point[i].some[resource]),
+		fprintf(out, "V%.1fH%.1f", y_of(top_of(&series->point[i], resource, band)),
 			i + 1 == series->count ? CHART_WIDTH : x_of(series, i + 1));
-	fprintf(out, "V%.1fZ\"><title>%s%s</title></path>\n", y_of(0), name,
-		limit ? ": a limit" : "");
+	for (int i = series->count - 1; i >= 0; i--)
+		fprintf(out, "V%.1fH%.1f", y_of(bottom_of(&series->point[i], resource, band)),
+			x_of(series, i));
+	fprintf(out, "Z\"><title>%s%s</title></path>\n", name, bands[band].name);
 }
 
 static bool knows_limits(const struct series *series)
@@ -127,14 +159,15 @@ static void print_chart(FILE *out, const struct series *series, int resource)
 
 	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time%s</span></h2>\n",
 		psi_resource_name(resource),
-		limits ? "; dark: held by a limit, light: for want of it" : "");
+		limits ? "; dark: held by a limit, light: for want of it, darkest: both" : "");
 	fprintf(out,
 		"<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
 		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_name(resource));
 	print_axes(out, series);
-	print_area(out, series, resource, false);
-	if (limits)
-		print_area(out, series, resource, true);
+	if (!limits)
+		print_area(out, series, resource, ALL, bands[SHORTAGE].opacity);
+	for (int band = ALL; limits && band < BANDS; band++)
+		print_area(out, series, resource, band, bands[band].opacity);
 	fputs("</svg>\n", out);
 }
 
@@ -171,40 +204,38 @@ static void print_table(FILE *out, const struct table *table)
 	fputs("</tbody></table></div>\n", out);
 }
 
-/* Where and when it ran. */
-static void print_origin(FILE *out)
+/* Where and when it ran; allocated. */
+static char *origin(void)
 {
 	struct utsname name;
 	char date[64];
 	time_t now = time(NULL);
-	char *text;
 
 	uname(&name);
 	strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %Z", localtime(&now));
-	text = text_of("On %s, %s, Linux %s", name.nodename, date, name.release);
-	print_element(out, "p", "note", text);
-	free(text);
+	return text_of("on %s, %s, Linux %s", name.nodename, date, name.release);
 }
 
 /**
  * report_html() - write a report as a page
  * @out: the file, which the caller checks
  * @report: the report
- * @title: the command
+ * @command: the command
  * @series: what is drawn
  */
-void report_html(FILE *out, const struct report *report, const char *title,
+void report_html(FILE *out, const struct report *report, const char *command,
 		 const struct series *series)
 {
-	char *heading = text_of("pressure run: %s", title);
+	char *heading = text_of("pressure run: %s", command), *where = origin();
+	char *title = text_of("%s, %s", heading, where);
 
 	fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n",
 	      out);
 	fputs(head, out);
-	print_element(out, "title", NULL, heading);
+	print_element(out, "title", NULL, title);
 	fputs("</head><body>\n", out);
 	print_element(out, "h1", NULL, heading);
-	print_origin(out);
+	print_element(out, "p", "note", where);
 	for (int i = 0; i < report->nr_says; i++)
 		print_element(out, "p", i ? NULL : "verdict", report->says[i]);
 	for (int resource = 0; resource < PSI_IRQ && series->count; resource++)
@@ -214,5 +245,7 @@ void report_html(FILE *out, const struct report *report, const char *title,
 	for (int i = 0; i < report->nr_notes; i++)
 		print_element(out, "p", "note", report->notes[i]);
 	fputs("</body></html>\n", out);
+	free(title);
+	free(where);
 	free(heading);
 }

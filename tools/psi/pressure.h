@@ -254,10 +254,12 @@ struct group {
  * struct point - pressure in one step of a chart, in percent
  * @some: by resource
  * @limit: what of it a limit held; NAN where it is not known
+ * @shortage: what of it no limit held; NAN where it is not known
  */
 struct point {
 	double some[PSI_RESOURCES];
 	double limit[PSI_RESOURCES];
+	double shortage[PSI_RESOURCES];
 };
 
 /**
@@ -278,7 +280,7 @@ struct series {
 	struct point *point;
 };
 
-void report_html(FILE *out, const struct report *report, const char *title,
+void report_html(FILE *out, const struct report *report, const char *command,
 		 const struct series *series);
 
 /**

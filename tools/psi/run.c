@@ -133,9 +133,10 @@ static void halve(struct series *series)
 		const struct point *a = &series->point[2 * i], *b = a + 1;
 		struct point *to = &series->point[i];
 
-		for (int resource = 0; resource < PSI_RESOURCES; resource++) {
-			to->some[resource] = (a->some[resource] + b->some[resource]) / 2;
-			to->limit[resource] = (a->limit[resource] + b->limit[resource]) / 2;
+		for (int of = 0; of < PSI_RESOURCES; of++) {
+			to->some[of] = (a->some[of] + b->some[of]) / 2;
+			to->limit[of] = (a->limit[of] + b->limit[of]) / 2;
+			to->shortage[of] = (a->shortage[of] + b->shortage[of]) / 2;
 		}
 	}
 	series->count /= 2;
@@ -151,6 +152,7 @@ static void draw(struct series *series, const struct group *from, const struct g
 	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		point->some[resource] = main_percent(&load, resource);
 		point->limit[resource] = load.percent[resource][PSI_LIMIT][PSI_SOME];
+		point->shortage[resource] = load.percent[resource][PSI_SHORTAGE][PSI_SOME];
 	}
 }
 

@@ -8,8 +8,12 @@ int main(int argc, char **argv)
 		{ "program", "program", FMT_NAME, 0 },
 		{ "percent", "% of time", FMT_PERCENT, 0 },
 	};
-	struct point points[] = { { { 0, 50, 100, 0 }, { 0, 10, 100, 0 } },
-				  { { 100, NAN, 0, 0 }, { 30, NAN, 0, 0 } } };
+	/*
+	 * In the second step, the classes of memory are not known, and for 20 % of
+	 * it tasks wait for cpu by a limit and for want of it.
+	 */
+	struct point points[] = { { { 0, 50, 100, 0 }, { 0, 10, 100, 0 }, { 0, 40, 0, 0 } },
+				  { { 100, 60, 0, 0 }, { 30, NAN, 0, 0 }, { 90, NAN, 0, 0 } } };
 	const struct series series = { .count = 2, .step = 0.1, .seconds = 0.15, .point = points };
 	FILE *out = argc == 2 ? fopen(argv[1], "w") : NULL;
 	struct report report = { 0 };
