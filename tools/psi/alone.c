@@ -32,6 +32,8 @@
 #define ALL		0.99	/* of the requests of a device: it was not shared */
 #define QUEUE		1.1	/* requests in a device at the same time: more than one */
 #define MEMORY		0.03	/* of the time: waits for memory make the answer a guess */
+#define IO		0.03	/* of the time: waits for storage are worth a note */
+#define COLD		0.5	/* of what storage moved was read into the cache */
 
 /* A number that may be "max", after a key; NAN for none. */
 static double limit_after(const char *text, const char *key)
@@ -59,7 +61,7 @@ static bool climb(const char *cgroup, bool (*call)(const char *directory, void *
 	return done;
 }
 
-static struct device *device_of(struct use *use, const char *number)
+static const struct device *device_of(const struct use *use, const char *number)
 {
 	for (int i = 0; i < use->devices; i++)
 		if (!strcmp(use->device[i].number, number))
@@ -67,7 +69,7 @@ static struct device *device_of(struct use *use, const char *number)
 	return NULL;
 }
 
-/* What the nearest cgroup counts of storage. */
+/* What the nearest cgroup counts of storage: that is nothing yet where the file is empty. */
 static bool read_own(const char *directory, void *arg)
 {
 	struct use *use = arg;
@@ -82,7 +84,7 @@ static bool read_own(const char *directory, void *arg)
 			use->devices++;
 		}
 	}
-	return use->devices;
+	return exists("%s/io.stat", directory);
 }
 
 static void read_devices(struct use *use)
@@ -102,7 +104,7 @@ static void read_devices(struct use *use)
 			   &write_ms, &busy_ms) != 10)
 			continue;
 		snprintf(number, sizeof(number), "%d:%d", major, minor);
-		device = device_of(use, number);
+		device = (struct device *)device_of(use, number);
 		if (!device)
 			continue;
 		device->all = reads + merged + writes + write_merged;
@@ -177,6 +179,10 @@ static void alone_look(struct use *use, const char *cgroup)
 	climb(cgroup, add_throttled, use);
 	climb(cgroup, read_own, use);
 	read_devices(use);
+	/* What was read: tmpfs is none of it, nor is what was written and is not on disk yet. */
+	evidence_text(text, cgroup, "memory.stat");
+	use->file = evidence_number(text, "file") - evidence_number(text, "shmem") -
+		    evidence_number(text, "file_dirty") - evidence_number(text, "file_writeback");
 }
 
 struct asked {
@@ -199,8 +205,8 @@ static bool ask_io(const char *directory, void *arg)
 
 		if (sscanf(line, "%15s", number) != 1)
 			continue;
-		old = device_of((struct use *)asked->from, number);
-		new = device_of((struct use *)asked->to, number);
+		old = device_of(asked->from, number);
+		new = device_of(asked->to, number);
 		for (int i = 0; new && i < EVIDENCE_IO; i++) {
 			double wants = (new->own[i] - (old ? old->own[i] : 0)) /
 				       limit_after(line, keys[i]);
@@ -251,7 +257,7 @@ static struct requests requests_of(const struct use *from, const struct use *to)
 
 	for (int i = 0; i < to->devices; i++) {
 		const struct device *new = &to->device[i],
-				    *old = device_of((struct use *)from, new->number);
+				    *old = device_of(from, new->number);
 		struct device none = { 0 };
 		double own, all, queued, busy;
 
@@ -388,6 +394,7 @@ void alone_begin(struct alone *alone, const char *cgroup, const struct group *fi
 	/* The look itself takes time, too, and belongs to no command. */
 	alone->use.time = now();
 	alone->begin = alone->use.time;
+	alone->start = alone->use;
 	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 }
 
@@ -453,6 +460,42 @@ void alone_end(struct alone *alone)
 	alone_look(&alone->end, alone->cgroup);
 }
 
+/*
+ * Bytes of files that it read from devices and that are in memory now, NAN where that
+ * is not known; and the share that they are of all that it read and wrote.
+ */
+static double cached(struct alone *alone, double *share)
+{
+	double read = 0, written = 0, bytes;
+
+	for (int i = 0; i < alone->end.devices; i++) {
+		const struct device *new = &alone->end.device[i],
+				    *old = device_of(&alone->start, new->number);
+
+		read += new->own[0] - (old ? old->own[0] : 0);
+		written += new->own[1] - (old ? old->own[1] : 0);
+	}
+	/* What it wrote to disks is in memory, too. */
+	bytes = alone->end.file - alone->start.file - written;
+	if (isnan(bytes) || !alone->end.devices)
+		return *share = NAN;
+	bytes = fmax(0, fmin(read, bytes));
+	*share = read + written > 0 ? bytes / (read + written) : 0;
+	return bytes;
+}
+
+static void note_cache(struct report *report, double io, double share)
+{
+	if (!(io > IO))
+		return;
+	if (share > COLD)
+		report_note(report,
+			    "It read files into memory: how long a second run takes is not known.");
+	if (isnan(share))
+		report_note(report,
+			    "If it read files into memory, a second run may take less time.");
+}
+
 /**
  * alone_report() - how long it would have taken
  * @alone: of the program
@@ -463,6 +506,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 {
 	double seconds = alone->end.time - alone->begin;
 	double memory = lost(&alone->first, last, PSI_MEMORY, PSI_PLAIN, PSI_SOME);
+	double io = fmax(lost(&alone->first, last, PSI_IO, PSI_PLAIN, PSI_SOME),
+			 lost(&alone->first, last, PSI_IO, PSI_EXACT, PSI_SOME)), share;
 	bool swaps = memory > MEMORY * seconds;
 
 	add_step(alone, &alone->end, last, true);
@@ -473,6 +518,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 			 swaps ? "memory" : alone->guessed ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
+	report_fact(report, "cached_bytes", FMT_COUNT, cached(alone, &share));
+	note_cache(report, io / seconds, share);
 	if (!(alone->cpu + alone->io >= fmax(0.01, seconds / 1000)))
 		return;
 	report_say(report,

@@ -495,6 +495,7 @@ struct device {
  * @full_periods: in which it used up the quota
  * @device: its disks
  * @devices: how many
+ * @file: bytes of files in memory, as far as they were read; NAN if not known
  */
 struct use {
 	double time;
@@ -506,6 +507,7 @@ struct use {
 	double full_periods;
 	struct device device[DEVICES];
 	int devices;
+	double file;
 };
 
 /**
@@ -513,6 +515,7 @@ struct use {
  * @cgroup: its directory
  * @begin: when it began
  * @step: s from one look to the next
+ * @start: up to its beginning
  * @use: up to the last step
  * @end: up to its end
  * @first: its pressure when it began
@@ -527,6 +530,7 @@ struct alone {
 	const char *cgroup;
 	double begin;
 	double step;
+	struct use start;
 	struct use use;
 	struct use end;
 	struct group first;
