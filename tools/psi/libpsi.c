@@ -439,6 +439,36 @@ int psi_trigger_parse(const char *text, struct psi_trigger *trigger, size_t size
 	return error;
 }
 
+/*
+ * What is written to the kernel: "some 150000 2000000" to a plain file, and "some" is
+ * "memory.limit.some" in a statistics file.
+ */
+static void parse_written(const char *text, size_t length, enum psi_resource resource,
+			  struct psi_trigger *trigger)
+{
+	struct psi_trigger all = { .resource = resource, .kind = PSI_KINDS };
+	char line[PSI_TEXT_MAX + 1], name[32];
+	struct span rest = { name, name }, word;
+
+	snprintf(line, sizeof(line), "%.*s", (int)length, text);
+	if (sscanf(line, "%31s %llu %llu", name, &all.stall_us, &all.window_us) != 3)
+		return;
+	rest.end = name + strlen(name);
+	while (next_part(&rest, '.', &word)) {
+		int named = find_name(word, resource_names, PSI_RESOURCES);
+		int class = find_name(word, class_names, PSI_CLASSES);
+		int kind = find_name(word, kind_names, PSI_KINDS);
+
+		if (named < 0 && class < 0 && kind < 0)
+			return;
+		all.resource = named < 0 ? all.resource : (enum psi_resource)named;
+		all.klass = class < 0 ? all.klass : (enum psi_class)class;
+		all.kind = kind < 0 ? all.kind : (enum psi_kind)kind;
+	}
+	if (all.kind < PSI_KINDS)
+		*trigger = all;
+}
+
 static int write_text(int fd, const char *text, size_t length)
 {
 	ssize_t written;
@@ -674,7 +704,11 @@ enum watch_type { WATCH_FILE, WATCH_FIFO, WATCH_SOCKET };
  * @path: what the variable named, or the file of the trigger
  * @length: bytes of @text
  * @text: what was written
- * @trigger: the trigger; its window is 0 if a service manager chose it
+ * @trigger: the trigger; its window is 0 if it is not known
+ * @time: of the last event, or when it was armed, in us; 0 if @total is not known
+ * @total: of the trigger's line then, in us
+ * @stall_us: what that grew from the event before
+ * @over_us: in that time; 0 if it is not known
  * @leave_us: of a level
  * @level: there is a level
  * @entered: it is entered
@@ -689,6 +723,10 @@ struct psi_watch {
 	size_t length;
 	char text[PSI_TEXT_MAX];
 	struct psi_trigger trigger;
+	unsigned long long time;
+	unsigned long long total;
+	unsigned long long stall_us;
+	unsigned long long over_us;
 	unsigned long long leave_us;
 	bool level;
 	bool entered;
@@ -737,6 +775,7 @@ static int open_service(struct psi_watch *watch, enum psi_resource resource, uns
 		return -EBADMSG;
 	if (stat(path, &stat_buf))
 		return -errno;
+	parse_written(watch->text, watch->length, resource, &watch->trigger);
 	watch->fd = open_watch(flags, stat_buf.st_mode, watch);
 	return watch->fd < 0 ? watch->fd : 0;
 }
@@ -774,12 +813,64 @@ static int new_watch(struct psi_watch **watch)
 	return 0;
 }
 
+static int read_total(const struct psi_watch *watch, unsigned long long *total)
+{
+	struct psi_pressure pressure;
+	const struct psi_line *line;
+	int error;
+
+	psi_clear(&pressure);
+	error = psi_read_fd(watch->fd, watch->trigger.resource, &pressure);
+	if (error == -EBADF)
+		error = psi_read(watch->path, watch->trigger.resource, &pressure);
+	if (error)
+		return error;
+	line = psi_line(&pressure, watch->trigger.resource, watch->trigger.klass,
+			watch->trigger.kind);
+	*total = line ? line->total : 0;
+	return line ? 0 : -EBADMSG;
+}
+
+/* At the beginning, and at each event: what the program is told. */
+static void measure(struct psi_watch *watch)
+{
+	unsigned long long total = 0, time = now_us();
+
+	if (watch->type != WATCH_FILE || !watch->trigger.window_us || read_total(watch, &total))
+		time = 0;
+	watch->over_us = time && watch->time ? time - watch->time : 0;
+	watch->stall_us = total - watch->total;
+	watch->time = time;
+	watch->total = total;
+}
+
+int psi_watch_threshold(const struct psi_watch *watch, struct psi_trigger *trigger, size_t size)
+{
+	memset(trigger, 0, size);
+	if (size < sizeof(*trigger))
+		return -EINVAL;
+	if (!watch->trigger.window_us)
+		return -ENODATA;
+	memcpy(trigger, &watch->trigger, sizeof(*trigger));
+	return 0;
+}
+
+int psi_watch_amount(const struct psi_watch *watch, unsigned long long *stall_us,
+		     unsigned long long *over_us)
+{
+	*stall_us = watch->over_us ? watch->stall_us : 0;
+	*over_us = watch->over_us;
+	return watch->over_us ? 0 : -ENODATA;
+}
+
 static int keep_watch(struct psi_watch **watch, int error)
 {
-	if (error) {
-		free(*watch);
-		*watch = NULL;
+	if (!error) {
+		measure(*watch);
+		return 0;
 	}
+	free(*watch);
+	*watch = NULL;
 	return error;
 }
 
@@ -860,7 +951,8 @@ static int take_event(struct psi_watch *watch, short revents)
 
 int psi_watch_level(struct psi_watch *watch, unsigned long long leave_us)
 {
-	if (!watch->trigger.window_us || leave_us >= watch->trigger.stall_us)
+	if (watch->type != WATCH_FILE || !watch->trigger.window_us ||
+	    leave_us >= watch->trigger.stall_us)
 		return -EINVAL;
 	watch->leave_us = leave_us;
 	watch->level = true;
@@ -870,24 +962,6 @@ int psi_watch_level(struct psi_watch *watch, unsigned long long leave_us)
 static unsigned long long level_window(const struct psi_watch *watch)
 {
 	return watch->trigger.window_us > LEVEL_WINDOW ? watch->trigger.window_us : LEVEL_WINDOW;
-}
-
-static int read_total(const struct psi_watch *watch, unsigned long long *total)
-{
-	struct psi_pressure pressure;
-	const struct psi_line *line;
-	int error;
-
-	psi_clear(&pressure);
-	error = psi_read_fd(watch->fd, watch->trigger.resource, &pressure);
-	if (error == -EBADF)
-		error = psi_read(watch->path, watch->trigger.resource, &pressure);
-	if (error)
-		return error;
-	line = psi_line(&pressure, watch->trigger.resource, watch->trigger.klass,
-			watch->trigger.kind);
-	*total = line ? line->total : 0;
-	return line ? 0 : -EBADMSG;
 }
 
 /* Take a sample; whether the stall of the last window lets the level be left. */
@@ -941,7 +1015,11 @@ int psi_watch_collect(struct psi_watch *watch, short revents)
 {
 	int event = take_event(watch, revents);
 
-	return watch->level ? follow_level(watch, event) : event;
+	if (watch->level)
+		event = follow_level(watch, event);
+	if (event > 0)
+		measure(watch);
+	return event;
 }
 
 int psi_watch_wait(struct psi_watch *watch, int timeout_ms)

@@ -275,8 +275,36 @@ int psi_watch_trigger(struct psi_watch **watch, const char *text, const char *cg
 int psi_watch_service(struct psi_watch **watch, enum psi_resource resource, unsigned int flags);
 
 /**
+ * psi_watch_threshold() - what makes an event
+ * @watch: the watch
+ * @trigger: the result
+ * @size: sizeof(*trigger), for programs that were built with another version
+ *
+ * Of psi_watch_service() it is what $..._WRITE decodes to.
+ *
+ * Return: 0; -ENODATA when the service manager did not tell; -EINVAL when @size is
+ *	too small
+ */
+int psi_watch_threshold(const struct psi_watch *watch, struct psi_trigger *trigger, size_t size);
+
+/**
+ * psi_watch_amount() - how much stalled up to the last event
+ * @watch: the watch
+ * @stall_us: since the event before, or since the watch began, in us
+ * @over_us: how long that was, in us
+ *
+ * PSI_LEFT is an event here, too.  Older kernels add totals up every two seconds
+ * only: what stalled just before an event may be in the amount of the next one.
+ *
+ * Return: 0; -ENODATA before the first event, of a FIFO or a socket, and when the
+ *	file cannot be read
+ */
+int psi_watch_amount(const struct psi_watch *watch, unsigned long long *stall_us,
+		     unsigned long long *over_us);
+
+/**
  * psi_watch_level() - turn events into a level that is entered and left
- * @watch: of psi_watch_trigger()
+ * @watch: of psi_watch_trigger(), or of psi_watch_service() for a pressure file
  * @leave_us: less than the threshold
  *
  * The first event enters the level: PSI_EVENT.  It is left, PSI_LEFT, when the
@@ -284,8 +312,11 @@ int psi_watch_service(struct psi_watch **watch, enum psi_resource resource, unsi
  * the library looks ten times a window while the level is entered:
  * see psi_watch_timeout().
  *
- * Return: 0; -EINVAL for another watch, or when @leave_us is not less than the
- *	threshold
+ * A FIFO or a socket has no totals to look at: there the service manager decides
+ * what is an event.
+ *
+ * Return: 0; -EINVAL for a FIFO or a socket, or when @leave_us is not less than a
+ *	threshold that is known
  */
 int psi_watch_level(struct psi_watch *watch, unsigned long long leave_us);
 

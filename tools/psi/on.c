@@ -21,14 +21,15 @@ struct look {
  * @what: the trigger, or the file of the service manager
  * @command: to run; its first word may be NULL
  * @resource: the resource
- * @trigger: the trigger; its window is 0 if the service manager chose it
+ * @trigger: the trigger; its window is 0 if the service manager did not tell it
+ * @service: what is watched is the file of the service manager
  * @directory: of the cgroup, or NULL for the system
  * @level: events are those of a level
  * @event: number of the last event
- * @total: of the trigger's line then, or when all began, in us
+ * @recorded: events are those of a record
+ * @total: of the trigger's line at the last event or the beginning of the record, in us
  * @time: when that was
  * @whose: pressure it is, where it is of no cgroup; else WHOSE_MACHINE
- * @recorded: both are those of a record
  * @look: looks at the trigger's line in it, since its totals began
  * @looks: how many
  */
@@ -37,13 +38,14 @@ struct handler {
 	char **command;
 	enum psi_resource resource;
 	struct psi_trigger trigger;
+	bool service;
 	const char *directory;
 	bool level;
 	long event;
+	bool recorded;
 	double total;
 	double time;
 	enum whose whose;
-	bool recorded;
 	struct look *look;
 	int looks;
 };
@@ -56,30 +58,6 @@ static void set_number(const char *name, double number)
 	free(text);
 }
 
-/* Of the trigger's line, in us; NAN when it is not known.  Switches nothing on. */
-static double read_total(const struct handler *handler)
-{
-	const struct psi_trigger *trigger = &handler->trigger;
-	struct psi_pressure *pressure = psi_new();
-	const struct psi_line *line = NULL;
-	double total = NAN;
-	char path[PATH_MAX];
-	int error;
-
-	if (!trigger->window_us || !pressure)
-		return NAN;
-	if (trigger->klass == PSI_PLAIN)
-		error = psi_path(path, sizeof(path), handler->directory, trigger->resource);
-	else
-		error = psi_stat_path(path, sizeof(path), handler->directory);
-	if (!error && !psi_read(path, trigger->resource, pressure))
-		line = psi_line(pressure, trigger->resource, trigger->klass, trigger->kind);
-	if (line)
-		total = line->total;
-	psi_free(pressure);
-	return total;
-}
-
 static void set_variables(const struct handler *handler, const char *state, const char *when,
 			  double us, double seconds)
 {
@@ -89,7 +67,9 @@ static void set_variables(const struct handler *handler, const char *state, cons
 	setenv("PRESSURE_RESOURCE", psi_resource_name(handler->resource), 1);
 	if (!handler->trigger.window_us)
 		return;
-	setenv("PRESSURE_TRIGGER", handler->what, 1);
+	unsetenv("PRESSURE_TRIGGER");
+	if (!handler->service)
+		setenv("PRESSURE_TRIGGER", handler->what, 1);
 	set_number("PRESSURE_THRESHOLD_US", handler->trigger.stall_us);
 	set_number("PRESSURE_WINDOW_US", handler->trigger.window_us);
 	unsetenv("PRESSURE_AMOUNT_US");
@@ -112,16 +92,14 @@ static void run_command(char **command)
 		exit(status);
 }
 
-/* @total: at the event, in us; @at: when that was */
-static void handle(struct handler *handler, const char *state, double total, double at)
+/* @us: what stalled in @seconds, NAN if that is not known; @at: when the event was */
+static void handle(struct handler *handler, const char *state, double us, double seconds,
+		   double at)
 {
-	double us = total - handler->total, seconds = at - handler->time;
 	char *when = time_text(handler->recorded ? at : time(NULL), handler->recorded);
 	struct report report = { 0 };
 
 	handler->event++;
-	handler->total = total;
-	handler->time = at;
 	if (*handler->command) {
 		set_variables(handler, state, when, us, seconds);
 		run_command(handler->command);
@@ -163,6 +141,9 @@ static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
 	if (error)
 		die("%s: %s", path, explain(error));
 	handler->what = path;
+	handler->service = true;
+	if (!psi_watch_threshold(watch, &handler->trigger, sizeof(handler->trigger)))
+		handler->resource = handler->trigger.resource;
 	return watch;
 }
 
@@ -203,6 +184,8 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 
 	while (!count || handler->event < count) {
 		int result = psi_watch_wait(watch, timeout > 0 ? poll_ms(end - now()) : -1);
+		unsigned long long stall, over;
+		bool known;
 
 		if (!result && now() >= end)
 			return STATUS_NO;
@@ -210,8 +193,9 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 			continue;
 		if (result < 0)
 			die("%s: no more events: %s", handler->what, explain(result));
+		known = !psi_watch_amount(watch, &stall, &over);
 		handle(handler, result == PSI_LEFT ? "left" : handler->level ? "entered" : "event",
-		       read_total(handler), now());
+		       known ? stall : NAN, known ? over / 1e6 : NAN, now());
 	}
 	return STATUS_OK;
 }
@@ -290,7 +274,10 @@ static int replay_events(struct handler *handler, struct samples *samples, doubl
 		if (!state)
 			continue;
 		entered = !strcmp(state, "entered");
-		handle(handler, state, look->total, look->time);
+		handle(handler, state, look->total - handler->total, look->time - handler->time,
+		       look->time);
+		handler->total = look->total;
+		handler->time = look->time;
 	}
 	free(handler->look);
 	return count && handler->event < count ? STATUS_NO : STATUS_OK;
@@ -372,7 +359,5 @@ int verb_on(int argc, char **argv)
 		complain("'%s' is pressure %s", handler.what, whose_places[handler.whose]);
 	if (handler.level)
 		psi_watch_level(watch, leave * 1e6);
-	handler.total = read_total(&handler);
-	handler.time = now();
 	return wait_events(&handler, watch, count, timeout);
 }

@@ -497,8 +497,57 @@ static void test_watch_file(void)
 	psi_set_root(NULL);
 }
 
+static bool is_trigger(const struct psi_watch *watch, const struct psi_trigger *expected)
+{
+	struct psi_trigger trigger;
+
+	return !psi_watch_threshold(watch, &trigger, sizeof(trigger)) &&
+	       trigger.resource == expected->resource && trigger.klass == expected->klass &&
+	       trigger.kind == expected->kind && trigger.stall_us == expected->stall_us &&
+	       trigger.window_us == expected->window_us;
+}
+
+static const struct {
+	const char *text;
+	const char *base64;
+	struct psi_trigger trigger;
+} written[] = {
+	{ TEXT, BASE64, { PSI_MEMORY, PSI_PLAIN, PSI_SOME, 200000, 2000000 } },
+	{ "full 1 2", "ZnVsbCAxIDI=", { PSI_MEMORY, PSI_PLAIN, PSI_FULL, 1, 2 } },
+	{ "io.limit.full 1 2", "aW8ubGltaXQuZnVsbCAxIDI=", { PSI_IO, PSI_LIMIT, PSI_FULL, 1, 2 } },
+	{ "nothing", NULL, { 0 } },
+	{ "none 1 2", "bm9uZSAxIDI=", { 0 } },
+	{ "some 1", "c29tZSAx", { 0 } },
+	{ "memory.limit 1 2", "bWVtb3J5LmxpbWl0IDEgMg==", { 0 } },
+};
+
+/* What a service manager wrote is not always for this kernel: it is no error. */
+static void test_written(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(written); i++) {
+		const struct psi_trigger *expected = &written[i].trigger;
+		unsigned long long stall, over;
+		struct psi_trigger trigger;
+		struct psi_watch *watch;
+		int error;
+
+		make_file("written", "");
+		set_watch(path_of("written"), written[i].base64);
+		error = psi_watch_service(&watch, PSI_MEMORY, PSI_WATCH_ANYWHERE);
+		if (!error)
+			error = psi_watch_threshold(watch, &trigger, sizeof(trigger));
+		result(error == (expected->window_us ? 0 : -ENODATA) &&
+		       (error || is_trigger(watch, expected)),
+		       "the threshold of a service: %s", written[i].text);
+		result(psi_watch_amount(watch, &stall, &over) == -ENODATA && !over,
+		       "and no amount before an event");
+		psi_watch_close(watch);
+	}
+}
+
 static void test_watch_fifo(void)
 {
+	unsigned long long stall, over;
 	struct psi_watch *watch;
 	int fd, error;
 
@@ -519,23 +568,74 @@ static void test_watch_fifo(void)
 	       "FIFO: an event loop hands on what its poll found");
 	result(psi_watch_timeout(watch) == -1 && psi_watch_level(watch, 1) == -EINVAL,
 	       "FIFO: there is no level, and nothing to do without an event");
+	result(is_trigger(watch, &written[0].trigger) &&
+	       psi_watch_amount(watch, &stall, &over) == -ENODATA,
+	       "FIFO: the threshold is known, the amount is not");
 	close(fd);
 	result(psi_watch_wait(watch, 20) == 0, "FIFO: a writer that left is no event");
 	psi_watch_close(watch);
 	psi_watch_close(NULL);
 }
 
+static bool is_amount(const struct psi_watch *watch, unsigned long long stall,
+		      unsigned long long over)
+{
+	unsigned long long amount[2];
+
+	return !psi_watch_amount(watch, &amount[0], &amount[1]) && amount[0] == stall &&
+	       amount[1] == over;
+}
+
+static void test_amount(void)
+{
+	const struct psi_trigger expected = { PSI_IO, PSI_LIMIT, PSI_FULL, 1000000, 2000000 };
+	unsigned long long stall, over;
+	struct psi_trigger trigger;
+	struct psi_watch *watch;
+
+	own_clock = 1000000;
+	psi_set_root(scratch);
+	make_file("proc/pressure/stat", "io.full total=1\nio.limit.full total=5000000\n");
+	if (psi_watch_trigger(&watch, "io limit full 1s/2s", NULL))
+		puts("Bail out! psi_watch_trigger");
+	result(is_trigger(watch, &expected), "threshold: that of the trigger");
+	result(psi_watch_threshold(watch, &trigger, sizeof(trigger) - 1) == -EINVAL,
+	       "threshold: no room for it");
+	own_clock += 1500;
+	/* The trigger's text was written over the first line. */
+	make_file("proc/pressure/stat", "io.full total=1\nio.limit.full total=6200000\n");
+	result(psi_watch_collect(watch, 0) == PSI_NOTHING &&
+	       psi_watch_amount(watch, &stall, &over) == -ENODATA, "amount: none before an event");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT, "amount: an event");
+	result(psi_watch_amount(watch, &stall, &over) == -ENODATA,
+	       "amount: where the file could not be read at first, it is not known");
+	own_clock += 2500;
+	make_file("proc/pressure/stat", "io.full total=1\nio.limit.full total=8200000\n");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT && is_amount(watch, 2000000, 2500000),
+	       "amount: what stalled since the event before");
+	own_clock += 10;
+	result(psi_watch_collect(watch, 0) == PSI_NOTHING && is_amount(watch, 2000000, 2500000),
+	       "amount: it stays until the next event");
+	make_file("proc/pressure/stat", "");
+	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT &&
+	       psi_watch_amount(watch, &stall, &over) == -ENODATA,
+	       "amount: not known when the file cannot be read");
+	psi_watch_close(watch);
+	psi_set_root(NULL);
+	own_clock = 0;
+}
+
 /* A regular file has no events: the loop says that there was one. */
-static void test_level(void)
+static void test_level(struct psi_watch *(*begin)(void))
 {
 	struct psi_watch *watch;
 	int result_of = 0, looks = 0;
+	unsigned long long stall, over;
 
 	own_clock = 1000000;
 	psi_set_root(scratch);
 	make_file("proc/pressure/memory", "");
-	if (psi_watch_trigger(&watch, "memory some 1s/2s", NULL))
-		puts("Bail out! psi_watch_trigger");
+	watch = begin();
 	result(psi_watch_level(watch, 1000000) == -EINVAL,
 	       "level: it is not left at its threshold");
 	result(!psi_watch_level(watch, 500000) && psi_watch_timeout(watch) == -1 &&
@@ -553,6 +653,8 @@ static void test_level(void)
 	result(!result_of, "level: it stays while a window has more stall than it is left at");
 	result(psi_watch_wait(watch, 10000) == PSI_LEFT && psi_watch_timeout(watch) == -1,
 	       "level: it is left when a window has less");
+	result(!psi_watch_amount(watch, &stall, &over) && stall == 500001 &&
+	       over > 2000000 && over < 10000000, "level: the amount is that of all its time");
 	result(psi_watch_collect(watch, POLLPRI) == PSI_EVENT, "level: it is entered again");
 	psi_watch_close(watch);
 	psi_set_root(NULL);
@@ -568,6 +670,26 @@ static int listen_at(const char *path)
 		return -1;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	return bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) ? -1 : fd;
+}
+
+static struct psi_watch *of_trigger(void)
+{
+	struct psi_watch *watch;
+
+	if (psi_watch_trigger(&watch, "memory some 1s/2s", NULL))
+		puts("Bail out! psi_watch_trigger");
+	return watch;
+}
+
+static struct psi_watch *of_service(void)
+{
+	struct psi_watch *watch;
+
+	/* some 1000000 2000000 */
+	set_watch(path_of("proc/pressure/memory"), "c29tZSAxMDAwMDAwIDIwMDAwMDA=");
+	if (psi_watch_service(&watch, PSI_MEMORY, PSI_WATCH_ANYWHERE))
+		puts("Bail out! psi_watch_service");
+	return watch;
 }
 
 static void test_watch_socket(void)
@@ -610,8 +732,11 @@ int main(int argc, char **argv)
 	test_cgroups();
 	test_watch_errors();
 	test_watch_file();
+	test_written();
 	test_watch_fifo();
-	test_level();
+	test_amount();
+	test_level(of_trigger);
+	test_level(of_service);
 	test_watch_socket();
 	printf("1..%d\n", number);
 	return !!failed;
