@@ -170,29 +170,16 @@ TEST_F_TIMEOUT(isolated, cpu_of_isolcpus_is_left_by_threads_that_got_there, 120)
 	load_end(self);
 }
 
-/* How many of the threads may use a CPU. */
-static int threads_of(FIXTURE_DATA(isolated) * self, int cpu)
-{
-	cpu_set_t set;
-	int nr = 0;
-
-	for (int i = 0; i < self->nr_threads; i++) {
-		if (sched_getaffinity(self->threads[i], sizeof(set), &set))
-			psi_die("sched_getaffinity: %s", strerror(errno));
-		nr += CPU_ISSET(cpu, &set);
-	}
-	return nr;
-}
-
 /*
  *     the partition              |0, isolated|
  *     cpusets let threads use    |1-3        |0-3
- *     where the threads are     0|1, then 2  |2
+ *     where the threads are     0|1 or 2, 2  |2
+ *
+ * (Linux 7.3 lets its threads use no CPU of isolcpus=.) A thread that wakes up
+ * there leaves before it does anything.
  */
 TEST_F_TIMEOUT(isolated, cpu_of_isolcpus_is_left_when_a_partition_has_gone, 180)
 {
-	int given;
-
 	for (int i = 0; i < self->nr_threads; i++)
 		ASSERT_EQ(0, try_pin(self->threads[i], 0));
 	load_begin(self, 0);
@@ -200,13 +187,8 @@ TEST_F_TIMEOUT(isolated, cpu_of_isolcpus_is_left_when_a_partition_has_gone, 180)
 	pin_to(3);
 	cgroup_write(GROUP, "cpuset.cpus", "0");
 	cgroup_write(GROUP, "cpuset.cpus.partition", "isolated");
-	/* Linux 7.3 lets its threads use no CPU of isolcpus=. */
-	given = threads_of(self, ISOLCPU);
 	load_begin(self, 0);
 	EXPECT_TRUE(is_left_alone(self, ISOLCPU));
-	/* A thread that was there may not go back: the one that folds, and a monitor. */
-	if (given)
-		EXPECT_GE(given - 2, threads_of(self, ISOLCPU));
 	load_end(self);
 	cgroup_write(GROUP, "cpuset.cpus.partition", "member");
 	cgroup_write(GROUP, "cpuset.cpus", "0-3");
