@@ -447,7 +447,7 @@ static __u64 threads_run_ns(void)
 	__u64 sum = 0;
 
 	for (int i = 0; i < nr_threads; i++)
-		sum += task_run_ns(threads[i]);
+		sum += task_busy_ns(threads[i]) - task_wait_ns(threads[i]);
 	return sum;
 }
 

@@ -31,14 +31,6 @@ __u64 task_wait_ns(pid_t pid)
 	return wait;
 }
 
-__u64 task_run_ns(pid_t pid)
-{
-	unsigned long long run, wait;
-
-	read_schedstat(pid, &run, &wait);
-	return run;
-}
-
 __u64 task_busy_ns(pid_t pid)
 {
 	unsigned long long run, wait;

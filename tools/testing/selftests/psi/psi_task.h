@@ -10,9 +10,8 @@
 #include <linux/types.h>
 #include <sys/types.h>
 
-/* Time that a task waited for a CPU, ran, or both; without interrupts. */
+/* Time that a task waited for a CPU; the same and what it ran, without interrupts. */
 __u64 task_wait_ns(pid_t pid);
-__u64 task_run_ns(pid_t pid);
 __u64 task_busy_ns(pid_t pid);
 
 /**
