@@ -247,7 +247,7 @@ static bool at_io_max(const char *directory, const struct load *load)
 /* What a limit of one cgroup holds back, as a share of the time; NAN when nothing tells. */
 static double held(const struct load *load, const char *directory, int resource, const char **file)
 {
-	double max = growth(load, EVIDENCE_MAX), share = 0;
+	double max = growth(load, EVIDENCE_MAX), share = NAN;
 
 	switch (resource) {
 	case PSI_CPU:
