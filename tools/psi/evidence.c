@@ -108,10 +108,9 @@ void evidence_read(struct evidence *evidence, const char *directory, unsigned in
 	count[EVIDENCE_HIGH] = evidence_number(text, "high");
 	evidence_text(text, directory, "memory.stat");
 	count[EVIDENCE_REFAULTS] = refaults_of(text);
-	if (*evidence_text(text, directory, "io.stat")) {
+	if (*evidence_text(text, directory, "io.stat"))
 		count[EVIDENCE_READ] = sum_of(text, io_keys[0]);
-		evidence->io_stat = text_of("%s", text);
-	}
+	evidence->io_stat = text_of("%s", text);
 }
 
 static double growth(const struct load *load, enum evidence_count count)
@@ -261,8 +260,9 @@ static double held(const struct load *load, const char *directory, int resource,
 		break;
 	case PSI_IO:
 		*file = "io.max";
-		/* Not of a record, which has no directory. */
-		share = !*directory || !load->to->evidence.io_stat ? NAN :
+		/* Not of a record, which has no directory; nor before there was a look at it. */
+		share = !*directory || !load->from->evidence.io_stat ||
+			!load->to->evidence.io_stat || !*load->to->evidence.io_stat ? NAN :
 			at_io_max(directory, load);
 		break;
 	}

@@ -227,7 +227,7 @@ static inline enum evidence_kind evidence_kind_of(int count)
 /**
  * struct evidence - what other files count
  * @count: all of it; NAN for what is not known
- * @io_stat: the text, allocated; NULL for none
+ * @io_stat: the text, allocated, "" for none; NULL where nobody looked
  */
 struct evidence {
 	double count[EVIDENCE_COUNTS];
