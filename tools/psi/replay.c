@@ -101,8 +101,9 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 	}
 	group.name = text_of("%.*s", (int)length, cursor->at);
 	cursor->at += length;
-	/* Names are sorted: they are looked up. */
-	cursor->bad |= (place && strcmp(now->groups[place - 1].name, group.name) >= 0) ||
+	/* Names are paths, and sorted: they are looked up. */
+	cursor->bad |= (*group.name && *group.name != '/') ||
+		       (place && strcmp(now->groups[place - 1].name, group.name) >= 0) ||
 		       (place < now->count && strcmp(now->groups[place].name, group.name) <= 0);
 	evidence_none(&group.evidence);
 	mask = take(cursor);
