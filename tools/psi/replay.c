@@ -370,7 +370,7 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
  */
 void samples_open(struct samples *samples, const struct span *span, const char *cgroup)
 {
-	*samples = (struct samples){ .whose = whose_pressure() };
+	*samples = (struct samples){ 0 };
 	if (span_given(span)) {
 		samples->name = cgroup ? cgroup_name_or_die(cgroup) : text_of("%s", "");
 		samples->record = record_open(span);
@@ -378,6 +378,8 @@ void samples_open(struct samples *samples, const struct span *span, const char *
 		samples->directory = checked(malloc(PATH_MAX));
 		cgroup_find_or_die(samples->directory, cgroup);
 	}
+	/* Of a record, the files of this machine do not tell. */
+	samples->whose = whose_pressure();
 }
 
 static bool next_live(struct samples *samples, struct group *group, double until)
