@@ -295,7 +295,7 @@ static const struct load *find_load(const struct loads *loads, const char *name)
  */
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share)
 {
-	char mount[PATH_MAX], *name = text_of("%s", load->name), *text = NULL, value[128];
+	char mount[PATH_MAX], *name = text_of("%s", load->name), *text = NULL, value[128] = "";
 	bool more = *name, live = !psi_cgroup_mount(mount, sizeof(mount));
 
 	*share = NAN;
