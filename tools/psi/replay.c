@@ -14,6 +14,7 @@
 
 #define SLOW		1	/* percent */
 #define ROWS		20	/* of the table, unless --step says */
+#define TIME_MAX	(1ull << 53)	/* us; a double has no more bits */
 
 struct cursor {
 	const unsigned char *at, *end;
@@ -164,6 +165,7 @@ bool record_frame(struct record *record, const struct ring_head *head)
 	const unsigned char *at = record->data + record->at;
 	struct ring_frame frame;
 	struct cursor cursor;
+	uint64_t time;
 
 	if (record->at + sizeof(frame) > begin + head->size)
 		return false;
@@ -177,7 +179,9 @@ bool record_frame(struct record *record, const struct ring_head *head)
 	record->at += sizeof(frame) + frame.length;
 	if (key)
 		snapshot_free(&record->now);
-	record->us = take(&cursor) + (key ? -record->shift[record->reading] : record->us);
+	time = take(&cursor);
+	cursor.bad |= time > TIME_MAX;
+	record->us = time + (key ? -record->shift[record->reading] : record->us);
 	take_changes(&cursor, &record->now);
 	if (cursor.bad)
 		die("%s: this is no record of this version", record->path);
