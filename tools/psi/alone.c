@@ -58,6 +58,9 @@ static bool climb(const char *cgroup, bool (*call)(const char *directory, void *
 		done = call(path, arg);
 		*strrchr(path, '/') = 0;
 	}
+	/* The root of a container is a cgroup with limits, too. */
+	if (!done && exists("%s/cgroup.type", mount))
+		done = call(mount, arg);
 	return done;
 }
 
