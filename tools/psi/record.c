@@ -257,19 +257,20 @@ static void add_source(void *arg, const char *directory, const char *name)
 	recorder->source[recorder->count++] = source;
 }
 
-/* The next one that contains it, in what is sorted: "" and "/" contain all. */
+/* The next one that contains it, in what is sorted: "/" is above "/a", and "" above that. */
 static int parent_of(const struct recorder *recorder, int child)
 {
-	const char *name = recorder->source[child].name;
+	char *name = text_of("%s", recorder->source[child].name);
+	struct source key = { .name = name }, *found = NULL;
 
-	for (int i = child - 1; i >= 0; i = recorder->source[i].parent) {
-		const char *above = recorder->source[i].name;
-		size_t length = strcmp(above, "/") ? strlen(above) : 0;
+	while (!found && *name) {
+		char *cut = strrchr(name, '/');
 
-		if (!strncmp(name, above, length) && (!*above || name[length] == '/'))
-			return i;
+		cut[cut == name && cut[1]] = 0;
+		found = bsearch(&key, recorder->source, child, sizeof(key), by_name);
 	}
-	return -1;
+	free(name);
+	return found ? found - recorder->source : -1;
 }
 
 static long count_descendants(void)
