@@ -159,7 +159,7 @@ static void print_chart(FILE *out, const struct series *series, int resource)
 
 	fprintf(out, "<h2>%s <span class=\"unit\">some task waited, %% of the time%s</span></h2>\n",
 		psi_resource_name(resource),
-		limits ? "; dark: held by a limit, light: for want of it, darkest: both" : "");
+		limits ? "; dark: limit, light: shortage, darkest: both" : "");
 	fprintf(out,
 		"<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s pressure over time\">\n",
 		CHART_WIDTH, CHART_HEIGHT + 36, psi_resource_name(resource));
