@@ -14,7 +14,7 @@
 
 #define SLOW		1	/* percent */
 #define ROWS		20	/* of the table, unless --step says */
-#define TIME_MAX	(1ull << 53)	/* us; a double has no more bits */
+#define TIME_MAX	0x20000000000000ull	/* us; a double has no more bits */
 
 struct cursor {
 	const unsigned char *at, *end;
