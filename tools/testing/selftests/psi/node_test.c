@@ -21,8 +21,9 @@
  * Nothing else limits it. Watermarks are not boosted: that wakes kswapd, and while kswapd is at
  * work, Linux 7.3 takes memory of another node first.
  *
- * Tolerance: PSI reads its clock outside of the task's, by less than 1,000 instructions a stall,
- * of 4 ns in the virtual machine that runs it. Files show microseconds: 1 us for each line, and for
+ * Tolerance: PSI reads its clock outside of the task's, by less than 1,250 instructions a stall,
+ * of 4 ns in the virtual machine that runs it: 1,003 in a group that is asked for limits and
+ * shortages, on a kernel that checks itself. Files show microseconds: 1 us for each line, and for
  * each file.
  */
 #include <errno.h>
@@ -51,7 +52,7 @@
 #define FREED_STALLS	10
 #define PAUSE		(200 * NSEC_PER_MSEC)
 #define ROUNDING	((NR_CAUSES + 1) * NSEC_PER_USEC)
-#define AROUND		(4 * NSEC_PER_USEC)
+#define AROUND		(5 * NSEC_PER_USEC)
 
 FIXTURE(node) {
 	struct slow_disk disk;
