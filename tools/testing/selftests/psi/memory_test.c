@@ -79,11 +79,21 @@ static __u64 own_delays(void)
 	return tc.reclaim + tc.thrash;
 }
 
+/*
+ * The clock of a CPU has what a task ran only once that task leaves it, the clock
+ * of the task has it at once. So the caller leaves first.
+ */
+static void read_cpu_clock(struct cpu_clock *cc)
+{
+	sleep_for(NSEC_PER_USEC);
+	cpu_clock_read(0, cc);
+}
+
 static void worker_begin(struct worker *w)
 {
 	struct cpu_clock cc;
 
-	cpu_clock_read(0, &cc);
+	read_cpu_clock(&cc);
 	w->others = cc.run + cc.wait;
 	task_clock_read(getpid(), &w->clock);
 	w->elapsed = now_ns();
@@ -106,7 +116,7 @@ static void worker_end(struct worker *w)
 	w->clock.wait = now.wait - w->clock.wait;
 	w->clock.reclaim = now.reclaim - w->clock.reclaim;
 	w->clock.thrash = now.thrash - w->clock.thrash;
-	cpu_clock_read(0, &cc);
+	read_cpu_clock(&cc);
 	w->others = cc.run + cc.wait - w->others - w->clock.run - w->clock.wait;
 }
 
