@@ -8,17 +8,22 @@
  *  - Each event that poll() reports is one event psi_trigger. It names the
  *    cgroup, the trigger, and a stall that reached its threshold.
  *  - psi_update says what the file shows.
+ *  - By the kernel's own tracepoints, no thread of PSI allocates memory between
+ *    the start of a stall and the event of a trigger: memory may be short then.
  *
  * Bugs it would find: an event that is missing or comes twice; fields in the
- * wrong order or unit; a name that does not end; the id of another cgroup.
+ * wrong order or unit; a name that does not end; the id of another cgroup; a
+ * monitor or a fold that allocates.
  *
  * Tolerance: files show microseconds, events of stalls nanoseconds.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +33,7 @@
 
 #define TRACING		"/sys/kernel/tracing"
 #define EVENTS		TRACING "/events/psi"
+#define KMEM		TRACING "/events/kmem"
 #define STALL_TRIGGER	EVENTS "/psi_stall/trigger"
 /* As in Documentation/accounting/psi.rst. */
 #define HIST		"hist:keys=common_pid.execname,cause,class:vals=ns"
@@ -54,7 +60,7 @@ FIXTURE_SETUP(trace)
 	self->id = st.st_ino;
 	self->load = shared_memory(sizeof(*self->load));
 	self->load->size = 32 << 20;
-	write_file(TRACING "/trace", "");
+	close(open_file(TRACING "/trace", O_WRONLY | O_TRUNC));
 }
 
 FIXTURE_TEARDOWN(trace)
@@ -221,6 +227,47 @@ TEST_F_TIMEOUT(trace, update_says_what_the_file_shows, 100)
 		       (unsigned long long)psi.some.total);
 	EXPECT_LT(0, total);
 	EXPECT_EQ(psi.some.total, total);
+}
+
+/* Threads of PSI are named psi, psi_watch and psi_watch_rt. */
+TEST_F_TIMEOUT(trace, threads_of_psi_allocate_nothing_from_a_stall_to_its_event, 100)
+{
+	static const char * const events[] = { "kmalloc", "kmem_cache_alloc", "mm_page_alloc" };
+	int fds[] = { trigger_arm(GROUP "/memory.pressure", "some 150000 1000000"),
+		      trigger_arm(GROUP CGROUP_STAT, "memory.exact.some 150000 1000000"), -1 };
+	char path[128], name[16], here[16];
+	pid_t pid;
+
+	/* Without the privilege: by the other monitor. */
+	set_cap_sys_resource(false, true);
+	fds[2] = trigger_arm(GROUP "/memory.pressure", "some 150000 2000000");
+	set_cap_sys_resource(true, true);
+	for (unsigned int i = 0; i < ARRAY_SIZE(events); i++) {
+		snprintf(path, sizeof(path), KMEM "/%s/filter", events[i]);
+		write_file(path, "comm ~ \"psi*\"");
+	}
+	write_file(KMEM "/enable", "1");
+	pid = stall_in_group(self);
+	/* Long enough for a fold. */
+	sleep_for(3 * NSEC_PER_SEC);
+	/* What a task of such a name allocates is traced. */
+	prctl(PR_GET_NAME, name);
+	prctl(PR_SET_NAME, "psi_control");
+	close(open_file(GROUP "/memory.pressure", O_RDONLY));
+	prctl(PR_SET_NAME, name);
+	write_file(KMEM "/enable", "0");
+	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
+		EXPECT_TRUE(trigger_fired(fds[i], 0));
+		close(fds[i]);
+	}
+	load_stop(pid);
+
+	read_text(TRACING "/trace", self->text, sizeof(self->text));
+	snprintf(here, sizeof(here), "-%d ", getpid());
+	EXPECT_NE(NULL, strstr(self->text, here));
+	EXPECT_EQ(NULL, strstr(self->text, " psi-"));
+	EXPECT_EQ(NULL, strstr(self->text, " psi_watch"))
+		TH_LOG("%.2000s", self->text);
 }
 
 TEST_HARNESS_MAIN
