@@ -66,11 +66,11 @@ def judge(none, psi, shift, seconds):
 class Pair:
     """Both boots, as one row."""
 
-    def __init__(self, name, program, seconds, shift, config="default"):
+    def __init__(self, name, program, seconds, shift, tasks=TASKS, megabytes=1024):
         self.name, self.shift, self.seconds = name, shift, seconds
-        script = f"exec ./{program.name} {TASKS} {seconds:.3f} 2>&1\n"
-        self.rows = [Row(f"{name}-{how}", guest.image("psi", config), script, (program,),
-                         ("--shift", str(shift), "--mem", "1024", *options), timeout=1200 + round(seconds * 200))
+        script = f"exec ./{program.name} {tasks} {seconds:.3f} 2>&1\n"
+        self.rows = [Row(f"{name}-{how}", guest.image(), script, (program,),
+                         ("--shift", str(shift), "--mem", str(megabytes), *options), timeout=1200 + round(seconds * 200))
                      for how, options in (("off", ("--append", "psi=0")), ("on", ()))]
         # What the verdict is about.
         self.kernel, self.script, self.options = self.rows[1].kernel, script, self.rows[1].options
