@@ -447,14 +447,16 @@ static void parse_written(const char *text, size_t length, enum psi_resource res
 			  struct psi_trigger *trigger)
 {
 	struct psi_trigger all = { .resource = resource, .kind = PSI_KINDS };
-	char line[PSI_TEXT_MAX + 1], name[32];
-	struct span rest = { name, name }, word;
+	struct span rest = { text, text }, name, stall, window, word;
 
-	snprintf(line, sizeof(line), "%.*s", (int)length, text);
-	if (sscanf(line, "%31s %llu %llu", name, &all.stall_us, &all.window_us) != 3)
+	while (rest.end < text + length && *rest.end && *rest.end != '\n')
+		rest.end++;
+	if (!next_part(&rest, ' ', &name) || !next_part(&rest, ' ', &stall) ||
+	    !next_part(&rest, ' ', &window) || parse_number(stall, 0, &all.stall_us) ||
+	    parse_number(window, 0, &all.window_us) || !all.stall_us ||
+	    all.stall_us > all.window_us)
 		return;
-	rest.end = name + strlen(name);
-	while (next_part(&rest, '.', &word)) {
+	while (next_part(&name, '.', &word)) {
 		int named = find_name(word, resource_names, PSI_RESOURCES);
 		int class = find_name(word, class_names, PSI_CLASSES);
 		int kind = find_name(word, kind_names, PSI_KINDS);
@@ -481,14 +483,15 @@ static int write_text(int fd, const char *text, size_t length)
 	return (size_t)written == length ? 0 : -EIO;
 }
 
-static int open_and_write(const char *path, const char *text, size_t length)
+/* Where it may not be read and written, as @other says. */
+static int open_and_write(const char *path, const char *text, size_t length, int other)
 {
 	const int flags = O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd = open(path, O_RDWR | flags);
 	int error;
 
 	if (fd < 0 && errno == EACCES)
-		fd = open(path, O_WRONLY | flags);
+		fd = open(path, other | flags);
 	if (fd < 0)
 		return -errno;
 	error = length ? write_text(fd, text, length) : 0;
@@ -500,7 +503,7 @@ static int open_and_write(const char *path, const char *text, size_t length)
 
 int psi_arm(const char *path, const char *text)
 {
-	return open_and_write(path, text, strlen(text) + 1);
+	return open_and_write(path, text, strlen(text) + 1, O_WRONLY);
 }
 
 static int wait_for(int fd, short events, int timeout_ms)
@@ -757,7 +760,9 @@ static int open_watch(unsigned int flags, mode_t mode, struct psi_watch *watch)
 		return -ENOTSOCK;
 	if (S_ISREG(mode) && !(flags & PSI_WATCH_ANYWHERE) && !in_own_cgroup(watch->path))
 		return -EXDEV;
-	return open_and_write(watch->path, watch->text, watch->length);
+	/* Events of a FIFO are read, those of a file are not. */
+	return open_and_write(watch->path, watch->text, watch->length,
+			      !S_ISFIFO(mode) ? O_WRONLY : watch->length ? O_RDWR : O_RDONLY);
 }
 
 static int open_service(struct psi_watch *watch, enum psi_resource resource, unsigned int flags)
@@ -907,12 +912,15 @@ short psi_watch_events(const struct psi_watch *watch)
 
 /*
  * Bytes that make an event.  What this side wrote to a FIFO comes back unless
- * the other side was faster.
+ * the other side was faster, and so does what another program of the service wrote.
  */
 static bool is_event(const struct psi_watch *watch, const char *data, size_t length)
 {
-	return watch->type == WATCH_SOCKET || length != watch->length ||
-	       memcmp(data, watch->text, length);
+	size_t own = watch->type == WATCH_FIFO ? watch->length : 0;
+
+	for (; own && length >= own && !memcmp(data, watch->text, own); data += own)
+		length -= own;
+	return length;
 }
 
 /* 1 for an event, 0 for none yet. */

@@ -282,8 +282,8 @@ int psi_watch_service(struct psi_watch **watch, enum psi_resource resource, unsi
  *
  * Of psi_watch_service() it is what $..._WRITE decodes to.
  *
- * Return: 0; -ENODATA when the service manager did not tell; -EINVAL when @size is
- *	too small
+ * Return: 0; -ENODATA when the service manager did not tell, or that can be no
+ *	threshold; -EINVAL when @size is too small
  */
 int psi_watch_threshold(const struct psi_watch *watch, struct psi_trigger *trigger, size_t size);
 
