@@ -253,13 +253,14 @@ static bool check_machine(struct table *table, struct psi_pressure *pressure)
 	return works;
 }
 
-static void check_record(struct table *table, const struct span *span)
+static bool check_record(struct table *table, const struct span *span)
 {
 	struct record *record = record_open(span);
 	char *begin = NULL, *end = time_text(record->end, false);
 	struct totals totals[PSI_RESOURCES] = { 0 };
 	const struct ring_head *head = NULL;
 	int boot = 0, boots = 0, cgroups = 0;
+	bool works = false;
 	long looks = 0;
 
 	/* A look after that time may be read, too. */
@@ -283,6 +284,7 @@ static void check_record(struct table *table, const struct span *span)
 		const bool (*known)[PSI_KINDS] = totals[resource].known;
 		bool plain = known[PSI_PLAIN][PSI_SOME] || known[PSI_PLAIN][PSI_FULL];
 
+		works |= plain;
 		add(table, psi_resource_name(resource), plain ? "ok" : "-", !plain ?
 		    "not recorded" : known[PSI_LIMIT][PSI_SOME] ?
 		    "recorded, with limit, shortage and exact pressure" : "recorded");
@@ -291,6 +293,7 @@ static void check_record(struct table *table, const struct span *span)
 	free(begin);
 	free(end);
 	record_close(record);
+	return works;
 }
 
 int verb_doctor(int argc, char **argv)
@@ -300,20 +303,18 @@ int verb_doctor(int argc, char **argv)
 	struct psi_pressure *pressure = psi_new();
 	struct report report = { 0 };
 	struct table *table;
-	bool works = true;
+	bool works;
 
 	if (*parse_options(argc, argv, opts, "doctor [OPTIONS]"))
 		die("doctor takes no arguments; 'pressure doctor --help' shows how to use it");
 	if (!pressure)
 		die("out of memory");
 	table = report_table(&report, "checks", NULL, columns, ARRAY_SIZE(columns));
-	if (span_given(&span))
-		check_record(table, &span);
-	else
-		works = check_machine(table, pressure);
+	works = span_given(&span) ? check_record(table, &span) : check_machine(table, pressure);
 	psi_free(pressure);
-	report_say(&report, "PSI %s%s.", works ? "work" : "does not work",
-		   !works ? " here" : span_given(&span) ? "ed when this was recorded" : "s here");
+	report_say(&report, "PSI %s %s.", !span_given(&span) ? works ? "works" : "does not work" :
+		   works ? "worked" : "did not work",
+		   span_given(&span) ? "when this was recorded" : "here");
 	report_fact_text(&report, "psi", works ? "works" : "does not work");
 	report_print(stdout, &report);
 	report_free(&report);

@@ -175,6 +175,9 @@ int verb_export(int argc, char **argv)
 		span_read(&span, NULL, &snapshot);
 	else
 		snapshot_take(&snapshot, cgroup ? directory : NULL, !cgroup, false, NULL);
+	if (!snapshot.count && span_given(&span))
+		die("%s: nothing was there at its end; --until chooses another time",
+		    span.path ? span.path : RECORD);
 	if (!snapshot.count)
 		die("no pressure can be read: %s", explain(snapshot.error ?: -ENOENT));
 	if (pattern)

@@ -373,7 +373,9 @@ struct span {
 	{ "until", OPT_TIME, &(span).until, "TIME", "end so long before the record's end" }
 
 bool span_given(const struct span *span);
+bool span_try(const struct span *span, struct snapshot *from, struct snapshot *to);
 void span_read(const struct span *span, struct snapshot *from, struct snapshot *to);
+void die_of_span(const struct span *span) __attribute__((noreturn));
 void note_record(struct report *report, double until);
 char *time_text(double seconds, bool ms);
 

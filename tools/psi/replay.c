@@ -340,12 +340,14 @@ static void leave_out(struct snapshot *from, const struct snapshot *old, const s
 }
 
 /**
- * span_read() - totals at both ends of a part of a record
+ * span_try() - totals at both ends of a part of a record
  * @span: the part
  * @from: the result; of its begin, or of the last boot in it; NULL if not wanted
  * @to: the result; of its end
+ *
+ * Return: false when both are the same look
  */
-void span_read(const struct span *span, struct snapshot *from, struct snapshot *to)
+bool span_try(const struct span *span, struct snapshot *from, struct snapshot *to)
 {
 	struct record *record = record_open(span);
 	int boot = -1;
@@ -361,9 +363,22 @@ void span_read(const struct span *span, struct snapshot *from, struct snapshot *
 		boot = record->boot;
 		keep(record, to);
 	}
-	if (from && from->groups[0].time >= to->groups[0].time)
-		die("%s: only one look is in that time", record->path);
 	record_close(record);
+	return !from || from->groups[0].time < to->groups[0].time;
+}
+
+/* The same, or the end of the program. */
+void span_read(const struct span *span, struct snapshot *from, struct snapshot *to)
+{
+	if (!span_try(span, from, to))
+		die("%s: only one look is in that time", span->path ? span->path : RECORD);
+}
+
+/* Nothing is in both looks, or in the place of it came something else. */
+void die_of_span(const struct span *span)
+{
+	die("%s: nothing was there from its begin to its end; --since and --until choose another "
+	    "time", span->path ? span->path : RECORD);
 }
 
 /**
@@ -487,7 +502,8 @@ static const struct load *most_of(const struct loads *loads, enum psi_resource r
 	return most && main_percent(most, resource) >= SLOW ? most : NULL;
 }
 
-static void add_row(struct table *table, const struct snapshot *from, const struct snapshot *to,
+/* Whether something is in both. */
+static bool add_row(struct table *table, const struct snapshot *from, const struct snapshot *to,
 		    bool ms)
 {
 	struct cell *cell = table_row(table);
@@ -499,7 +515,7 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 	system = loads.load;
 	cell[0].text = time_text(to->groups[0].time, ms);
 	if (!loads.count)
-		return;
+		return false;
 	for (int resource = 0; resource < PSI_IRQ; resource++)
 		cell[1 + resource].number = percent_of(system, resource, PSI_SOME);
 	finding = find_worst(&loads);
@@ -511,16 +527,18 @@ static void add_row(struct table *table, const struct snapshot *from, const stru
 		cell[6].text = text_of("%s", most ? most->name : "system");
 	}
 	free(loads.load);
+	return true;
 }
 
-static void fill(struct report *report, struct record *record, double step)
+static void fill(struct report *report, struct record *record, const struct span *span,
+		 double step)
 {
 	struct table *table = report_table(report, "steps", NULL, columns, ARRAY_SIZE(columns));
 	struct snapshot from = { 0 }, to = { 0 };
 	double begin = 0, next = 0, time;
 	const struct cell *worst = NULL;
 	char *first, *last;
-	bool ms = false;
+	bool ms = false, any = false;
 	int boot = 0;
 
 	while (record_next(record)) {
@@ -538,7 +556,7 @@ static void fill(struct report *report, struct record *record, double step)
 			   time < fmin(next, fmin(record->end, record->boot_end[boot])) - 0.001) {
 			continue;
 		} else if (record->boot == boot) {
-			add_row(table, &from, &to, ms);
+			any |= add_row(table, &from, &to, ms);
 		}
 		/* Where totals began anew, so does this. */
 		boot = record->boot;
@@ -547,6 +565,8 @@ static void fill(struct report *report, struct record *record, double step)
 	}
 	if (!table->nr_rows)
 		die("%s: only one look is in that time", record->path);
+	if (!any)
+		die_of_span(span);
 	for (int row = 0; row < table->nr_rows; row++) {
 		const struct cell *cell = &table->cells[row * ARRAY_SIZE(columns)];
 
@@ -587,7 +607,7 @@ int verb_replay(int argc, char **argv)
 	if (*parse_options(argc, argv, opts, "replay [OPTIONS]"))
 		die("replay takes no arguments; 'pressure replay --help' shows how to use it");
 	record = record_open(&span);
-	fill(&report, record, step);
+	fill(&report, record, &span, step);
 	report_print(stdout, &report);
 	report_free(&report);
 	record_close(record);

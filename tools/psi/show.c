@@ -150,6 +150,8 @@ int verb_show(int argc, char **argv)
 	else
 		measure(&from, &to, seconds ?: 2, false);
 	loads_make(&loads, &from, &to);
+	if (!loads.count && span_given(&span))
+		die_of_span(&span);
 	if (!loads.count)
 		die("the pressure files vanished while they were measured: was PSI switched off?");
 	seconds = to.groups[0].time - from.groups[0].time;

@@ -488,6 +488,9 @@ int verb_top(int argc, char **argv)
 	if (span_given(&span)) {
 		span_read(&span, &from, &to);
 		top.recorded = &to;
+		loads_make(&top.loads, &from, &to);
+		if (!top.loads.count)
+			die_of_span(&span);
 		look(&top, &from, &to);
 		return STATUS_OK;
 	}

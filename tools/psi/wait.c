@@ -109,7 +109,8 @@ static int wait_below(struct samples *samples, const struct goal *goal, double t
 			break;
 	}
 	if (isnan(percent))
-		die("only one look of the record is in that time");
+		die("only one look in that time has %s", *samples->name ? samples->name :
+		    "the machine");
 	return report_wait(goal, reached, percent, below, new.time - begin,
 			   samples->record ? time_text(old.time, true) : NULL,
 			   samples->whose);

@@ -396,7 +396,7 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	/* The last look is left. */
 	to = samples.last;
 	if (to.time <= from.time)
-		die("only one look of the record is in that time");
+		die("only one look in that time has %s", *to.name ? to.name : "the machine");
 	report_say(&report, "How long %s waited is recorded; which programs did, and the causes of "
 		   "memory stalls, are not.", *to.name ? to.name : whose_names[samples.whose]);
 	load_make(&load, &from, &to);
