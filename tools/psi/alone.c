@@ -181,6 +181,7 @@ static void alone_look(struct use *use, const char *cgroup)
 	use->self = cpu_of_this();
 	climb(cgroup, add_throttled, use);
 	climb(cgroup, read_own, use);
+	use->own = exists("%s/io.stat", cgroup);
 	read_devices(use);
 	/* What was read: tmpfs is none of it, nor is what was written and is not on disk yet. */
 	evidence_text(text, cgroup, "memory.stat");
@@ -480,7 +481,7 @@ static double cached(struct alone *alone, double *share)
 	}
 	/* What it wrote to disks is in memory, too. */
 	bytes = alone->end.file - alone->start.file - written;
-	if (isnan(bytes) || !alone->end.devices)
+	if (isnan(bytes) || !alone->end.devices || !alone->end.own)
 		return *share = NAN;
 	bytes = fmax(0, fmin(read, bytes));
 	*share = read + written > 0 ? bytes / (read + written) : 0;
@@ -511,18 +512,21 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	double memory = lost(&alone->first, last, PSI_MEMORY, PSI_PLAIN, PSI_SOME);
 	double io = fmax(lost(&alone->first, last, PSI_IO, PSI_PLAIN, PSI_SOME),
 			 lost(&alone->first, last, PSI_IO, PSI_EXACT, PSI_SOME)), share;
-	bool swaps = memory > MEMORY * seconds;
+	bool swaps = memory > MEMORY * seconds, blind = !alone->end.own && io > IO * seconds;
 
 	add_step(alone, &alone->end, last, true);
 	/* Others never made it faster.  What is not known stays so. */
 	alone->seconds = isnan(alone->cpu) ? NAN : fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
 	report_fact_text(report, "alone_guess",
-			 swaps ? "memory" : alone->guessed ? "devices" : "no");
+			 swaps ? "memory" : alone->guessed || blind ? "devices" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
-	report_fact(report, "others_io_s", FMT_SECONDS, alone->io);
+	report_fact(report, "others_io_s", FMT_SECONDS, blind ? NAN : alone->io);
 	report_fact(report, "cached_bytes", FMT_COUNT, cached(alone, &share));
 	note_cache(report, io / seconds, share);
+	if (blind)
+		report_note(report, "Its cgroup has no io.stat, so what others had of its devices "
+			    "is not known: the time alone is a guess.");
 	if (!(alone->cpu + alone->io >= fmax(0.01, seconds / 1000)))
 		return;
 	report_say(report,

@@ -139,25 +139,57 @@ static double counted(const struct load *load, enum evidence_kind kind)
 	return part > 0 ? fmin(1, part) * seconds : NAN;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct load *)a)->name, ((const struct load *)b)->name);
+}
+
+static const struct load *find_load(const struct loads *loads, const char *name)
+{
+	struct load key = { .name = name };
+
+	return loads->count ? bsearch(&key, loads->load, loads->count, sizeof(key), by_name) :
+	       NULL;
+}
+
+/* What the next cgroup above that counts it has read, or the system; NAN for none. */
+static double read_above(const struct loads *loads, const struct load *load)
+{
+	char *name = text_of("%s", load->name);
+	double bytes = NAN;
+
+	while (isnan(bytes) && *name) {
+		const struct load *above;
+		char *cut = strrchr(name, '/');
+
+		cut[cut == name && cut[1]] = 0;
+		above = find_load(loads, name);
+		bytes = above ? growth(above, EVIDENCE_READ) : NAN;
+	}
+	free(name);
+	return bytes;
+}
+
 /**
  * is_thrashing() - whether storage is read for lack of memory
+ * @loads: of the cgroups above it, and of the system, as far as they are known
  * @load: of a cgroup, or of the system
- * @system: load of the system, or NULL
  *
- * What was read in this time had been in memory before: it was pushed out.
+ * What was read in this time had been in memory before: it was pushed out.  What a
+ * cgroup above has read is at least as much: where that is too much, nothing tells.
  *
  * Return: 1, or 0; -1 where nothing tells
  */
-static int is_thrashing(const struct load *load, const struct load *system)
+static int is_thrashing(const struct loads *loads, const struct load *load)
 {
-	double back = growth(load, EVIDENCE_REFAULTS), bytes = growth(load, EVIDENCE_READ);
+	double back = growth(load, EVIDENCE_REFAULTS), own = growth(load, EVIDENCE_READ);
+	double bytes = isnan(own) ? read_above(loads, load) : own;
 
-	if (isnan(bytes) && system)
-		bytes = growth(system, EVIDENCE_READ);
 	if (isnan(counted(load, EVIDENCE_MEMORY)) || isnan(back) || isnan(bytes))
 		return -1;
-	return back > 0 && bytes > 0 && back >= THRASH * bytes &&
-	       main_percent(load, PSI_MEMORY) > 0;
+	if (back > 0 && bytes > 0 && back >= THRASH * bytes)
+		return main_percent(load, PSI_MEMORY) > 0;
+	return isnan(own) && back > 0 ? -1 : 0;
 }
 
 static struct judgement judge_by(const struct load *load, int thrashing)
@@ -174,29 +206,29 @@ static struct judgement judge_by(const struct load *load, int thrashing)
 
 /**
  * judge() - what the stall of a cgroup, or of the system, is a matter of
+ * @loads: of the cgroups above it, and of the system, as far as they are known
  * @load: its load
- * @system: that of the system, or NULL
  *
  * Return: the judgement
  */
-struct judgement judge(const struct load *load, const struct load *system)
+struct judgement judge(const struct loads *loads, const struct load *load)
 {
-	return judge_by(load, is_thrashing(load, system));
+	return judge_by(load, is_thrashing(loads, load));
 }
 
 /**
  * judge_all() - what the stall of the machine is a matter of
+ * @loads: of all cgroups
  * @load: what is slow: the system, or a cgroup
  * @culprit: the cgroup with most of it
- * @system: load of the system, or NULL
  *
  * Return: the judgement
  */
-struct judgement judge_all(const struct load *load, const struct load *culprit,
-			   const struct load *system)
+struct judgement judge_all(const struct loads *loads, const struct load *load,
+			   const struct load *culprit)
 {
-	int one = is_thrashing(culprit, system);
-	int all = *load->name ? one : is_thrashing(load, NULL);
+	int one = is_thrashing(loads, culprit);
+	int all = *load->name ? one : is_thrashing(loads, load);
 
 	return judge_by(load, one > 0 || all > 0 ? 1 : one ? all : 0);
 }
@@ -267,19 +299,6 @@ static double held(const struct load *load, const char *directory, int resource,
 		break;
 	}
 	return share > 1 ? 1 : share;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct load *)a)->name, ((const struct load *)b)->name);
-}
-
-static const struct load *find_load(const struct loads *loads, const char *name)
-{
-	struct load key = { .name = name };
-
-	return loads->count ? bsearch(&key, loads->load, loads->count, sizeof(key), by_name) :
-	       NULL;
 }
 
 /**

@@ -447,9 +447,9 @@ struct finding {
 	struct judgement judgement;
 };
 
-struct judgement judge(const struct load *load, const struct load *system);
-struct judgement judge_all(const struct load *load, const struct load *culprit,
-			   const struct load *system);
+struct judgement judge(const struct loads *loads, const struct load *load);
+struct judgement judge_all(const struct loads *loads, const struct load *load,
+			   const struct load *culprit);
 const char *judged_name(const struct judgement *judgement);
 struct finding find_worst(const struct loads *loads);
 double limit_percent(const struct loads *loads, const struct load *load, int resource,
@@ -497,6 +497,7 @@ struct device {
  * @full_periods: in which it used up the quota
  * @device: its disks
  * @devices: how many
+ * @own: what the disks did is counted for its cgroup alone
  * @file: bytes of files in memory, as far as they were read; NAN if not known
  */
 struct use {
@@ -509,6 +510,7 @@ struct use {
 	double full_periods;
 	struct device device[DEVICES];
 	int devices;
+	bool own;
 	double file;
 };
 

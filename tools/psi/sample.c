@@ -171,11 +171,11 @@ void snapshot_take(struct snapshot *snapshot, const char *top, bool system, bool
 /**
  * snapshot_climb() - read totals and evidence of a cgroup and of all that contain it
  * @snapshot: the result, the system among them
- * @directory: of the cgroup
+ * @directory: of the cgroup, or NULL for the system
  */
 void snapshot_climb(struct snapshot *snapshot, const char *directory)
 {
-	char mount[PATH_MAX], *path = text_of("%s", directory);
+	char mount[PATH_MAX], *path = text_of("%s", directory ?: "");
 
 	*snapshot = (struct snapshot){ .evidence = true };
 	add_group(snapshot, NULL, "");

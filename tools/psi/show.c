@@ -56,7 +56,6 @@ static void fill_resources(struct report *report, const struct loads *loads)
 static void fill_cgroups(struct report *report, const struct loads *loads)
 {
 	const struct load **rank;
-	const struct load *system = *loads->load[0].name ? NULL : &loads->load[0];
 	int count = loads_rank(loads, &rank);
 	struct table *table = report_table(report, "cgroups",
 					   "Cgroups, worst first:", cgroup_columns,
@@ -69,7 +68,7 @@ static void fill_cgroups(struct report *report, const struct loads *loads)
 		for (int resource = 0; resource < PSI_IRQ; resource++)
 			cell[1 + resource].number = percent_of(rank[i], resource, PSI_SOME);
 		cell[4].number = rank[i]->percent[PSI_IRQ][PSI_PLAIN][PSI_FULL];
-		cell[5].number = rank[i]->percent[judge(rank[i], system).resource][PSI_LIMIT]
+		cell[5].number = rank[i]->percent[judge(loads, rank[i]).resource][PSI_LIMIT]
 						 [PSI_SOME];
 	}
 	free(rank);

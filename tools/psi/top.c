@@ -199,7 +199,7 @@ static int by_order(const void *a, const void *b)
 /* Those that are shown, in order; returns how many. */
 static int rank(const struct top *top, struct row *rows, struct row **ranked)
 {
-	const struct load *load = top->loads.load, *system = *load->name ? NULL : load;
+	const struct load *load = top->loads.load;
 	int count = 0;
 
 	for (int i = 0; i < top->loads.count; i++) {
@@ -207,7 +207,7 @@ static int rank(const struct top *top, struct row *rows, struct row **ranked)
 		struct row *row = &rows[i];
 
 		row->load = &load[i];
-		row->judgement = judge(row->load, system);
+		row->judgement = judge(&top->loads, row->load);
 		split(row, &top->loads);
 		row->key = key_of(row);
 		row->parent = view.tree ? parent_of(top, rows, name) : NULL;

@@ -114,7 +114,7 @@ int find_culprits(const struct loads *loads, int resource, const struct load **c
  */
 struct finding find_worst(const struct loads *loads)
 {
-	const struct load *culprits[CULPRITS], *system = &loads->load[0];
+	const struct load *culprits[CULPRITS];
 	struct finding finding = { .loads = loads, .load = worst_load(loads) };
 	int seen = worst_resource(finding.load);
 
@@ -122,8 +122,7 @@ struct finding find_worst(const struct loads *loads)
 	for (int i = find_culprits(loads, seen, culprits, CULPRITS); i-- > 0;)
 		if (!*finding.load->name || is_below(culprits[i]->name, finding.load->name))
 			finding.culprit = culprits[i];
-	finding.judgement = judge_all(finding.load, finding.culprit,
-				      *system->name ? NULL : system);
+	finding.judgement = judge_all(loads, finding.load, finding.culprit);
 	return finding;
 }
 

@@ -386,6 +386,8 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	struct report report = { 0 };
 	struct samples samples;
 	struct group from = { 0 }, to;
+	struct snapshot first, last;
+	struct loads above = { 0 };
 	struct load load;
 	double worst;
 
@@ -400,7 +402,10 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	report_say(&report, "How long %s waited is recorded; which programs did, and the causes of "
 		   "memory stalls, are not.", *to.name ? to.name : whose_names[samples.whose]);
 	load_make(&load, &from, &to);
-	judgement = judge(&load, NULL);
+	/* What is above it counts up to the end of that time; it may have gone before. */
+	if (span_try(span, &first, &last) && last.groups[0].time == to.time)
+		loads_make(&above, &first, &last);
+	judgement = judge(&above, &load);
 	worst = main_percent(&load, judgement.seen);
 	report_fact_text(&report, "worst", worst < NOTHING ? "none" : judged_name(&judgement));
 	lost_report(&report, &from, &to, to.time - from.time, NULL);
@@ -416,6 +421,9 @@ static void why_recorded(const struct span *span, const char *cgroup)
 	report_print(stdout, &report);
 	report_free(&report);
 	samples_close(&samples);
+	free(above.load);
+	snapshot_free(&first);
+	snapshot_free(&last);
 }
 
 /* Read back from storage, memory is waited for as both; io is what can be seen without a trace. */
@@ -427,15 +435,14 @@ static enum wait wait_for(const struct judgement *judgement, bool traced)
 	       judgement->seen == PSI_IO ? WAIT_IO : WAIT_MEMORY;
 }
 
-/* Of a cgroup, or the system, and its evidence; that of the system, too. */
-static bool look(struct group *group, struct group *system, const char *cgroup, char *below)
+/* Of a cgroup, or the system, and its evidence; that of all above it, too. */
+static bool look(struct group *group, struct snapshot *above, const char *cgroup, char *below)
 {
 	bool there = read_group(group, cgroup);
 
 	group->name = !cgroup || *below ? below : (char *)"/";
 	evidence_read(&group->evidence, cgroup, EVIDENCE_ALL);
-	*system = (struct group){ .name = (char *)"", .time = group->time };
-	evidence_read(&system->evidence, NULL, EVIDENCE_ALL);
+	snapshot_climb(above, cgroup);
 	/* Nobody hears of interrupts here. */
 	memset(&group->totals[PSI_IRQ], 0, sizeof(group->totals[PSI_IRQ]));
 	return there;
@@ -456,12 +463,14 @@ int verb_why(int argc, char **argv)
 	char directory[PATH_MAX], mount[PATH_MAX] = "", instance[64];
 	struct psi_pressure *causes;
 	struct report report = { 0 };
-	struct group from = { 0 }, to = { 0 }, first, last;
+	struct group from = { 0 }, to = { 0 };
+	struct snapshot first, last;
 	struct tasks old, new;
 	char *below = "";
 	const char *cgroup = *rest ? directory : NULL;
 	struct judgement judgement;
-	struct load load, system;
+	struct loads above;
+	struct load load;
 	bool traced;
 
 	if (*rest && rest[1])
@@ -495,8 +504,8 @@ int verb_why(int argc, char **argv)
 	if (!look(&to, &last, cgroup, below))
 		die("the pressure files vanished while they were measured");
 	load_make(&load, &from, &to);
-	load_make(&system, &first, &last);
-	judgement = judge(&load, &system);
+	loads_make(&above, &first, &last);
+	judgement = judge(&above, &load);
 	sort_by = wait_for(&judgement, traced);
 	add_up(&old, &new);
 	causes_report(&report, cgroup, causes);
@@ -508,5 +517,8 @@ int verb_why(int argc, char **argv)
 	report_free(&report);
 	free(old.task);
 	free(new.task);
+	free(above.load);
+	snapshot_free(&first);
+	snapshot_free(&last);
 	return STATUS_OK;
 }
