@@ -254,25 +254,43 @@ static void io_of(double *io, const char *text, const char *line)
 	free(one);
 }
 
-/* Whether as much was read or written of some device as its io.max lets through. */
-static bool at_io_max(const char *directory, const struct load *load)
+/**
+ * io_max_asks() - how long the io of a cgroup takes at the least
+ * @directory: of the cgroup
+ * @from: its io.stat
+ * @to: the same later
+ *
+ * Return: in s, as its io.max has it; 0 for no limit
+ */
+double io_max_asks(const char *directory, const char *from, const char *to)
 {
 	static const char * const keys[EVIDENCE_IO] = { "rbps=", "wbps=", "riops=", "wiops=" };
-	double from[EVIDENCE_IO], to[EVIDENCE_IO], seconds = load->to->time - load->from->time;
+	double old[EVIDENCE_IO], new[EVIDENCE_IO], seconds = 0;
 	char text[EVIDENCE_TEXT], *line, *rest = text;
 
 	evidence_text(text, directory, "io.max");
 	while ((line = strsep(&rest, "\n")) && *line) {
-		io_of(from, load->from->evidence.io_stat, line);
-		io_of(to, load->to->evidence.io_stat, line);
+		io_of(old, from, line);
+		io_of(new, to, line);
 		for (int i = 0; i < EVIDENCE_IO; i++) {
 			double limit = sum_of(line, keys[i]);
 
-			if (limit > 0 && (to[i] - from[i]) / seconds >= NEAR * limit)
-				return true;
+			if (limit > 0)
+				seconds = fmax(seconds, (new[i] - old[i]) / limit);
 		}
 	}
-	return false;
+	return seconds;
+}
+
+/* The same between two looks; NAN when nothing tells. */
+static double asked_by_io_max(const struct load *load, const char *directory)
+{
+	const char *from = load->from->evidence.io_stat, *to = load->to->evidence.io_stat;
+
+	/* A record has no directory; nor is there a text before the first look at it. */
+	if (!*directory)
+		return growth(load, EVIDENCE_IO_MAX) / 1e6;
+	return from && to && *to ? io_max_asks(directory, from, to) : NAN;
 }
 
 /* What a limit of one cgroup holds back, as a share of the time; NAN when nothing tells. */
@@ -292,10 +310,9 @@ static double held(const struct load *load, const char *directory, int resource,
 		break;
 	case PSI_IO:
 		*file = "io.max";
-		/* Not of a record, which has no directory; nor before there was a look at it. */
-		share = !*directory || !load->from->evidence.io_stat ||
-			!load->to->evidence.io_stat || !*load->to->evidence.io_stat ? NAN :
-			at_io_max(directory, load);
+		/* As much as it lets through, or nearly so. */
+		share = asked_by_io_max(load, directory) / counted(load, EVIDENCE_MEMORY);
+		share = isnan(share) ? NAN : share >= NEAR;
 		break;
 	}
 	return share > 1 ? 1 : share;

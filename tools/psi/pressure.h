@@ -215,6 +215,7 @@ enum evidence_count {
 	EVIDENCE_MAX,		/* memory.max was hit, times */
 	EVIDENCE_REFAULTS,	/* bytes that were pushed out of memory and came back */
 	EVIDENCE_READ,		/* bytes read from storage */
+	EVIDENCE_IO_MAX,	/* a record: what io.max lets through only in so long, in us */
 	EVIDENCE_COUNTS
 };
 
@@ -414,6 +415,7 @@ double evidence_number(const char *text, const char *key);
 void evidence_io(double *io, const char *text);
 void evidence_none(struct evidence *evidence);
 void evidence_read(struct evidence *evidence, const char *directory, unsigned int kinds);
+double io_max_asks(const char *directory, const char *from, const char *to);
 char *find_limit(const struct loads *loads, const struct load *load, int resource, double *share);
 char *find_cpuset(const struct load *load, int resource);
 

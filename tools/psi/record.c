@@ -42,6 +42,7 @@
  * @blind: until when not to look, as there is none
  * @read: when it was read last
  * @raw: what it was then
+ * @io_stat: the text of that file then; NULL for none
  * @count: evidence of stalls, from 0 on
  */
 struct source {
@@ -56,6 +57,7 @@ struct source {
 	double blind[EVIDENCE_KINDS];
 	double read[EVIDENCE_KINDS];
 	double raw[EVIDENCE_COUNTS];
+	char *io_stat;
 	double count[EVIDENCE_COUNTS];
 };
 
@@ -247,6 +249,7 @@ static void add_source(void *arg, const char *directory, const char *name)
 			       NULL;
 	if (known && is_open(known)) {
 		source = *known;
+		known->io_stat = NULL;
 		for (int resource = 0; resource < PSI_RESOURCES; resource++)
 			known->fd[resource] = -1;
 	} else if (!open_files(&source, directory, !*name, recorder->plain)) {
@@ -302,6 +305,7 @@ static void find_sources(struct recorder *recorder)
 	for (int i = 0; i < scan.nr_old; i++) {
 		close_files(&scan.old[i]);
 		free(scan.old[i].name);
+		free(scan.old[i].io_stat);
 	}
 	free(scan.old);
 	free(proc);
@@ -456,10 +460,12 @@ static void drop_gone(struct recorder *recorder)
 	int kept = 0;
 
 	for (int i = 0; i < recorder->count; i++)
-		if (is_open(&recorder->source[i]))
+		if (is_open(&recorder->source[i])) {
 			recorder->source[kept++] = recorder->source[i];
-		else
+		} else {
 			free(recorder->source[i].name);
+			free(recorder->source[i].io_stat);
+		}
 	recorder->count = kept;
 	for (int i = 0; i < kept; i++)
 		recorder->source[i].parent = parent_of(recorder, i);
@@ -482,6 +488,10 @@ static void read_evidence(struct source *source, const char *mount, unsigned int
 	struct evidence evidence;
 
 	evidence_read(&evidence, directory, kinds);
+	if (evidence.io_stat && *evidence.io_stat)
+		evidence.count[EVIDENCE_IO_MAX] = fmax(0, source->raw[EVIDENCE_IO_MAX]) +
+			(source->io_stat ? 1e6 * io_max_asks(directory, source->io_stat,
+							     evidence.io_stat) : 0);
 	/* The stall of a kind comes after all else of it. */
 	for (int i = EVIDENCE_COUNTS; i-- > 0;) {
 		enum evidence_kind kind = evidence_kind_of(i);
@@ -501,7 +511,10 @@ static void read_evidence(struct source *source, const char *mount, unsigned int
 		else if (kinds & 1u << kind)
 			source->blind[kind] = time + RESCAN;
 	}
-	free(evidence.io_stat);
+	if (kinds & 1u << EVIDENCE_MEMORY) {
+		free(source->io_stat);
+		source->io_stat = evidence.io_stat;
+	}
 	free(directory);
 }
 

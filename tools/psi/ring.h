@@ -26,8 +26,8 @@
 #include "pressure.h"
 
 #define SEGMENTS	16
-#define RING_MAGIC	"PSIRING3"	/* other bytes, or their other order, are no ring */
-#define RING_OLD	"PSIRING2"	/* without evidence */
+#define RING_MAGIC	"PSIRING4"	/* other bytes, or their other order, are no ring */
+#define RING_OLDEST	'2'		/* has no evidence, and 3 no EVIDENCE_IO_MAX */
 
 /**
  * struct ring_head - begins a segment
@@ -70,8 +70,10 @@ uint64_t ring_sum(uint64_t sum, const void *data, size_t length);
 
 static inline bool ring_known_magic(const struct ring_head *head)
 {
-	return !memcmp(head->magic, RING_MAGIC, sizeof(head->magic)) ||
-	       !memcmp(head->magic, RING_OLD, sizeof(head->magic));
+	int last = sizeof(head->magic) - 1;
+
+	return !memcmp(head->magic, RING_MAGIC, last) && head->magic[last] >= RING_OLDEST &&
+	       head->magic[last] <= RING_MAGIC[last];
 }
 
 /* The total that a bit of a mask stands for, and whether it is known. */
