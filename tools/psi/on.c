@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure on: a program at each event, or when a level is entered and left. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -122,9 +123,12 @@ static void handle(struct handler *handler, const char *state, double us, double
 
 static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
 {
-	static const char * const variables[] = { "CPU_PRESSURE_WATCH", "MEMORY_PRESSURE_WATCH",
-						  "IO_PRESSURE_WATCH" };
-	const char *path = getenv(variables[handler->resource]);
+	static const char * const variables[][2] = {
+		{ "CPU_PRESSURE_WATCH", "CPU_PRESSURE_WRITE" },
+		{ "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE" },
+		{ "IO_PRESSURE_WATCH", "IO_PRESSURE_WRITE" },
+	};
+	const char * const *names = variables[handler->resource], *path = getenv(names[0]);
 	struct psi_watch *watch;
 	int error = psi_watch_service(&watch, handler->resource, anywhere ? PSI_WATCH_ANYWHERE : 0);
 
@@ -140,8 +144,11 @@ static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
 		die("the variable with what to write is no Base64 of a trigger");
 	if (error)
 		die("%s: %s", path, explain(error));
-	handler->what = path;
+	handler->what = text_of("%s", path);
 	handler->service = true;
+	/* What is read here, the command shall not take away.  Each may watch a file. */
+	for (int i = 0; i < 2 && psi_watch_events(watch) == POLLIN; i++)
+		unsetenv(names[i]);
 	if (!psi_watch_threshold(watch, &handler->trigger, sizeof(handler->trigger)))
 		handler->resource = handler->trigger.resource;
 	return watch;
