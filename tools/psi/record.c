@@ -357,7 +357,7 @@ static bool take_text(const struct layout *layout, const char *text, const char 
 
 static int bit_of(const struct psi_pressure *pressure)
 {
-	for (int bit = 0; bit < RING_BITS; bit++) {
+	for (int bit = 0; bit < RING_TOTALS; bit++) {
 		int class = bit / PSI_KINDS;
 
 		if (psi_line(pressure, class / PSI_CLASSES, class % PSI_CLASSES, bit % PSI_KINDS))
