@@ -575,9 +575,9 @@ struct cost {
 
 /*
  * How long it is measured. The kernel does other things now and then: without
- * any trigger, a minute has 14 to 33 timer interrupts.
+ * any trigger, a minute has 10 to 33 timer interrupts.
  */
-#define MINUTES		5
+#define MINUTES		20
 
 static struct cost cost_of_idling(void)
 {
@@ -638,7 +638,7 @@ static void expect_cost(struct __test_metadata *_metadata, const char *when,
 	EXPECT_GE(times * before->interrupts + 10 * MINUTES, cost->interrupts);
 }
 
-TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 2000)
+TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 8000)
 {
 	struct cost cost;
 
@@ -659,7 +659,7 @@ TEST_F_TIMEOUT(cost, of_triggers_is_nothing_while_nothing_stalls, 2000)
  * Each wake-up stalls, so a window of checks may follow it. These checks must
  * not cause further ones.
  */
-TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_cause_more_checks, 2000)
+TEST_F_TIMEOUT(cost, of_cpu_triggers_does_not_cause_more_checks, 8000)
 {
 	struct cost cost;
 
@@ -679,7 +679,7 @@ static long long switches_while_stalled(const struct stalls *stalls, int times)
 	return kthread_switches() - switches;
 }
 
-TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 2000)
+TEST_F_TIMEOUT(cost, of_a_stall_is_ten_checks_per_window, 8000)
 {
 	long long none, some;
 	int fd;
