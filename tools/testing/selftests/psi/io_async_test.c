@@ -1031,8 +1031,8 @@ TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)
  * @fd: the disk from which the last thread reads
  * @cached: the same, through the page cache
  * @buf: a block
- * @submit: how long it took to submit a cached read, in ns
- * @read: how long a read from the disk took, in ns
+ * @submit: how long it took to submit a cached read, in ns, at least
+ * @read: how long a read from the disk took, in ns, at least
  */
 struct crowd {
 	struct uring ring;
@@ -1086,6 +1086,13 @@ static void crowd_reap(struct crowd *crowd)
 		psi_die("a ring with %d waiters did not read", crowd->nr);
 }
 
+/* @least is 0 before the first one. */
+static void keep_least(__u64 *least, __u64 ns)
+{
+	if (!*least || ns < *least)
+		*least = ns;
+}
+
 /* A load, and the last thread: it never sleeps in the ring when it measures. */
 static void read_in_crowd(void *arg)
 {
@@ -1096,18 +1103,21 @@ static void read_in_crowd(void *arg)
 	/* The first one fills the cache. */
 	if (pread(crowd->cached, crowd->buf, BLOCK, 0) != BLOCK)
 		psi_die("pread: %s", strerror(errno));
-	for (int i = 0; i < 2; i++) {
+	/* A tick or a thread of the kernel makes one of them longer, not all. */
+	for (int i = 0; i < 5; i++) {
 		start = now_ns();
 		crowd_read(crowd, crowd->cached);
-		crowd->submit = now_ns() - start;
+		keep_least(&crowd->submit, now_ns() - start);
 		crowd_reap(crowd);
 	}
-	start = now_ns();
-	crowd_read(crowd, crowd->fd);
-	if (!uring_wait(&crowd->ring, 1, WAIT))
-		psi_die("no read in a crowd");
-	crowd->read = now_ns() - start;
-	crowd_reap(crowd);
+	for (int i = 0; i < 5; i++) {
+		start = now_ns();
+		crowd_read(crowd, crowd->fd);
+		if (!uring_wait(&crowd->ring, 1, WAIT))
+			psi_die("no read in a crowd");
+		keep_least(&crowd->read, now_ns() - start);
+		crowd_reap(crowd);
+	}
 }
 
 /*
