@@ -414,7 +414,9 @@ TEST_F_TIMEOUT(machine, task_that_compacts_is_stalled, 200)
 {
 	struct worker *w = self->worker;
 
-	run_worker(self, ask_for_blocks);
+	/* The thread may do nearly all of it: then it asks again, as above. */
+	for (int tries = 3; tries && w->clock.compact <= NSEC_PER_SEC / 10; tries--)
+		run_worker(self, ask_for_blocks);
 	ASSERT_LT(NSEC_PER_SEC / 10, w->clock.compact);
 	EXPECT_LE(w->least * (1 - TOLERANCE), w->some);
 	/* It reclaims as well, and so sometimes sleeps for kswapd. */
