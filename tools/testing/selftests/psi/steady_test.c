@@ -23,7 +23,11 @@
 
 /* ---- Steady pressure ---- */
 
-#define DUTY_PERIOD	(500 * NSEC_PER_MSEC)
+/*
+ * The load must not be in step with the tick: one that hits the begin or the
+ * end of one run would hit that of each.
+ */
+#define DUTY_PERIOD	(2 * NSEC_PER_SEC / 3)
 #define MAX_PERIODS	1500
 
 /**
