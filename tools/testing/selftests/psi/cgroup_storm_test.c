@@ -581,7 +581,7 @@ TEST_F_TIMEOUT(storm, on_cgroups_leaves_nothing_behind, STORM_TIMEOUT)
 }
 
 /* The checks can fail: a task that still exists looks like a wrong count. */
-TEST_F(storm, check_finds_a_task_that_is_left)
+TEST_F_TIMEOUT(storm, check_finds_a_task_that_is_left, STORM_TIMEOUT)
 {
 	const struct load load = { .cpu = -1, .cgroup = slots[0], .fn = run_threads };
 

@@ -54,7 +54,7 @@ FIXTURE_TEARDOWN(leak)
  * A task or trigger that still exists looks like a leak. Once it is gone, the
  * check passes.
  */
-TEST_F(leak, is_found)
+TEST_F_TIMEOUT(leak, is_found, STORM_TIMEOUT)
 {
 	pid_t pid[2] = { };
 	int fd = -1;
