@@ -240,7 +240,7 @@ static void __init psi_worker_start(struct psi_worker *worker,
 	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
 	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
 	if (IS_ERR(worker->thread)) {
-		pr_err("psi: no thread %s: %ld\n", worker->name, PTR_ERR(worker->thread));
+		pr_err("psi: no thread %s: %pe\n", worker->name, worker->thread);
 		return;
 	}
 	psi_ignore_thread(worker->thread);
