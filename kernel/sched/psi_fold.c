@@ -112,18 +112,21 @@ static __always_inline void psi_look_at(struct psi_group *group, int cpu,
 	unsigned long s;
 
 	psi_peek_more(gc, cpu, states, since, more, held);
-	for (s = 0; s < PSI_NR_STATES; s++)
-		since[s] = psi_since(since[s], last[s]);
 	/* No task is outside of the system: none goes on there meanwhile. */
 	if (group == &psi_system)
-		since[PSI_CPU_FULL] = 0;
-	weight = since[PSI_NONIDLE];
-	if (!weight)
-		look->idle = true;
+		since[PSI_CPU_FULL] = last[PSI_CPU_FULL];
+	weight = psi_since(since[PSI_NONIDLE], last[PSI_NONIDLE]);
 	if (fold) {
+		look->idle |= !weight;
 		/* Without weight it would be lost; the next window has it. */
-		for (s = 0; s < PSI_NR_STATES; s++)
+		for (s = 0; s < PSI_NR_STATES; s++) {
+			since[s] = psi_since(since[s], last[s]);
 			next[s] = last[s] + (weight ? since[s] : 0);
+		}
+	} else {
+		/* Nobody looks at the others. */
+		psi_for_each_state(s, states)
+			since[s] = psi_since(since[s], last[s]);
 	}
 	psi_mean_add(look, since, states & ~BIT(PSI_NONIDLE));
 	if (more)
@@ -424,7 +427,7 @@ static void psi_fold(void)
 		WARN_ON_ONCE(IS_ENABLED(CONFIG_PSI_DEBUG) && group != &psi_system &&
 			     group->plain.avgs.at < atomic64_read(&psi_fold_rested));
 		/* First: when it leaves, it may be in the inbox at once. */
-		list_del(&group->active);
+		__list_del_entry(&group->active);
 		if (psi_leaves(group))
 			psi_group_put(group);
 		else
