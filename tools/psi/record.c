@@ -2,11 +2,36 @@
 /*
  * pressure record: a flight recorder.
  *
- * Its cost is that of reading totals, so it keeps files open, and reads no cgroup
- * below one whose totals did not grow: a task that stalls in a cgroup stalls
- * in all that contain it.  Of a text it reads only the totals, once libpsi has
+ * Its cost is that of reading totals, so it keeps files open, and does not read
+ * all of them at each look.  Of a text it reads only the totals, once libpsi has
  * parsed one with the same lines.  What other files count is read where so much
  * stalls that somebody may ask why.
+ *
+ * What a look may leave out
+ *
+ *   After a look, the stall that the record lacks in a total of cpu, memory or io
+ *   is at most 1 % (UNSEEN) of the time since its cgroup was read last, which was
+ *   at most 10 s (STALE) ago.  So a cgroup that stalled for 10 % (LOCAL) of a
+ *   second is read at once.  The last look leaves out nothing.
+ *
+ *   A task that stalls in a cgroup stalls in all that contain it.  Let t[c] be
+ *   the stall of the task's cgroup on CPU c.  Each of its totals grows by
+ *   sum(t[c]) at most.  The exact line of what contains it grows by (psi.rst)
+ *
+ *	U * sum(t[c]) / sum(w[c]) at least, where sum(w[c]) <= CPUs * U
+ *
+ *   So sum(t[c]) is at most that growth times CPUs.  @sum of the parent adds this
+ *   up.  A parent that is left out lacks at most 1 % of the time since it was
+ *   read, and the same holds for what it contains.
+ *
+ *   A total may be ahead of the mean that its window ends with (psi_fold.c): it
+ *   hides what stalls next.  irq has no exact line, and that of others begins up
+ *   to 4 s after the first read.  There only time counts: 10 s, or 60 s (RESCAN)
+ *   where the parent's totals stand still.
+ *
+ *   Plain files have no exact line either, and a mean over CPUs hides nearly all
+ *   of a task that sleeps most of the time.  So a plain file is read wherever the
+ *   same file of the parent grew at all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,11 +48,13 @@
 #include "ring.h"
 
 #define FILES_MAX	1048576	/* as many as fs.nr_open allows, unless somebody set it */
-#define ASK	240	/* s; for five minutes a kernel computes classes of what was read */
 #define SIZE_LIMIT	(LONG_MAX >> 20)	/* MB; bytes have to fit */
 #define LATE		2.5	/* s; so late a child may be added up */
-#define RESCAN		60	/* s; in which a cgroup in place of another one is seen */
+/* s; in which a cgroup in place of another one is seen, and all are read for classes to go on */
+#define RESCAN		60
 #define HOLD		10	/* s; so long evidence is read after a stall */
+#define UNSEEN		10000	/* us in a second; so much is left out at most */
+#define STALE		9.5	/* s; for so long, and a look may be late */
 
 /**
  * struct source - a cgroup, or the system, whose totals are recorded
@@ -35,9 +62,12 @@
  * @fd: of the statistics file, or of the plain files by resource; -1 for none
  * @stat: @fd[0] is the statistics file
  * @parent: the source that contains it; -1 for none
- * @grown: when totals grew last
- * @totals: at the last look
- * @stall: since the look before, in us, by kind of evidence
+ * @grown: when totals grew last, by resource
+ * @seen: when its files were read last
+ * @sum: what has stalled in it on all CPUs by what was read, in us, at most
+ * @above: @sum of the parent when it was read last
+ * @totals: as read last
+ * @stall: what this look found, in us, by kind of evidence
  * @asked: when so much stalled last that evidence was worth a look
  * @blind: until when not to look, as there is none
  * @read: when it was read last
@@ -50,7 +80,10 @@ struct source {
 	int fd[PSI_RESOURCES];
 	bool stat;
 	int parent;
-	double grown;
+	double grown[PSI_RESOURCES];
+	double seen[PSI_RESOURCES];
+	double sum;
+	double above;
 	struct totals totals[PSI_RESOURCES];
 	double stall[EVIDENCE_KINDS];
 	double asked[EVIDENCE_KINDS];
@@ -94,7 +127,7 @@ struct layout {
  * @descendants: of the root, when these were found
  * @scanned: when that was
  * @changed: since the last frame was written
- * @asked: when all were read
+ * @cpus: how many are online
  * @looked: when the last look was
  * @written: what the file has, for the next frame: totals by cgroup
  * @nr_written: how many
@@ -112,7 +145,7 @@ struct recorder {
 	long descendants;
 	double scanned;
 	bool changed;
-	double asked;
+	long cpus;
 	double looked;
 	struct source *written;
 	int nr_written;
@@ -197,8 +230,10 @@ static bool open_files(struct source *source, const char *directory, bool system
 	}
 	for (int i = 0; i < EVIDENCE_COUNTS; i++)
 		source->count[i] = NAN;
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		source->fd[resource] = -1;
+		source->seen[resource] = -INFINITY;
+	}
 	if (!plain)
 		source->fd[0] = open_at(directory, system ? "stat" : "cgroup.pressure.stat");
 	source->stat = source->fd[0] >= 0;
@@ -419,39 +454,69 @@ static double grew(const struct totals *from, const struct totals *to, int class
 	return (double)to->us[class][PSI_SOME] - (double)from->us[class][PSI_SOME];
 }
 
-/* How much stalled since the look before, and whether that is worth evidence. */
-static void weigh(struct source *source, const struct totals *totals, double time, double looked)
+/* How much stalled since it was read last, and whether that is worth evidence. */
+static double weigh(struct source *source, const struct totals *totals, double time, double looked)
 {
+	double most = 0;
+
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		const struct totals *from = &source->totals[resource], *to = &totals[resource];
 		double some = fmax(grew(from, to, PSI_PLAIN), grew(from, to, PSI_EXACT));
 		enum evidence_kind kind = resource == PSI_CPU ? EVIDENCE_CPU : EVIDENCE_MEMORY;
 
 		source->stall[kind] = fmax(source->stall[kind], some);
+		most = fmax(most, some);
 		/* That no limit holds them, the kernel tells. */
 		if (resource == PSI_CPU && to->known[PSI_LIMIT][PSI_SOME])
 			some = grew(from, to, PSI_LIMIT);
 		if (some >= LOCAL * 1e4 * (time - looked))
 			source->asked[kind] = time;
 	}
+	return most;
+}
+
+/* Whether a file has to be read: see "What a look may leave out". */
+static bool is_due(const struct source *above, const struct source *source, int resource,
+		   double time)
+{
+	double unseen = above ? above->sum - source->above : 0;
+	double age = time - source->seen[resource];
+
+	/* Below 0 it had another parent. */
+	if (!above || unseen < 0 || age >= (source->stat && unseen > 0 ? STALE : RESCAN))
+		return true;
+	return source->stat ? unseen > UNSEEN * age : above->grown[resource] >= time - LATE;
 }
 
 /* False when the cgroup is gone. */
-static bool read_source(struct source *source, double time, double looked)
+static bool read_source(struct recorder *recorder, struct source *source, double time, bool all)
 {
+	struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
 	struct totals totals[PSI_RESOURCES];
-	bool any = false;
+	int due = 0, got = 0;
 
 	memset(totals, 0, sizeof(totals));
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		any |= source->fd[resource] >= 0 &&
-		       read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
+	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+		if (source->fd[resource] < 0)
+			continue;
+		if (!all && !is_due(above, source, resource, time)) {
+			totals[resource] = source->totals[resource];
+			continue;
+		}
+		due++;
+		source->seen[resource] = time;
+		got += read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
 				   resource, totals);
-	if (memcmp(totals, source->totals, sizeof(totals)))
-		source->grown = time;
-	weigh(source, totals, time, looked);
+	}
+	if (!due)
+		return true;
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (memcmp(&totals[resource], &source->totals[resource], sizeof(*totals)))
+			source->grown[resource] = time;
+	source->sum += recorder->cpus * weigh(source, totals, time, recorder->looked);
+	source->above = above ? above->sum : 0;
 	memcpy(source->totals, totals, sizeof(totals));
-	return any;
+	return got;
 }
 
 /* What is gone is in no frame; a scan may find another cgroup with its name. */
@@ -471,12 +536,6 @@ static void drop_gone(struct recorder *recorder)
 		recorder->source[i].parent = parent_of(recorder, i);
 	recorder->changed = true;
 	recorder->scanned = 0;
-}
-
-/* Where a parent grew, a child may have; or without the file, it may later. */
-static bool above_grew(const struct recorder *recorder, const struct source *source, double time)
-{
-	return recorder->source[source->parent].grown >= time - (source->stat ? 0 : LATE);
 }
 
 /* What grew since evidence was read in the look before. */
@@ -543,24 +602,19 @@ static void read_all_evidence(struct recorder *recorder, double time)
 	recorder->looked = time;
 }
 
-static void look(struct recorder *recorder)
+static void look(struct recorder *recorder, bool all)
 {
 	double time = now();
-	bool all = time >= recorder->asked + ASK, gone = false;
+	bool gone = false;
 
-	if (all)
-		recorder->asked = time;
+	recorder->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (time >= recorder->scanned + RESCAN || recorder->descendants != count_descendants())
 		find_sources(recorder);
 	for (int i = 0; i < recorder->count; i++) {
 		struct source *source = &recorder->source[i];
 
 		memset(source->stall, 0, sizeof(source->stall));
-		/* What is new has not been read yet. */
-		if (!all && source->parent >= 0 && !above_grew(recorder, source, time) &&
-		    source->totals[PSI_CPU].known[PSI_PLAIN][PSI_SOME])
-			continue;
-		if (!read_source(source, time, recorder->looked)) {
+		if (!read_source(recorder, source, time, all)) {
 			close_files(source);
 			gone = true;
 		}
@@ -875,17 +929,19 @@ static long keep_looking(struct recorder *recorder, double every, double sync, l
 	/* A clock that somebody sets goes on as it began; while the machine sleeps, too. */
 	const uint64_t begin = time_us(CLOCK_REALTIME) - time_us(CLOCK_BOOTTIME);
 	double next = now(), synced = next;
+	bool last = false;
 	long i;
 
-	for (i = 0; !over && (!count || i < count); i++) {
-		look(recorder);
+	for (i = 0; !last; i++) {
+		last = over || i + 1 == count;
+		look(recorder, last);
 		write_frame(recorder, begin + time_us(CLOCK_BOOTTIME));
 		if (now() >= synced + sync) {
 			fdatasync(recorder->fd);
 			synced = now();
 		}
 		next = fmax(next + every, now());
-		if (!over && (!count || i + 1 < count))
+		if (!last && !over)
 			sleep_until(next);
 	}
 	if (fdatasync(recorder->fd))
