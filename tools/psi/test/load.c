@@ -12,7 +12,7 @@
  *					print how many turns there were, how many of them were
  *					over 10 ms late, and the worst one in ms
  *	load job MB ROUNDS		a job of a build: so much work, with memory that grows
- *	load tick			work for 50 us at the begin of each second
+ *	load tick [MS]			work for 50 us so many ms (0) after the begin of each second
  *	load mix WORKERS ROUNDS STEP...	so many processes go together so often through steps:
  *					cpu=MS of CPU time, loop=COUNT (3 instructions each),
  *					read=DEVICE:COUNT blocks, touch=MB, sleep=MS
@@ -175,10 +175,10 @@ static void job(size_t size, unsigned int rounds)
 	}
 }
 
-static void tick(void)
+static void tick(long ms)
 {
 	for (;;) {
-		struct timespec time = { .tv_sec = (time_t)now() + 1 };
+		struct timespec time = { (time_t)now() + 1, ms * 1000000 };
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 		spin(now() + 0.00005);
@@ -293,15 +293,15 @@ int main(int argc, char **argv)
 		beat(strtoul(argv[2], NULL, 10) << 20);
 	else if (argc == 4 && !strcmp(argv[1], "job"))
 		job(strtoul(argv[2], NULL, 10) << 20, atoi(argv[3]));
-	else if (argc == 2 && !strcmp(argv[1], "tick"))
-		tick();
+	else if ((argc == 2 || argc == 3) && !strcmp(argv[1], "tick"))
+		tick(argc > 2 ? atol(argv[2]) : 0);
 	else if (argc > 4 && !strcmp(argv[1], "mix"))
 		mix(atoi(argv[2]), atol(argv[3]), argv + 4);
 	else if (argc > 2 && !strcmp(argv[1], "namespace"))
 		err(1, "%s", unshare(CLONE_NEWCGROUP) || execvp(argv[2], argv + 2) ? argv[2] : "");
 	else
 		errx(2, "usage: load spin SECONDS | fifo SECONDS | total FILE | "
-			"read DEVICE COUNT | touch MB SECONDS | beat MB | job MB ROUNDS | tick | "
+			"read DEVICE COUNT | touch MB SECONDS | beat MB | job MB ROUNDS | tick [MS] | "
 			"mix WORKERS ROUNDS STEP... | namespace COMMAND...");
 	return 0;
 }
