@@ -2,10 +2,12 @@
 """File systems of a Debian with some packages: made once, and kept in PSI_CACHE/debian."""
 import fcntl
 import hashlib
+import lzma
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 
 CACHE = pathlib.Path(os.environ.get("PSI_CACHE") or pathlib.Path.home() / ".cache/psi-linux") / "debian"
 # What no test looks at.
@@ -56,6 +58,30 @@ def image(release, packages, megabytes, *options, features=()):
         tar.unlink()
         half.rename(path)
     return path
+
+
+# What vm/guest/init loads so that vm/run works, and what disks of null_blk want. Those that come first need none of the others.
+MODULES = ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_console",
+           "virtio_blk", "configfs", "null_blk")
+
+
+def kernel(release, directory):
+    """Debian's own kernel for virtual machines in DIRECTORY: (image, files for the payload of a Row)."""
+    directory.mkdir(parents=True, exist_ok=True)
+    tar = directory / "kernel.tar"
+    subprocess.run(["mmdebstrap", "--quiet", "--variant=extract", "--include=linux-image-cloud-amd64", release, tar], check=True)
+    found, image = {}, directory / "vmlinuz"
+    with tarfile.open(tar) as packages:
+        for member in packages:
+            name = pathlib.Path(member.name).name
+            if name.startswith("vmlinuz-"):
+                image.write_bytes(packages.extractfile(member).read())
+            elif (module := name.partition(".ko")[0]) in MODULES and ".ko" in name:
+                data = packages.extractfile(member).read()
+                found[module] = directory / f"{module}.ko"
+                found[module].write_bytes(lzma.decompress(data) if name.endswith(".xz") else data)
+    (directory / "modules").write_text("".join(f"{name}.ko\n" for name in MODULES if name in found))
+    return image, [directory / "modules", *found.values()]
 
 
 def drive(path, *more):
