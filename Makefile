@@ -27,7 +27,7 @@ help:
 	@echo 'make alone      how far off pressure run is about the time that a command takes alone (slow)'
 	@echo 'make pace       a build that is too large for its machine, with pressure pace and without'
 	@echo 'make kubernetes  what a pod at its cpu.max does to the pressure of its node, on the stock PSI and on ours'
-	@echo 'make others     other people'\''s tests: the same verdicts without PSI, on stock and on ours? (slow)'
+	@echo 'make others     other people'\''s tests and benchmarks, without PSI, on stock and on ours: the same verdicts? (slow)'
 	@echo 'make fio        the same job of fio in four ways, on the stock PSI and on ours: what it waited, and io pressure'
 	@echo 'make waits      file systems and calls: for how long a task is blocked in them, and how much of it is io pressure'
 	@echo 'make bench      what the stock PSI and ours cost, in instructions: one table, one run'
@@ -125,6 +125,7 @@ kubernetes: deps
 
 others: deps
 	@ci/slow/others
+	@ci/slow/others-bench
 
 mutations: deps
 	@ci/slow/mutations $(MUTANT)
