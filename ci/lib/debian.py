@@ -60,7 +60,7 @@ def image(release, packages, megabytes, *options, features=()):
     return path
 
 
-# What vm/guest/init loads so that vm/run works, and what disks of null_blk want. Those that come first need none of the others.
+# What vm/guest/init loads so that vm/run works, and what disks of null_blk want. Each needs only what comes before it.
 MODULES = ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_console",
            "virtio_blk", "configfs", "null_blk")
 
