@@ -7,6 +7,9 @@
  * parsed one with the same lines.  What other files count is read where so much
  * stalls that somebody may ask why.
  *
+ * It looks each second, or, unless somebody says how often, as often as SHARE of a
+ * CPU allows.  Time is what it saves there, so each look is right.
+ *
  * What a look may leave out
  *
  *   After a look, the stall that the record lacks in a total of cpu, memory or io
@@ -21,8 +24,7 @@
  *	U * sum(t[c]) / sum(w[c]) at least, where sum(w[c]) <= CPUs * U
  *
  *   So sum(t[c]) is at most that growth times CPUs.  @sum of the parent adds this
- *   up.  A parent that is left out lacks at most 1 % of the time since it was
- *   read, and the same holds for what it contains.
+ *   up.  What a parent may lack that is left out, a cgroup in it may lack, too.
  *
  *   A total may be ahead of the mean that its window ends with (psi_fold.c): it
  *   hides what stalls next.  irq has no exact line, and that of others begins up
@@ -55,6 +57,8 @@
 #define HOLD		10	/* s; so long evidence is read after a stall */
 #define UNSEEN		10000	/* us in a second; so much is left out at most */
 #define STALE		9.5	/* s; for so long, and a look may be late */
+#define SHARE		0.009	/* of a CPU; unless --every says how often to look */
+#define SAVED		10	/* s; a look may use what the share was in so long before it */
 
 /**
  * struct source - a cgroup, or the system, whose totals are recorded
@@ -66,6 +70,7 @@
  * @seen: when its files were read last
  * @sum: what has stalled in it on all CPUs by what was read, in us, at most
  * @above: @sum of the parent when it was read last
+ * @lacks: what may have stalled in it since it was read last, in us
  * @totals: as read last
  * @stall: what this look found, in us, by kind of evidence
  * @asked: when so much stalled last that evidence was worth a look
@@ -84,6 +89,7 @@ struct source {
 	double seen[PSI_RESOURCES];
 	double sum;
 	double above;
+	double lacks;
 	struct totals totals[PSI_RESOURCES];
 	double stall[EVIDENCE_KINDS];
 	double asked[EVIDENCE_KINDS];
@@ -475,23 +481,30 @@ static double weigh(struct source *source, const struct totals *totals, double t
 	return most;
 }
 
-/* Whether a file has to be read: see "What a look may leave out". */
-static bool is_due(const struct source *above, const struct source *source, int resource,
-		   double time)
+/* What may have stalled since a cgroup was read last, in us; INFINITY where it had another parent. */
+static double stall_since(const struct source *above, const struct source *source)
 {
-	double unseen = above ? above->sum - source->above : 0;
-	double age = time - source->seen[resource];
+	return !above || above->sum < source->above ? INFINITY :
+						      above->sum - source->above + above->lacks;
+}
 
-	/* Below 0 it had another parent. */
-	if (!above || unseen < 0 || age >= (source->stat && unseen > 0 ? STALE : RESCAN))
+/* Whether a file has to be read: see "What a look may leave out". */
+static bool is_due(const struct recorder *recorder, const struct source *source, int resource,
+		   double stall, double time)
+{
+	double age = time - source->seen[resource], late = fmin(recorder->looked, time - LATE);
+
+	if (isinf(stall) || age >= (source->stat && stall > 0 ? STALE : RESCAN))
 		return true;
-	return source->stat ? unseen > UNSEEN * age : above->grown[resource] >= time - LATE;
+	return source->stat ? stall > UNSEEN * age :
+			      recorder->source[source->parent].grown[resource] >= late;
 }
 
 /* False when the cgroup is gone. */
 static bool read_source(struct recorder *recorder, struct source *source, double time, bool all)
 {
 	struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
+	double stall = stall_since(above, source);
 	struct totals totals[PSI_RESOURCES];
 	int due = 0, got = 0;
 
@@ -499,7 +512,7 @@ static bool read_source(struct recorder *recorder, struct source *source, double
 	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		if (source->fd[resource] < 0)
 			continue;
-		if (!all && !is_due(above, source, resource, time)) {
+		if (!all && !is_due(recorder, source, resource, stall, time)) {
 			totals[resource] = source->totals[resource];
 			continue;
 		}
@@ -508,6 +521,8 @@ static bool read_source(struct recorder *recorder, struct source *source, double
 		got += read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
 				   resource, totals);
 	}
+	/* A plain file that is left out lacks nothing, as far as anything tells. */
+	source->lacks = due || !source->stat ? 0 : stall;
 	if (!due)
 		return true;
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
@@ -923,12 +938,14 @@ static uint64_t time_us(clockid_t clock)
 	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
 }
 
-/* How many looks there were. */
+/* How many looks there were; EVERY is 0 for each second, if that costs no more than SHARE. */
 static long keep_looking(struct recorder *recorder, double every, double sync, long count)
 {
 	/* A clock that somebody sets goes on as it began; while the machine sleeps, too. */
 	const uint64_t begin = time_us(CLOCK_REALTIME) - time_us(CLOCK_BOOTTIME);
-	double next = now(), synced = next;
+	/* @paid: when all that was used is its share of the time. */
+	double next = now(), synced = next, paid = next - SAVED;
+	uint64_t used = time_us(CLOCK_PROCESS_CPUTIME_ID), before;
 	bool last = false;
 	long i;
 
@@ -940,7 +957,10 @@ static long keep_looking(struct recorder *recorder, double every, double sync, l
 			fdatasync(recorder->fd);
 			synced = now();
 		}
-		next = fmax(next + every, now());
+		before = used;
+		used = time_us(CLOCK_PROCESS_CPUTIME_ID);
+		paid = fmax(paid, now() - SAVED) + (used - before) / 1e6 / SHARE;
+		next = fmax(next + (every ?: 1), every ? now() : fmax(now(), paid));
 		if (!last && !over)
 			sleep_until(next);
 	}
@@ -968,12 +988,12 @@ static void report_record(const struct recorder *recorder, const char *path, lon
 int verb_record(int argc, char **argv)
 {
 	const char *path = RECORD;
-	double every = 1, sync = 5, begin = now();
+	double every = 0, sync = 5, begin = now();
 	long size = 64, count = 0, looks;
 	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
 		{ "record", OPT_TEXT, &path, "FILE", "write it there (" RECORD ")" },
-		{ "every", OPT_DURATION, &every, "TIME", "from one look to the next (1s)" },
+		{ "every", OPT_DURATION, &every, "TIME", "from one look to the next (1s, if that is cheap)" },
 		{ "size", OPT_NUMBER, &size, "MB", "the file has at most so many (64)" },
 		{ "sync", OPT_TIME, &sync, "TIME", "write to the disk so often (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },

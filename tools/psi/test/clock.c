@@ -6,7 +6,8 @@
  * At its first sleep, or its first STOPS ones, the program stops itself. The test
  * changes the files that the program reads and lets it go on. With REALTIME it began
  * at that time of the day, in seconds since 1970, and the machine had just been booted.
- * With CPUS so many are online.
+ * With CPUS so many are online. With COST, each time when the program asks for its CPU
+ * time, it has used so many ms since the time before; else it uses none.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +32,14 @@ long sysconf(int name)
 int clock_gettime(clockid_t id, struct timespec *time)
 {
 	const char *fixed = id == CLOCK_MONOTONIC ? NULL : getenv("REALTIME");
+	const char *cost = getenv("COST");
+	static long used;
 
+	if (id == CLOCK_PROCESS_CPUTIME_ID) {
+		used += cost ? atol(cost) : 0;
+		*time = (struct timespec){ used / 1000, used % 1000 * 1000000 };
+		return 0;
+	}
 	if (id != CLOCK_MONOTONIC && !fixed)
 		return syscall(SYS_clock_gettime, id, time);
 	*time = monotonic;
