@@ -8,6 +8,8 @@ import dataclasses
 import fnmatch
 import itertools
 
+from kernels import OTHER
+
 FLAVOURS = ("none", "stock", "psi")
 CONFIGS = ("bench", "latency", "nocauses")      # of configs/list
 DEPTHS = (1, 2, 4, 8, 16)
@@ -29,7 +31,7 @@ class Boot:
     append: str = ""            # kernel parameters
     options: tuple = ()         # of vm/run
     cpus: int = 1               # possible ones
-    plugin: str = None          # what that of QEMU counts: instructions ("plugin"), or cache lines ("lines")
+    plugin: str = None          # what that of QEMU counts: instructions ("plugin"), those of the kernel, or cache lines ("lines")
     config: str = "bench"       # of configs/list
 
     def called(self):
@@ -49,6 +51,9 @@ AT_ONCE = "null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"
 # A stalling one, for longer than a workload takes between two wake-ups.
 WAITING = STALLING.replace("300000000", "10000000000")
 
+# Linux 7.3 tells only in hundredths of a second how long a CPU idled: there the plugin counts what it did meanwhile.
+BUSY, BUSY_KERNEL = ("plugin", "kernel") if OTHER else (None, None)
+
 TOGETHER = (2, 16, 64)          # CPUs that wake at once, and share a cache
 
 
@@ -62,7 +67,7 @@ BOOTS = (
     Boot("pingpong"),
     Boot("pingpong", ("leaf/0", "batch/leaf/0", "leaf/8", "batch/leaf/8"), "psi=0/", "psi=0"),
     Boot("many"),
-    Boot("idle"),
+    Boot("idle", plugin=BUSY),
     Boot("beside", append=WAITING, options=("--smp", "2")),
     Boot("remote", options=("--smp", "2")),
     Boot("remote", prefix="cache/", options=sharing(2, 2)),
@@ -72,14 +77,14 @@ BOOTS = (
     Boot("memstall", append=AT_ONCE),
     Boot("memstall", prefix="nocauses/", append=AT_ONCE, config="nocauses"),
     Boot("limits"),
-    Boot("throttle"),
+    Boot("throttle", plugin=BUSY_KERNEL),
     Boot("read"),
     Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
     Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
     Boot("million"),
-    Boot("upkeep"),
-    Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY),
-    Boot("trigger"),
+    Boot("upkeep", plugin=BUSY),
+    Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY, plugin=BUSY),
+    Boot("trigger", plugin=BUSY),
     Boot("memory", options=("--mem", "1024")),
     Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
     Boot("memory", ("used",), f"online={ONLINE}/", options=("--mem", "1024", "--smp", f"{ONLINE}")),

@@ -71,7 +71,12 @@ def row(boot, flavour, image, program):
                      timeout=1800)
 
 
-def counted(text, profiled):
+def is_counted(plugin, word, key):
+    """Whether what the plugin says of KEY, a count of cache lines or the address of code, is in a figure."""
+    return int(key, 16) >> 63 if plugin == "kernel" else word in ("", key)
+
+
+def counted(text, profiled, plugin):
     """{figure: number} of what the plugin counted, each time: the median of the parts.
 
     What it counted of cache lines has names; what it counted of blocks of code is added up.
@@ -85,7 +90,7 @@ def counted(text, profiled):
         if len(mine) != nr:
             sys.exit(f"bench: the plugin counted too little for {name}")
         for word in words:
-            numbers = [sum(int(number) for key, number in part if word in ("", key)) for part in mine]
+            numbers = [sum(int(number) for key, number in part if is_counted(plugin, word, key)) for part in mine]
             each = 1 if word in figures.LINES_DIFFERENT else times / nr
             values[f"{name}/{word}".rstrip("/")] = statistics.median(numbers) / each
     if parts:
@@ -100,7 +105,7 @@ def measure(boot, flavour, machine):
     text = (guest.LOGS / machine.name / "log" / "result.tap").read_text(errors="replace")
     values = dict(VALUE.findall(text))
     if boot.plugin:
-        values = counted(counts_of(boot, flavour).read_text(), PROFILED.findall(text))
+        values = counted(counts_of(boot, flavour).read_text(), PROFILED.findall(text), boot.plugin)
     return {f"{boot.workload}/{boot.prefix}{name}": float(value) for name, value in values.items()}, text
 
 

@@ -227,7 +227,9 @@ void throttle(const char *kind, unsigned int tasks)
 	profile_end(WINDOW);
 	seconds = (now() - begin) / 1e9;
 	done = (work(counts, tasks) - begun) / seconds;
-	held = (number_in(cgroup_file(group, "cpu.stat"), "nr_throttled") - held) / seconds;
+	held = number_in(cgroup_file(group, "cpu.stat"), "nr_throttled") - held;
+	profile.times = held;
+	held /= seconds;
 	busy = look_again();
 	if (held < 50)
 		die("throttled %.0f times a second", held);
