@@ -8,8 +8,6 @@ import dataclasses
 import fnmatch
 import itertools
 
-from kernels import OTHER
-
 FLAVOURS = ("none", "stock", "psi")
 CONFIGS = ("bench", "latency", "nocauses")      # of configs/list
 DEPTHS = (1, 2, 4, 8, 16)
@@ -31,7 +29,8 @@ class Boot:
     append: str = ""            # kernel parameters
     options: tuple = ()         # of vm/run
     cpus: int = 1               # possible ones
-    plugin: str = None          # what that of QEMU counts: instructions ("plugin"), those of the kernel, or cache lines ("lines")
+    plugin: str = None          # what that of QEMU counts: instructions ("plugin"), the kernel's ("kernel"), or cache lines ("lines")
+    busy: str = None            # the same where the kernel does not tell how long a CPU idled
     config: str = "bench"       # of configs/list
 
     def called(self):
@@ -51,9 +50,6 @@ AT_ONCE = "null_blk.irqmode=0 null_blk.gb=4 null_blk.nr_devices=1"
 # A stalling one, for longer than a workload takes between two wake-ups.
 WAITING = STALLING.replace("300000000", "10000000000")
 
-# Linux 7.3 tells only in hundredths of a second how long a CPU idled: there the plugin counts what it did meanwhile.
-BUSY, BUSY_KERNEL = ("plugin", "kernel") if OTHER else (None, None)
-
 TOGETHER = (2, 16, 64)          # CPUs that wake at once, and share a cache
 
 
@@ -67,7 +63,7 @@ BOOTS = (
     Boot("pingpong"),
     Boot("pingpong", ("leaf/0", "batch/leaf/0", "leaf/8", "batch/leaf/8"), "psi=0/", "psi=0"),
     Boot("many"),
-    Boot("idle", plugin=BUSY),
+    Boot("idle", busy="plugin"),
     Boot("beside", append=WAITING, options=("--smp", "2")),
     Boot("remote", options=("--smp", "2")),
     Boot("remote", prefix="cache/", options=sharing(2, 2)),
@@ -77,14 +73,14 @@ BOOTS = (
     Boot("memstall", append=AT_ONCE),
     Boot("memstall", prefix="nocauses/", append=AT_ONCE, config="nocauses"),
     Boot("limits"),
-    Boot("throttle", plugin=BUSY_KERNEL),
+    Boot("throttle", busy="kernel"),
     Boot("read"),
     Boot("read", ("system", "unused", "used", "stalled/at-once"), f"cpus={MANY}/", cpus=MANY),
     Boot("read", ("unused", "used"), f"online={ONLINE}/", options=("--smp", f"{ONLINE}")),
     Boot("million"),
-    Boot("upkeep", plugin=BUSY),
-    Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY, plugin=BUSY),
-    Boot("trigger", plugin=BUSY),
+    Boot("upkeep", busy="plugin"),
+    Boot("upkeep", ("groups/500",), f"cpus={MANY}/", cpus=MANY, busy="plugin"),
+    Boot("trigger", busy="plugin"),
     Boot("memory", options=("--mem", "1024")),
     Boot("memory", prefix=f"cpus={MANY}/", cpus=MANY, options=("--mem", "1024")),
     Boot("memory", ("used",), f"online={ONLINE}/", options=("--mem", "1024", "--smp", f"{ONLINE}")),

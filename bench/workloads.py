@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Owns the way from a boot to its values: the images, the program, the run."""
 import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
@@ -114,6 +115,8 @@ def measure_all(words, flavours, names):
     for name in set(names) - {name for boot in figures.BOOTS for name in boot.called()}:
         sys.exit(f"bench: there is no workload {name}")
     boots = [boot for boot in figures.BOOTS if not names or boot.called() & set(names)]
+    if OTHER:
+        boots = [dataclasses.replace(boot, plugin=boot.plugin or boot.busy) for boot in boots]
     found = images(words, flavours, {boot.config for boot in boots})
     program = build()
     os.nice(10)

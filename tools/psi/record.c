@@ -481,30 +481,25 @@ static double weigh(struct source *source, const struct totals *totals, double t
 	return most;
 }
 
-/* What may have stalled since a cgroup was read last, in us; INFINITY where it had another parent. */
-static double stall_since(const struct source *above, const struct source *source)
-{
-	return !above || above->sum < source->above ? INFINITY :
-						      above->sum - source->above + above->lacks;
-}
-
 /* Whether a file has to be read: see "What a look may leave out". */
 static bool is_due(const struct recorder *recorder, const struct source *source, int resource,
-		   double stall, double time)
+		   double time)
 {
+	const struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
+	double unseen = above ? above->sum - source->above : 0;
 	double age = time - source->seen[resource], late = fmin(recorder->looked, time - LATE);
 
-	if (isinf(stall) || age >= (source->stat && stall > 0 ? STALE : RESCAN))
+	/* Below 0 it had another parent. */
+	if (!above || unseen < 0 || age >= (source->stat && unseen > 0 ? STALE : RESCAN))
 		return true;
-	return source->stat ? stall > UNSEEN * age :
-			      recorder->source[source->parent].grown[resource] >= late;
+	return source->stat ? unseen + above->lacks > UNSEEN * age :
+			      above->grown[resource] >= late;
 }
 
 /* False when the cgroup is gone. */
 static bool read_source(struct recorder *recorder, struct source *source, double time, bool all)
 {
 	struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
-	double stall = stall_since(above, source);
 	struct totals totals[PSI_RESOURCES];
 	int due = 0, got = 0;
 
@@ -512,7 +507,7 @@ static bool read_source(struct recorder *recorder, struct source *source, double
 	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
 		if (source->fd[resource] < 0)
 			continue;
-		if (!all && !is_due(recorder, source, resource, stall, time)) {
+		if (!all && !is_due(recorder, source, resource, time)) {
 			totals[resource] = source->totals[resource];
 			continue;
 		}
@@ -521,15 +516,16 @@ static bool read_source(struct recorder *recorder, struct source *source, double
 		got += read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
 				   resource, totals);
 	}
-	/* A plain file that is left out lacks nothing, as far as anything tells. */
-	source->lacks = due || !source->stat ? 0 : stall;
-	if (!due)
+	if (!due) {
+		source->lacks = above->sum - source->above + above->lacks;
 		return true;
+	}
 	for (int resource = 0; resource < PSI_RESOURCES; resource++)
 		if (memcmp(&totals[resource], &source->totals[resource], sizeof(*totals)))
 			source->grown[resource] = time;
 	source->sum += recorder->cpus * weigh(source, totals, time, recorder->looked);
 	source->above = above ? above->sum : 0;
+	source->lacks = 0;
 	memcpy(source->totals, totals, sizeof(totals));
 	return got;
 }
