@@ -162,7 +162,7 @@ class Result(typing.NamedTuple):
     failed: bool
     beside: float
     said: float
-    guess: str          # of what it said: no, devices, memory
+    guess: str          # of what it said: no, devices, memory, pauses, short
     alone: float
     itself: float
     again: float        # alone a second time

@@ -32,6 +32,8 @@
 #define ALL		0.99	/* of the requests of a device: it was not shared */
 #define QUEUE		1.1	/* requests in a device at the same time: more than one */
 #define MEMORY		0.03	/* of the time: waits for memory make the answer a guess */
+#define MEMORY_LIMIT	0.003	/* the same at a limit of memory */
+#define PAUSES		0.03	/* of the time: what may be no loss makes it a guess */
 #define IO		0.03	/* of the time: waits for storage are worth a note */
 #define COLD		0.5	/* of what storage moved was read into the cache */
 
@@ -139,6 +141,36 @@ static bool add_throttled(const char *directory, void *arg)
 	return false;
 }
 
+static bool add_hits(const char *directory, void *arg)
+{
+	struct use *use = arg;
+	char text[EVIDENCE_TEXT];
+
+	if (*evidence_text(text, directory, "memory.events.local"))
+		use->hits += evidence_number(text, "high") + evidence_number(text, "max");
+	return false;
+}
+
+static void read_workers(struct use *use, const char *cgroup)
+{
+	char threads[EVIDENCE_TEXT], text[EVIDENCE_TEXT], *line, *rest = threads;
+
+	evidence_text(threads, cgroup, "cgroup.threads");
+	while ((line = strsep(&rest, "\n")) && *line && use->workers < WORKERS) {
+		struct worker *worker = &use->worker[use->workers];
+		char *path = text_of("%s/proc/%s", psi_root(), line);
+
+		evidence_text(text, path, "schedstat");
+		free(path);
+		worker->id = atoi(line);
+		if (sscanf(text, "%lf %lf", &worker->run, &worker->delay) != 2)
+			continue;
+		worker->run /= 1e9;
+		worker->delay /= 1e9;
+		use->workers++;
+	}
+}
+
 /* What all of the machine used of its CPUs. */
 static double cpu_of_all(void)
 {
@@ -181,6 +213,8 @@ static void alone_look(struct use *use, const char *cgroup)
 	use->self = cpu_of_this();
 	climb(cgroup, add_throttled, use);
 	climb(cgroup, read_own, use);
+	climb(cgroup, add_hits, use);
+	read_workers(use, cgroup);
 	use->own = exists("%s/io.stat", cgroup);
 	read_devices(use);
 	/* What was read: tmpfs is none of it, nor is what was written and is not on disk yet. */
@@ -326,6 +360,39 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 }
 
 /*
+ * Of what others took of the CPUs, how much may be no loss, in s.  While no task is on a
+ * CPU, some wait for one and others pause.  If these wait for the former, all lose;
+ * if they wait for something else, they lose nothing.  Nothing tells.
+ *
+ * A task that waits while another one runs is no loss; it is one at least.
+ */
+static double cpu_paused(struct alone *alone, const struct use *from, const struct use *to,
+			 double taken)
+{
+	const struct group *old = &alone->last, *new = &alone->next;
+	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
+	double full = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
+	double some = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
+	double wait = -fmax(0, some - full);
+	int tasks = 0;
+
+	for (int i = 0; i < to->workers; i++)
+		for (int j = 0; j < from->workers; j++) {
+			const struct worker *then = &from->worker[j],
+					    *now = &to->worker[i];
+
+			/* One that did nothing waits for the others, as a shell does. */
+			if (then->id != now->id || now->run <= then->run)
+				continue;
+			tasks++;
+			wait += now->delay - then->delay;
+		}
+	if (tasks < 2 || !(full > 0))
+		return 0;
+	return taken * (1 - fmin(1, fmax(0, wait) / (tasks * full)));
+}
+
+/*
  * How long requests went on while others had the CPUs, in s.  Of the time in which
  * one task waited for a device and another one ran or waited for a CPU, that is the
  * share in which it waited.
@@ -415,11 +482,13 @@ static void add_step(struct alone *alone, const struct use *use, const struct gr
 {
 	struct asked asked = { .from = &alone->use, .to = use };
 	struct requests requests = requests_of(&alone->use, use);
-	double cpu, io, seconds;
+	double cpu, io, seconds, hidden;
 
 	alone->next = *group;
 	cpu = cpu_taken(alone, &alone->use, use);
-	cpu -= io_hidden(alone, &alone->use, use, &requests, cpu);
+	hidden = io_hidden(alone, &alone->use, use, &requests, cpu);
+	alone->paused += fmax(0, cpu_paused(alone, &alone->use, use, cpu) - hidden);
+	cpu -= hidden;
 	io = io_taken(alone, &alone->use, use, &requests);
 	seconds = use->time - alone->use.time;
 	asked.seconds = fmax(0, seconds - cpu - io);
@@ -512,14 +581,17 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	double memory = lost(&alone->first, last, PSI_MEMORY, PSI_PLAIN, PSI_SOME);
 	double io = fmax(lost(&alone->first, last, PSI_IO, PSI_PLAIN, PSI_SOME),
 			 lost(&alone->first, last, PSI_IO, PSI_EXACT, PSI_SOME)), share;
-	bool swaps = memory > MEMORY * seconds, blind = !alone->end.own && io > IO * seconds;
+	double least = alone->end.hits > alone->start.hits ? MEMORY_LIMIT : MEMORY;
+	bool swaps = memory > least * seconds, pauses, blind = !alone->end.own && io > IO * seconds;
 
 	add_step(alone, &alone->end, last, true);
+	pauses = alone->paused > PAUSES * seconds;
 	/* Others never made it faster.  What is not known stays so. */
 	alone->seconds = isnan(alone->cpu) ? NAN : fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
 	report_fact_text(report, "alone_guess",
-			 swaps ? "memory" : alone->guessed || blind ? "devices" : "no");
+			 swaps ? "memory" : pauses ? "pauses" :
+			 alone->guessed || blind ? "devices" : seconds < STEP ? "short" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, blind ? NAN : alone->io);
 	report_fact(report, "cached_bytes", FMT_COUNT, cached(alone, &share));
@@ -537,6 +609,13 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 		report_note(report, "It waited for memory for %.2f s.  How much that slows a "
 			    "program down differs from run to run: the time alone is a guess.",
 			    fmin(memory, seconds));
+	if (pauses)
+		report_note(report, "Some of its processes paused while others had its CPUs.  If "
+			    "they wait for nothing else, it lost up to %.2f s less: the time "
+			    "alone is a guess.", alone->paused);
+	if (seconds < STEP)
+		report_note(report, "It took less than %g s: turns of the scheduler and periods of "
+			    "limits are not much shorter, so the time alone is a guess.", STEP);
 	if (alone->guessed)
 		report_note(report, "Devices served it and others at the same time.  That they "
 			    "answer as fast alone is a guess.");

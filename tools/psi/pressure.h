@@ -489,6 +489,20 @@ struct device {
 };
 
 /**
+ * struct worker - a thread of a program
+ * @id: as in cgroup.threads
+ * @run: CPU time, in s
+ * @delay: how long it waited for a CPU, in s
+ */
+struct worker {
+	int id;
+	double run;
+	double delay;
+};
+
+#define WORKERS		64	/* of a program; more are not looked at */
+
+/**
  * struct use - what a program used up to a time
  * @time: when, in s
  * @cpu: CPU time of its own
@@ -499,6 +513,9 @@ struct device {
  * @full_periods: in which it used up the quota
  * @device: its disks
  * @devices: how many
+ * @worker: its first threads
+ * @workers: how many
+ * @hits: of memory.high and memory.max, its own and those above
  * @own: what the disks did is counted for its cgroup alone
  * @file: bytes of files in memory, as far as they were read; NAN if not known
  */
@@ -512,6 +529,9 @@ struct use {
 	double full_periods;
 	struct device device[DEVICES];
 	int devices;
+	struct worker worker[WORKERS];
+	int workers;
+	double hits;
 	bool own;
 	double file;
 };
@@ -530,6 +550,7 @@ struct use {
  * @seconds: that it would have taken alone, up to the last step
  * @cpu: that others had its CPUs
  * @io: that others had its devices
+ * @paused: of @cpu, what may be no loss, as tasks paused meanwhile
  * @guessed: a device served others at the same time
  */
 struct alone {
@@ -545,6 +566,7 @@ struct alone {
 	double seconds;
 	double cpu;
 	double io;
+	double paused;
 	bool guessed;
 };
 
