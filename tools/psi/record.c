@@ -989,7 +989,8 @@ int verb_record(int argc, char **argv)
 	struct recorder recorder = { 0 };
 	const struct opt opts[] = {
 		{ "record", OPT_TEXT, &path, "FILE", "write it there (" RECORD ")" },
-		{ "every", OPT_DURATION, &every, "TIME", "from one look to the next (1s, if that is cheap)" },
+		{ "every", OPT_DURATION, &every, "TIME",
+		  "from one look to the next (1s, if that is cheap)" },
 		{ "size", OPT_NUMBER, &size, "MB", "the file has at most so many (64)" },
 		{ "sync", OPT_TIME, &sync, "TIME", "write to the disk so often (5s)" },
 		{ "count", OPT_NUMBER, &count, "N", "end after N looks" },
