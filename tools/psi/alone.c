@@ -34,6 +34,7 @@
 #define MEMORY		0.03	/* of the time: waits for memory make the answer a guess */
 #define MEMORY_LIMIT	0.003	/* the same at a limit of memory */
 #define PAUSES		0.03	/* of the time: what may be no loss makes it a guess */
+#define RAN		0.02	/* of the time: the thread works, so it counts where it may */
 #define IO		0.03	/* of the time: waits for storage are worth a note */
 #define COLD		0.5	/* of what storage moved was read into the cache */
 
@@ -133,10 +134,11 @@ static bool add_throttled(const char *directory, void *arg)
 	double throttled;
 
 	throttled = evidence_number(evidence_text(text, directory, "cpu.stat"), "throttled_usec");
-	if (throttled > 0) {
+	if (throttled > 0)
 		use->throttled += throttled / 1e6;
-		use->periods += evidence_number(text, "nr_periods");
-		use->full_periods += evidence_number(text, "nr_throttled");
+	if (use->levels < LEVELS) {
+		use->periods[use->levels] = evidence_number(text, "nr_periods");
+		use->full_periods[use->levels++] = evidence_number(text, "nr_throttled");
 	}
 	return false;
 }
@@ -151,24 +153,55 @@ static bool add_hits(const char *directory, void *arg)
 	return false;
 }
 
-static void read_workers(struct use *use, const char *cgroup)
+static int read_workers(struct worker *workers, const char *cgroup)
 {
 	char threads[EVIDENCE_TEXT], text[EVIDENCE_TEXT], *line, *rest = threads;
+	int count = 0;
 
 	evidence_text(threads, cgroup, "cgroup.threads");
-	while ((line = strsep(&rest, "\n")) && *line && use->workers < WORKERS) {
-		struct worker *worker = &use->worker[use->workers];
+	while ((line = strsep(&rest, "\n")) && *line && count < WORKERS) {
+		struct worker *worker = &workers[count];
 		char *path = text_of("%s/proc/%s", psi_root(), line);
 
 		evidence_text(text, path, "schedstat");
 		free(path);
 		worker->id = atoi(line);
-		if (sscanf(text, "%lf %lf", &worker->run, &worker->delay) != 2)
-			continue;
-		worker->run /= 1e9;
-		worker->delay /= 1e9;
-		use->workers++;
+		if (sscanf(text, "%lf %lf", &worker->run, &worker->delay) == 2)
+			count++;
 	}
+	return count;
+}
+
+static void watch(struct watch *watch, const char *cgroup)
+{
+	struct worker workers[WORKERS];
+	int count = read_workers(workers, cgroup);
+	double time = now(), seconds = time - watch->time, before = watch->worked;
+	cpu_set_t all, cpus;
+
+	CPU_ZERO(&all);
+	for (int i = 0; i < count; i++) {
+		const struct worker *old = NULL, *new = &workers[i];
+		double run = new->run;
+
+		for (int j = 0; j < watch->workers && !old; j++)
+			old = watch->worker[j].id == new->id ? &watch->worker[j] : NULL;
+		if (old)
+			run -= old->run;
+		if (run > RAN * 1e9 * seconds && !sched_getaffinity(new->id, sizeof(cpus), &cpus))
+			CPU_OR(&all, &all, &cpus);
+		/* One that did nothing waits for the others, as a shell does. */
+		if (old && run > 0) {
+			watch->worked += seconds;
+			watch->wait += (new->delay - old->delay) / 1e9;
+		}
+	}
+	memcpy(watch->worker, workers, count * sizeof(*workers));
+	watch->workers = count;
+	watch->cpus = CPU_COUNT(&all) ?: watch->cpus;
+	/* Of threads that are new nothing is known. */
+	watch->seconds += watch->worked > before ? seconds : 0;
+	watch->time = time;
 }
 
 /* What all of the machine used of its CPUs. */
@@ -214,7 +247,6 @@ static void alone_look(struct use *use, const char *cgroup)
 	climb(cgroup, add_throttled, use);
 	climb(cgroup, read_own, use);
 	climb(cgroup, add_hits, use);
-	read_workers(use, cgroup);
 	use->own = exists("%s/io.stat", cgroup);
 	read_devices(use);
 	/* What was read: tmpfs is none of it, nor is what was written and is not on disk yet. */
@@ -322,12 +354,15 @@ static struct requests requests_of(const struct use *from, const struct use *to)
 	return requests;
 }
 
-/* CPUs that this program may use, and so what it starts. */
-static int cpus_allowed(void)
+/* CPUs that those threads of the command may use that work; at first those of this program. */
+static int cpus_allowed(const struct alone *alone)
 {
 	cpu_set_t set;
 
-	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+	if (alone->watch.cpus)
+		return alone->watch.cpus;
+	return sched_getaffinity(0, sizeof(set), &set) ? sysconf(_SC_NPROCESSORS_ONLN) :
+							 CPU_COUNT(&set);
 }
 
 /*
@@ -347,13 +382,16 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
 	if (isnan(full))
 		return NAN;
 	/* How many CPUs it was on, as a mean. */
-	used = fmax(1, cpu / fmax(seconds - full, cpu / cpus_allowed()));
+	used = fmax(1, cpu / fmax(seconds - full, cpu / cpus_allowed(alone)));
 	if (isnan(limit))
 		limit = (to->throttled - from->throttled) / used;
 	/* This program had a CPU that the command wanted for as long. */
 	full = fmin(fmax(0, full - limit - self * fmin(1, (cpu + some) / seconds)), seconds);
 	others = to->cpu_all - from->cpu_all - cpu - self - full * used;
-	gain = fmin(fmin(others, (some - full - limit) * used) / seconds, cpus_allowed() - used);
+	if (isnan(others))
+		return full;
+	gain = fmin(fmin(others, (some - full - limit) * used) / seconds,
+		    cpus_allowed(alone) - used);
 	if (!(gain > 0))
 		return full;
 	return seconds - (seconds - full) * used / (used + gain);
@@ -366,30 +404,19 @@ static double cpu_taken(struct alone *alone, const struct use *from, const struc
  *
  * A task that waits while another one runs is no loss; it is one at least.
  */
-static double cpu_paused(struct alone *alone, const struct use *from, const struct use *to,
-			 double taken)
+static double cpu_paused(const struct alone *alone, double seconds, double taken)
 {
 	const struct group *old = &alone->last, *new = &alone->next;
 	bool exact = new->totals[PSI_CPU].known[PSI_EXACT][PSI_FULL];
 	double full = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_FULL);
 	double some = lost(old, new, PSI_CPU, exact ? PSI_EXACT : PSI_PLAIN, PSI_SOME);
-	double wait = -fmax(0, some - full);
-	int tasks = 0;
+	const struct watch *watch = &alone->watch;
+	double threads = watch->worked / watch->seconds, wait;
 
-	for (int i = 0; i < to->workers; i++)
-		for (int j = 0; j < from->workers; j++) {
-			const struct worker *then = &from->worker[j],
-					    *now = &to->worker[i];
-
-			/* One that did nothing waits for the others, as a shell does. */
-			if (then->id != now->id || now->run <= then->run)
-				continue;
-			tasks++;
-			wait += now->delay - then->delay;
-		}
-	if (tasks < 2 || !(full > 0))
+	if (!(threads > 1 && full > 0))
 		return 0;
-	return taken * (1 - fmin(1, fmax(0, wait) / (tasks * full)));
+	wait = watch->wait * seconds / watch->seconds - fmax(0, some - full);
+	return taken * (1 - fmin(1, fmax(0, wait) / (threads * full)));
 }
 
 /*
@@ -408,7 +435,7 @@ static double io_hidden(struct alone *alone, const struct use *from, const struc
 
 	if (!(some > full && taken > 0))
 		return 0;
-	run = fmax(seconds - taken - full, (to->cpu - from->cpu) / cpus_allowed());
+	run = fmax(seconds - taken - full, (to->cpu - from->cpu) / cpus_allowed(alone));
 	/* As many requests at a time as there were take that part of the time. */
 	return fmin(taken, (some - full) * taken / (taken + run) /
 		    fmax(1, requests->seconds / some));
@@ -435,7 +462,7 @@ static double io_taken(struct alone *alone, const struct use *from, const struct
 	if (!(full > 0 && requests->shared))
 		return 0;
 	alone->guessed |= requests->guessed;
-	stopped = to->time - from->time - (to->cpu - from->cpu) / cpus_allowed();
+	stopped = to->time - from->time - (to->cpu - from->cpu) / cpus_allowed(alone);
 	both = cpu + full + fmax(0, limit) - stopped;
 	taken = (full - fmax(0, fmin(both, cpu))) * (1 - fmin(1, requests->seconds / some));
 	/* Where io.max held it as well, it would have held it instead of others. */
@@ -464,16 +491,24 @@ void alone_begin(struct alone *alone, const char *cgroup, const struct group *fi
 	alone_look(&alone->use, cgroup);
 	/* The look itself takes time, too, and belongs to no command. */
 	alone->use.time = now();
+	alone->watch.time = alone->use.time;
 	alone->begin = alone->use.time;
 	alone->start = alone->use;
 	alone->step = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME] ? STEP : STEP_OLD;
 }
 
+/* Of the limit that held it most. */
 static double share_of_periods(const struct use *from, const struct use *to)
 {
-	double periods = to->periods - from->periods;
+	double share = 0;
 
-	return periods > 0 ? fmin(1, (to->full_periods - from->full_periods) / periods) : 0;
+	for (int i = 0; i < to->levels && i < from->levels; i++) {
+		double periods = to->periods[i] - from->periods[i];
+
+		if (periods > 0)
+			share = fmax(share, (to->full_periods[i] - from->full_periods[i]) / periods);
+	}
+	return fmin(1, share);
 }
 
 /* A step ends: what was used, and pressure, which older kernels have later. */
@@ -482,20 +517,23 @@ static void add_step(struct alone *alone, const struct use *use, const struct gr
 {
 	struct asked asked = { .from = &alone->use, .to = use };
 	struct requests requests = requests_of(&alone->use, use);
-	double cpu, io, seconds, hidden;
+	double cpu, io, seconds, hidden, least;
 
 	alone->next = *group;
 	cpu = cpu_taken(alone, &alone->use, use);
 	hidden = io_hidden(alone, &alone->use, use, &requests, cpu);
-	alone->paused += fmax(0, cpu_paused(alone, &alone->use, use, cpu) - hidden);
+	seconds = use->time - alone->use.time;
+	alone->paused += fmax(0, cpu_paused(alone, seconds, cpu) - hidden);
+	alone->watch.seconds = alone->watch.worked = alone->watch.wait = 0;
 	cpu -= hidden;
 	io = io_taken(alone, &alone->use, use, &requests);
-	seconds = use->time - alone->use.time;
 	asked.seconds = fmax(0, seconds - cpu - io);
 	/* A period whose quota was used up lasts as long alone. */
 	asked.seconds = fmax(asked.seconds, seconds * share_of_periods(&alone->use, use) - io);
+	least = asked.seconds;
 	climb(alone->cgroup, ask_limits, &asked);
-	alone->seconds += asked.seconds - (last ? asked.slack : 0);
+	/* A period that was not used to its end: not more than the limit added. */
+	alone->seconds += fmax(least, asked.seconds - (last ? asked.slack : 0));
 	alone->cpu += cpu;
 	alone->io += io;
 	alone->use = *use;
@@ -515,11 +553,13 @@ double alone_step(struct alone *alone)
 	struct group group = { 0 };
 	struct use use;
 
+	if (now() >= alone->watch.time + STEP)
+		watch(&alone->watch, alone->cgroup);
 	if (now() >= alone->use.time + alone->step && read_group(&group, alone->cgroup)) {
 		alone_look(&use, alone->cgroup);
 		add_step(alone, &use, &group, false);
 	}
-	return alone->use.time + alone->step;
+	return fmin(alone->use.time + alone->step, alone->watch.time + STEP);
 }
 
 /**
@@ -590,7 +630,7 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	alone->seconds = isnan(alone->cpu) ? NAN : fmin(alone->seconds, seconds);
 	report_fact(report, "alone_s", FMT_SECONDS, alone->seconds);
 	report_fact_text(report, "alone_guess",
-			 swaps ? "memory" : pauses ? "pauses" :
+			 isnan(alone->seconds) ? NULL : swaps ? "memory" : pauses ? "pauses" :
 			 alone->guessed || blind ? "devices" : seconds < STEP ? "short" : "no");
 	report_fact(report, "others_cpu_s", FMT_SECONDS, alone->cpu);
 	report_fact(report, "others_io_s", FMT_SECONDS, blind ? NAN : alone->io);
@@ -599,6 +639,9 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 	if (blind)
 		report_note(report, "Its cgroup has no io.stat, so what others had of its devices "
 			    "is not known: the time alone is a guess.");
+	if (isnan(alone->seconds))
+		report_note(report, "This kernel does not tell when all tasks waited for a CPU, so how "
+			    "long it would have taken alone is not known.");
 	if (!(alone->cpu + alone->io >= fmax(0.01, seconds / 1000)))
 		return;
 	report_say(report,

@@ -64,13 +64,19 @@ void json_string(FILE *out, const char *text)
 	char *valid = valid_name(text);
 
 	putc('"', out);
-	for (const char *p = valid; *p; p++) {
+	for (const char *p = valid; *p;) {
+		int length = utf8_length(p);
+
 		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
-		else if ((unsigned char)*p < ' ' || *p == 0x7f)
-			fprintf(out, "\\u%04x", *p);
+		else if (is_control(p, length))
+			fprintf(out, "\\u%04x",
+				length == 1 ? *p :
+				length == 2 ? (p[0] & 0x1f) << 6 | (p[1] & 0x3f) :
+				(p[0] & 0xf) << 12 | (p[1] & 0x3f) << 6 | (p[2] & 0x3f));
 		else
-			putc(*p, out);
+			fwrite(p, length, 1, out);
+		p += length;
 	}
 	putc('"', out);
 	free(valid);

@@ -59,6 +59,8 @@ int main(int argc, char **argv)
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return verb_help(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		if (argc > 2)
+			die("--version takes no arguments");
 		puts("pressure " VERSION);
 		return STATUS_OK;
 	}

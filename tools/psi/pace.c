@@ -285,15 +285,13 @@ static void take_step(struct pace *pace)
 
 static int serve(struct pace *pace, pid_t pid, int signals)
 {
-	struct pollfd fds[3] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+	struct pollfd fds[3] = { { .fd = pid_fd(pid), .events = POLLIN },
 				 { .fd = signals, .events = POLLIN },
 				 { .events = POLLIN } };
 	double next = pace->looked + pace->step, left;
 	struct signalfd_siginfo info;
 	int status = NOT_RUN;
 
-	if (fds[0].fd < 0 && pid > 0)
-		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
 	while (fds[0].fd >= 0 && !fds[0].revents) {
 		left = next - now();
 		/* Tokens that jobs put back, as long as there are too many jobs. */

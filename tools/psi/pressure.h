@@ -77,6 +77,7 @@ char *vtext_of(const char *format, va_list arguments);
 char *text_of(const char *format, ...) PRINTF(1, 2);
 double now(void);
 int sleep_until(double end);
+int pid_fd(pid_t pid);
 int poll_ms(double seconds);
 int sleep_with_progress(double seconds, const char *what);
 void progress(const char *format, ...) PRINTF(1, 2);
@@ -191,6 +192,7 @@ int places_of(enum format format);
 
 /* JSON */
 int utf8_length(const char *text);
+bool is_control(const char *text, int length);
 char *valid_name(const char *name);
 void json_string(FILE *out, const char *text);
 
@@ -491,8 +493,8 @@ struct device {
 /**
  * struct worker - a thread of a program
  * @id: as in cgroup.threads
- * @run: CPU time, in s
- * @delay: how long it waited for a CPU, in s
+ * @run: CPU time, in ns
+ * @delay: how long it waited for a CPU, in ns
  */
 struct worker {
 	int id;
@@ -503,18 +505,39 @@ struct worker {
 #define WORKERS		64	/* of a program; more are not looked at */
 
 /**
+ * struct watch - how long the threads of a program waited for CPUs in a step
+ * @worker: those that were there when it looked last
+ * @workers: how many
+ * @time: when that was
+ * @seconds: of the step, in which it knew threads that worked
+ * @cpus: that threads which worked may use; 0 if not known
+ * @worked: as many of these seconds as each thread that worked was there
+ * @wait: how long these waited
+ */
+struct watch {
+	struct worker worker[WORKERS];
+	int workers;
+	double time;
+	int cpus;
+	double seconds;
+	double worked;
+	double wait;
+};
+
+#define LEVELS		16	/* of cgroups; what is above is not looked at */
+
+/**
  * struct use - what a program used up to a time
  * @time: when, in s
  * @cpu: CPU time of its own
  * @cpu_all: CPU time of everybody
  * @self: CPU time of this program, which looks
  * @throttled: how long cpu.max held it, added up over CPUs
- * @periods: of cpu.max
+ * @periods: of cpu.max of its cgroup and those above
  * @full_periods: in which it used up the quota
+ * @levels: how many of these there are
  * @device: its disks
  * @devices: how many
- * @worker: its first threads
- * @workers: how many
  * @hits: of memory.high and memory.max, its own and those above
  * @own: what the disks did is counted for its cgroup alone
  * @file: bytes of files in memory, as far as they were read; NAN if not known
@@ -525,12 +548,11 @@ struct use {
 	double cpu_all;
 	double self;
 	double throttled;
-	double periods;
-	double full_periods;
+	double periods[LEVELS];
+	double full_periods[LEVELS];
+	int levels;
 	struct device device[DEVICES];
 	int devices;
-	struct worker worker[WORKERS];
-	int workers;
 	double hits;
 	bool own;
 	double file;
@@ -541,6 +563,7 @@ struct use {
  * @cgroup: its directory
  * @begin: when it began
  * @step: s from one look to the next
+ * @watch: of its threads, more often than that
  * @start: up to its beginning
  * @use: up to the last step
  * @end: up to its end
@@ -557,6 +580,7 @@ struct alone {
 	const char *cgroup;
 	double begin;
 	double step;
+	struct watch watch;
 	struct use start;
 	struct use use;
 	struct use end;

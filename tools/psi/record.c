@@ -166,10 +166,12 @@ struct recorder {
 
 static volatile sig_atomic_t over;
 
+/* A signal that comes just before a sleep would be seen after it: this one comes again. */
 static void end(int unused)
 {
 	(void)unused;
 	over = 1;
+	alarm(1);
 }
 
 /* FNV-1a: against what was cut, not against an enemy. */
@@ -934,6 +936,13 @@ static uint64_t time_us(clockid_t clock)
 	return time.tv_sec * 1000000ull + time.tv_nsec / 1000;
 }
 
+/* Of an error the kernel tells only once. */
+static void write_to_disk(const struct recorder *recorder)
+{
+	if (fdatasync(recorder->fd))
+		die("cannot write the record: %s", strerror(errno));
+}
+
 /* How many looks there were; EVERY is 0 for each second, if that costs no more than SHARE. */
 static long keep_looking(struct recorder *recorder, double every, double sync, long count)
 {
@@ -949,19 +958,18 @@ static long keep_looking(struct recorder *recorder, double every, double sync, l
 		last = over || i + 1 == count;
 		look(recorder, last);
 		write_frame(recorder, begin + time_us(CLOCK_BOOTTIME));
-		if (now() >= synced + sync) {
-			fdatasync(recorder->fd);
-			synced = now();
-		}
 		before = used;
 		used = time_us(CLOCK_PROCESS_CPUTIME_ID);
 		paid = fmax(paid, now() - SAVED) + (used - before) / 1e6 / SHARE;
 		next = fmax(next + (every ?: 1), every ? now() : fmax(now(), paid));
+		if (next > synced + sync) {
+			write_to_disk(recorder);
+			synced = now();
+		}
 		if (!last && !over)
 			sleep_until(next);
 	}
-	if (fdatasync(recorder->fd))
-		die("cannot write the record: %s", strerror(errno));
+	write_to_disk(recorder);
 	return i;
 }
 
@@ -1010,6 +1018,7 @@ int verb_record(int argc, char **argv)
 	open_ring(&recorder, path, size);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
+	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = end }, NULL);
 	looks = keep_looking(&recorder, every, sync, count);
 	if (opt_json)
 		report_record(&recorder, path, looks, now() - begin);

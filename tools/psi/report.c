@@ -42,7 +42,10 @@ void report_fact(struct report *report, const char *key, enum format format, dou
 
 void report_fact_text(struct report *report, const char *key, const char *text)
 {
-	add_fact(report, key, FMT_TEXT)->cell.text = text_of("%s", text);
+	struct cell *cell = &add_fact(report, key, FMT_TEXT)->cell;
+
+	cell->text = text ? text_of("%s", text) : NULL;
+	cell->number = NAN;
 }
 
 struct table *report_table(struct report *report, const char *key, const char *title,

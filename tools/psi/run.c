@@ -195,7 +195,7 @@ static void pass_signal(int signals, pid_t pid, const char *cgroup)
  */
 static int follow(pid_t pid, int signals, struct alone *alone, struct series *series, bool chart)
 {
-	struct pollfd fds[2] = { { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+	struct pollfd fds[2] = { { .fd = pid_fd(pid), .events = POLLIN },
 				 { .fd = signals, .events = POLLIN } };
 	double next = series->begin + series->step;
 	int status = NOT_RUN;

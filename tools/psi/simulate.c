@@ -219,9 +219,7 @@ static int serve(struct server *server, char **command, double every, long count
 	char *what;
 
 	server->pid = run_program(command, NULL);
-	server->pidfd = syscall(SYS_pidfd_open, server->pid, 0);
-	if (server->pidfd < 0 && server->pid > 0)
-		die("pidfd_open: %s (needs Linux 5.3)", strerror(errno));
+	server->pidfd = pid_fd(server->pid);
 	while (server->pidfd >= 0 &&
 	       serve_until(server, now() + (count && server->sent >= count ? 3600 : every))) {
 		if ((count && server->sent >= count) || server->fd < 0 ||

@@ -62,12 +62,17 @@ int text_width(const char *text)
 	return all;
 }
 
-/* What a terminal obeys: C0, DEL and, as one character of UTF-8, C1. */
-static bool is_control(const char *text, int length)
+/*
+ * What a terminal obeys: C0, DEL and, as one character of UTF-8, C1; and what turns the
+ * order of the text around, U+202A to U+202E and U+2066 to U+2069.
+ */
+bool is_control(const char *text, int length)
 {
-	unsigned char first = text[0], second = text[1];
+	const unsigned char *byte = (const unsigned char *)text;
 
-	return iscntrl(first) || (length == 2 && first == 0xc2 && second < 0xa0);
+	return iscntrl(*byte) || (length == 2 && *byte == 0xc2 && byte[1] < 0xa0) ||
+	       (length == 3 && !memcmp(byte, "\xe2\x80", 2) && byte[2] >= 0xaa && byte[2] <= 0xae) ||
+	       (length == 3 && !memcmp(byte, "\xe2\x81", 2) && byte[2] >= 0xa6 && byte[2] <= 0xa9);
 }
 
 /* Text of others, without what a terminal would obey. */

@@ -5,12 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -178,6 +180,55 @@ void progress_end(void)
 	if (progress_shown)
 		fputs("\r\033[K", stderr);
 	progress_shown = false;
+}
+
+/**
+ * struct end_of - a process whose end a thread waits for
+ * @pid: the process, a child
+ * @fd: closed then
+ */
+struct end_of {
+	pid_t pid;
+	int fd;
+};
+
+static void *wait_for_end(void *arg)
+{
+	struct end_of *end = arg;
+	siginfo_t info;
+
+	while (waitid(P_PID, end->pid, &info, WEXITED | WNOWAIT) && errno == EINTR)
+		;
+	close(end->fd);
+	free(end);
+	return NULL;
+}
+
+/**
+ * pid_fd() - what poll() waits for when a child ends
+ * @pid: the child, which nobody waits for until then; not above 0 for none
+ *
+ * Some kernels and filters of system calls have no pidfd_open(): there a thread waits.
+ *
+ * Return: a file descriptor, or -1 for none
+ */
+int pid_fd(pid_t pid)
+{
+	int fd = pid > 0 ? syscall(SYS_pidfd_open, pid, 0) : -1, fds[2];
+	struct end_of *end;
+	pthread_t thread;
+
+	if (fd >= 0 || pid <= 0)
+		return fd;
+	if (pipe2(fds, O_CLOEXEC))
+		die("pipe: %s", strerror(errno));
+	end = checked(malloc(sizeof(*end)));
+	*end = (struct end_of){ pid, fds[1] };
+	errno = pthread_create(&thread, NULL, wait_for_end, end);
+	if (errno)
+		die("cannot start a thread: %s", strerror(errno));
+	pthread_detach(thread);
+	return fds[0];
 }
 
 int sleep_until(double end)

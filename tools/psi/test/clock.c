@@ -7,11 +7,13 @@
  * changes the files that the program reads and lets it go on. With REALTIME it began
  * at that time of the day, in seconds since 1970, and the machine had just been booted.
  * With CPUS so many are online. With COST, each time when the program asks for its CPU
- * time, it has used so many ms since the time before; else it uses none.
+ * time, it has used so many ms since the time before; else it uses none. With SYNCS, the
+ * second of each fdatasync() goes to that file; it fails if the file is a directory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -46,6 +48,18 @@ int clock_gettime(clockid_t id, struct timespec *time)
 	if (fixed)
 		time->tv_sec += (id == CLOCK_REALTIME ? atol(fixed) : 0) - BEGIN;
 	return 0;
+}
+
+int fdatasync(int fd)
+{
+	const char *syncs = getenv("SYNCS");
+	FILE *file = fopen(syncs ? syncs : "/dev/null", "ae");
+
+	(void)fd;
+	if (!file)
+		return -1;
+	fprintf(file, "%ld\n", (long)monotonic.tv_sec - BEGIN);
+	return fclose(file);
 }
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *end, struct timespec *left)
