@@ -504,9 +504,10 @@ static double share_of_periods(const struct use *from, const struct use *to)
 
 	for (int i = 0; i < to->levels && i < from->levels; i++) {
 		double periods = to->periods[i] - from->periods[i];
+		double full = to->full_periods[i] - from->full_periods[i];
 
 		if (periods > 0)
-			share = fmax(share, (to->full_periods[i] - from->full_periods[i]) / periods);
+			share = fmax(share, full / periods);
 	}
 	return fmin(1, share);
 }
@@ -640,8 +641,8 @@ void alone_report(struct alone *alone, struct report *report, const struct group
 		report_note(report, "Its cgroup has no io.stat, so what others had of its devices "
 			    "is not known: the time alone is a guess.");
 	if (isnan(alone->seconds))
-		report_note(report, "This kernel does not tell when all tasks waited for a CPU, so how "
-			    "long it would have taken alone is not known.");
+		report_note(report, "This kernel does not tell when all tasks waited for a CPU, so "
+			    "how long it would have taken alone is not known.");
 	if (!(alone->cpu + alone->io >= fmax(0.01, seconds / 1000)))
 		return;
 	report_say(report,

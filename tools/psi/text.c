@@ -70,9 +70,12 @@ bool is_control(const char *text, int length)
 {
 	const unsigned char *byte = (const unsigned char *)text;
 
-	return iscntrl(*byte) || (length == 2 && *byte == 0xc2 && byte[1] < 0xa0) ||
-	       (length == 3 && !memcmp(byte, "\xe2\x80", 2) && byte[2] >= 0xaa && byte[2] <= 0xae) ||
-	       (length == 3 && !memcmp(byte, "\xe2\x81", 2) && byte[2] >= 0xa6 && byte[2] <= 0xa9);
+	if (length == 2)
+		return *byte == 0xc2 && byte[1] < 0xa0;
+	if (length == 3 && *byte == 0xe2)
+		return (byte[1] == 0x80 && byte[2] >= 0xaa && byte[2] <= 0xae) ||
+		       (byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9);
+	return iscntrl(*byte);
 }
 
 /* Text of others, without what a terminal would obey. */
