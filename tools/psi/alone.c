@@ -525,7 +525,9 @@ static void add_step(struct alone *alone, const struct use *use, const struct gr
 	hidden = io_hidden(alone, &alone->use, use, &requests, cpu);
 	seconds = use->time - alone->use.time;
 	alone->paused += fmax(0, cpu_paused(alone, seconds, cpu) - hidden);
-	alone->watch.seconds = alone->watch.worked = alone->watch.wait = 0;
+	alone->watch.seconds = 0;
+	alone->watch.worked = 0;
+	alone->watch.wait = 0;
 	cpu -= hidden;
 	io = io_taken(alone, &alone->use, use, &requests);
 	asked.seconds = fmax(0, seconds - cpu - io);

@@ -14,7 +14,7 @@ long syscall(long number, ...)
 	va_list args;
 
 	if (number == SYS_pidfd_open) {
-		errno = ENOSYS;
+		errno = EPERM;
 		return -1;
 	}
 	va_start(args, number);
