@@ -8,7 +8,7 @@
  * at that time of the day, in seconds since 1970, and the machine had just been booted.
  * With CPUS so many are online. With COST, each time when the program asks for its CPU
  * time, it has used so many ms since the time before; else it uses none. With SYNCS, the
- * second of each fdatasync() goes to that file; it fails if the file is a directory.
+ * second of each fdatasync() goes to that file; if that is a directory, the first one fails.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -54,10 +54,11 @@ int fdatasync(int fd)
 {
 	const char *syncs = getenv("SYNCS");
 	FILE *file = fopen(syncs ? syncs : "/dev/null", "ae");
+	static int failed;
 
 	(void)fd;
 	if (!file)
-		return -1;
+		return failed++ ? 0 : -1;
 	fprintf(file, "%ld\n", (long)monotonic.tv_sec - BEGIN);
 	return fclose(file);
 }
