@@ -153,39 +153,40 @@ static bool add_hits(const char *directory, void *arg)
 	return false;
 }
 
-static int read_workers(struct worker *workers, const char *cgroup)
+static int add_workers(const char *cgroup, void *arg)
 {
+	struct watch *watch = arg;
 	char threads[EVIDENCE_TEXT], text[EVIDENCE_TEXT], *line, *rest = threads;
-	int count = 0;
 
 	evidence_text(threads, cgroup, "cgroup.threads");
-	while ((line = strsep(&rest, "\n")) && *line && count < WORKERS) {
-		struct worker *worker = &workers[count];
+	while ((line = strsep(&rest, "\n")) && *line && watch->workers < WORKERS) {
+		struct worker *worker = &watch->worker[watch->workers];
 		char *path = text_of("%s/proc/%s", psi_root(), line);
 
 		evidence_text(text, path, "schedstat");
 		free(path);
 		worker->id = atoi(line);
 		if (sscanf(text, "%lf %lf", &worker->run, &worker->delay) == 2)
-			count++;
+			watch->workers++;
 	}
-	return count;
+	return 0;
 }
 
 static void watch(struct watch *watch, const char *cgroup)
 {
-	struct worker workers[WORKERS];
-	int count = read_workers(workers, cgroup);
-	double time = now(), seconds = time - watch->time, before = watch->worked;
+	const struct watch last = *watch;
+	double time = now(), seconds = time - last.time;
 	cpu_set_t all, cpus;
 
+	watch->workers = 0;
+	cgroup_for_tree(cgroup, add_workers, watch);
 	CPU_ZERO(&all);
-	for (int i = 0; i < count; i++) {
-		const struct worker *old = NULL, *new = &workers[i];
+	for (int i = 0; i < watch->workers; i++) {
+		const struct worker *old = NULL, *new = &watch->worker[i];
 		double run = new->run;
 
-		for (int j = 0; j < watch->workers && !old; j++)
-			old = watch->worker[j].id == new->id ? &watch->worker[j] : NULL;
+		for (int j = 0; j < last.workers && !old; j++)
+			old = last.worker[j].id == new->id ? &last.worker[j] : NULL;
 		if (old)
 			run -= old->run;
 		if (run > RAN * 1e9 * seconds && !sched_getaffinity(new->id, sizeof(cpus), &cpus))
@@ -196,11 +197,9 @@ static void watch(struct watch *watch, const char *cgroup)
 			watch->wait += (new->delay - old->delay) / 1e9;
 		}
 	}
-	memcpy(watch->worker, workers, count * sizeof(*workers));
-	watch->workers = count;
 	watch->cpus = CPU_COUNT(&all) ?: watch->cpus;
 	/* Of threads that are new nothing is known. */
-	watch->seconds += watch->worked > before ? seconds : 0;
+	watch->seconds += watch->worked > last.worked ? seconds : 0;
 	watch->time = time;
 }
 

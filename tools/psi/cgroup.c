@@ -175,7 +175,7 @@ bool cgroup_populated(const char *path)
 }
 
 /* Call for a cgroup and all below it, which come first; the sum of results. */
-static int for_tree(const char *path, int (*call)(const char *path, int arg), int arg)
+int cgroup_for_tree(const char *path, int (*call)(const char *path, void *arg), void *arg)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -188,7 +188,7 @@ static int for_tree(const char *path, int (*call)(const char *path, int arg), in
 		    !strcmp(entry->d_name, ".."))
 			continue;
 		below = text_of("%s/%s", path, entry->d_name);
-		sum += for_tree(below, call, arg);
+		sum += cgroup_for_tree(below, call, arg);
 		free(below);
 	}
 	if (dir)
@@ -196,14 +196,14 @@ static int for_tree(const char *path, int (*call)(const char *path, int arg), in
 	return sum + call(path, arg);
 }
 
-static int signal_one(const char *path, int signal)
+static int signal_one(const char *path, void *signal)
 {
 	char *name = text_of("%s/cgroup.procs", path);
 	FILE *file = fopen(name, "re");
 	int pid, count = 0;
 
 	while (file && fscanf(file, "%d", &pid) == 1)
-		count += !kill(pid, signal);
+		count += !kill(pid, *(int *)signal);
 	if (file)
 		fclose(file);
 	free(name);
@@ -213,10 +213,10 @@ static int signal_one(const char *path, int signal)
 /* Signal what runs in a cgroup and below it; how many processes. */
 int cgroup_signal(const char *path, int signal)
 {
-	return for_tree(path, signal_one, signal);
+	return cgroup_for_tree(path, signal_one, &signal);
 }
 
-static int remove_one(const char *path, int unused)
+static int remove_one(const char *path, void *unused)
 {
 	(void)unused;
 	return rmdir(path);
@@ -252,7 +252,7 @@ void cgroup_remove(const char *path, bool kill)
 	if (kill)
 		cgroup_write(path, "cgroup.kill", "1");
 	wait_until_empty(path);
-	if (for_tree(path, remove_one, 0) && errno == EBUSY)
+	if (cgroup_for_tree(path, remove_one, NULL) && errno == EBUSY)
 		complain("processes still run in %s: remove it with rmdir when they are gone",
 			 path);
 }

@@ -616,6 +616,7 @@ int cgroup_make(char *path, size_t size, const char *name);
 void cgroup_remove(const char *path, bool kill);
 bool cgroup_populated(const char *path);
 int cgroup_enter(const char *path);
+int cgroup_for_tree(const char *path, int (*call)(const char *path, void *arg), void *arg);
 int cgroup_signal(const char *path, int signal);
 int cgroup_write(const char *path, const char *file, const char *text);
 
