@@ -50,26 +50,26 @@ static void say_lost(struct report *report, const struct group *from, const stru
 		     double seconds)
 {
 	char *text = text_of("%s", "");
-	int named = 0;
+	int named = 0, digits = seconds < 1 ? 3 : 2;
 
 	for (int resource = 0; resource < PSI_IRQ; resource++) {
 		double some = lost_most(from, to, resource, seconds);
 		char *longer;
 
-		if (isnan(some) || some < 0.01 || some < seconds / 1000)
+		if (isnan(some) || some < fmin(0.01, seconds / 100) || some < seconds / 1000)
 			continue;
-		longer = text_of("%s%s%.2f s (%.0f %%) waiting for %s", text,
-				 named++ ? ", " : "", some, 100 * some / seconds,
+		longer = text_of("%s%s%.*f s (%.0f %%) waiting for %s", text,
+				 named++ ? ", " : "", digits, some, 100 * some / seconds,
 				 psi_resource_name(resource));
 		free(text);
 		text = longer;
 	}
 	if (named)
-		report_say(report, "Of %.2f s, it lost %s.", seconds, text);
+		report_say(report, "Of %.*f s, it lost %s.", digits, seconds, text);
 	else
 		report_say(report,
-			   "Of %.2f s, it lost nothing by waiting for cpu, memory or io.",
-			   seconds);
+			   "Of %.*f s, it lost nothing by waiting for cpu, memory or io.",
+			   digits, seconds);
 	free(text);
 }
 

@@ -192,41 +192,103 @@ static void say_shortage(struct report *report, const struct finding *finding)
 	free(cpuset);
 }
 
+/* Cgroups with much of what was found, worst first; at least one. */
+static int culprits_of(const struct finding *finding, const struct load **culprits)
+{
+	int all = find_culprits(finding->loads, finding->judgement.seen, culprits, CULPRITS);
+	int count = 0;
+
+	for (int i = 0; i < all; i++)
+		if (!*finding->load->name || is_below(culprits[i]->name, finding->load->name))
+			culprits[count++] = culprits[i];
+	if (!count)
+		culprits[count++] = finding->culprit;
+	return count;
+}
+
+/**
+ * struct class - limit or shortage
+ * @limit: percent of the time in which a limit held a task; NAN if not known
+ * @shortage: the same without a limit
+ * @text: the limit that held most, allocated; NULL for none
+ */
+struct class {
+	double limit;
+	double shortage;
+	char *text;
+};
+
+/* As the files of the cgroups with most of the stall tell: each has limits of its own. */
+static struct class infer_class(const struct finding *finding)
+{
+	const struct load *culprits[CULPRITS];
+	int resource = finding->judgement.resource, count = culprits_of(finding, culprits);
+	struct class class = { NAN, NAN, NULL };
+
+	for (int i = 0; i < count; i++) {
+		double some = main_percent(culprits[i], resource), share, held;
+		char *text = find_limit(finding->loads, culprits[i], resource, &share);
+
+		held = 100 * share > some ? some : 100 * share;
+		if (text && !(held <= class.limit)) {
+			free(class.text);
+			class.text = text;
+		} else {
+			free(text);
+		}
+		if (isnan(held))
+			continue;
+		class.limit = fmax(class.limit, held);
+		class.shortage = fmax(class.shortage, some - held);
+	}
+	/* And as much as no limit explains. */
+	if (!isnan(class.limit))
+		class.shortage = fmax(class.shortage, main_percent(finding->load, resource) -
+				      class.limit);
+	return class;
+}
+
+static void class_facts(struct report *report, const char *name, const char *from,
+			const char *limit)
+{
+	report_fact_text(report, "class", name);
+	report_fact_text(report, "class_from", from);
+	report_fact_text(report, "limit", limit ?: "");
+}
+
 /* Limit or shortage: as the kernel tells it, or inferred. */
 static void say_class(struct report *report, const struct finding *finding)
 {
 	int resource = finding->judgement.resource;
 	const double (*percent)[PSI_KINDS] = finding->load->percent[resource];
-	double share, limit = percent[PSI_LIMIT][PSI_SOME], shortage =
-		percent[PSI_SHORTAGE][PSI_SOME], some = main_percent(finding->load, resource);
-	char *text = find_limit(finding->loads, finding->culprit, resource, &share);
+	double limit = percent[PSI_LIMIT][PSI_SOME], shortage = percent[PSI_SHORTAGE][PSI_SOME];
 	/* Both are 0 as long as the kernel has not begun to tell them. */
 	bool inferred = !(limit + shortage > 0);
-	const char *class;
+	struct class class = infer_class(finding);
+	const char *name;
 
 	if (inferred) {
-		limit = 100 * share > some ? some : 100 * share;
-		shortage = some - limit;
+		limit = class.limit;
+		shortage = class.shortage;
 	}
 	if (isnan(shortage)) {
-		report_fact_text(report, "class", "unknown");
+		class_facts(report, "unknown", NULL, NULL);
+		free(class.text);
 		return;
 	}
-	class = class_by(limit, shortage);
-	report_fact_text(report, "class", class);
-	report_fact_text(report, "class_from", inferred ? "inferred" : "kernel");
-	report_fact_text(report, "limit", text ? text : "");
-	if (!strcmp(class, "limit"))
-		say_limit(report, text, resource);
-	else if (!strcmp(class, "shortage"))
+	name = class_by(limit, shortage);
+	class_facts(report, name, inferred ? "inferred" : "kernel", class.text);
+	if (!strcmp(name, "limit"))
+		say_limit(report, class.text, resource);
+	else if (!strcmp(name, "shortage"))
 		say_shortage(report, finding);
 	else
 		report_say(report, "Partly a limit (%s; %.0f %%), partly a shortage (%.0f %%).",
-			   text ? text : "see the cgroups below", limit, shortage);
+			   class.text ?: "see the cgroups below", limit, shortage);
 	if (inferred)
 		note_inferred(report, resource == PSI_CPU ? "cpu.stat" :
 			      resource == PSI_MEMORY ? "memory.events" : "io.max and io.stat");
-	free(text);
+	free(class.text);
 }
 
 static void say_where(struct report *report, const struct finding *finding)
@@ -278,9 +340,9 @@ void verdict(struct report *report, const struct loads *loads, double seconds)
 	report_fact_text(report, "where", *load->name ? load->name : "system");
 	if (some < LOCAL) {
 		report_say(report, "%s is slow: in the last %.1f s, tasks waited for %s most, "
-			   "%.1f %% of the time.", some < NOTHING ? "Nothing" : "Little", seconds,
-			   what[seen], some);
-		report_fact_text(report, "class", "none");
+			   "%.1f %% of the time.", some < NOTHING ? "Nothing" : "Hardly anything",
+			   seconds, what[seen], some);
+		class_facts(report, "none", NULL, NULL);
 		free(place);
 		return;
 	}
@@ -297,7 +359,7 @@ void verdict(struct report *report, const struct loads *loads, double seconds)
 	if (seen != PSI_IRQ && judgement->sure)
 		say_class(report, &finding);
 	else
-		report_fact_text(report, "class", "unknown");
+		class_facts(report, "unknown", NULL, NULL);
 	say_where(report, &finding);
 	for (int other = 0; other < PSI_RESOURCES; other++)
 		if (other != seen && other != (int)judgement->resource &&

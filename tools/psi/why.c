@@ -292,28 +292,6 @@ static void add_up(const struct tasks *old, struct tasks *tasks)
 	tasks->count = count;
 }
 
-static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
-{
-	struct table *table = report_table(report, "programs",
-					   "Programs that waited, threads added up, worst first:",
-					   program_columns, ARRAY_SIZE(program_columns));
-
-	if (tasks->count)
-		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_wait);
-	for (int i = 0;
-	     i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005;
-	     i++) {
-		struct cell *cell = table_row(table);
-
-		cell[0].text = text_of("%s", tasks->task[i].name);
-		cell[1].number = tasks->task[i].pid;
-		cell[2].number = tasks->task[i].wait[WAIT_CPU];
-		cell[3].number = tasks->task[i].wait[WAIT_IO];
-		if (traced)
-			cell[4].number = tasks->task[i].wait[WAIT_MEMORY];
-	}
-}
-
 /*
  * Why waits for one resource cannot be seen, and what to do; NULL when they
  * can.  Only programs that were started since are accounted.
@@ -333,6 +311,29 @@ static const char *blind(enum wait wait, bool traced)
 		return "which programs wait for memory is not known: that takes root, tracefs, and "
 		       "a kernel with the tracepoint psi:psi_stall";
 	return NULL;
+}
+
+static void fill_programs(struct report *report, struct tasks *tasks, bool traced)
+{
+	struct table *table = report_table(report, "programs",
+					   "Programs that waited, threads added up, worst first:",
+					   program_columns, ARRAY_SIZE(program_columns));
+	bool known[WAITS];
+
+	for (enum wait wait = 0; wait < WAITS; wait++)
+		known[wait] = !blind(wait, traced);
+	if (tasks->count)
+		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_wait);
+	for (int i = 0;
+	     i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005;
+	     i++) {
+		struct cell *cell = table_row(table);
+
+		cell[0].text = text_of("%s", tasks->task[i].name);
+		cell[1].number = tasks->task[i].pid;
+		for (enum wait wait = 0; wait < WAITS; wait++)
+			cell[2 + wait].number = known[wait] ? tasks->task[i].wait[wait] : NAN;
+	}
 }
 
 /* The resource first, as PSI tells it; a program only where its waits are seen. */
@@ -487,8 +488,11 @@ int verb_why(int argc, char **argv)
 		cgroup_find_or_die(directory, *rest);
 	if (*rest && !psi_cgroup_mount(mount, sizeof(mount)))
 		below = directory + strlen(mount);
+	/* The real root has no type: it is the machine. */
+	if (*rest && !*below && !exists("%s/cgroup.type", directory))
+		cgroup = NULL;
 	if (cpu) {
-		why_cpu(*rest ? below : NULL, seconds);
+		why_cpu(cgroup ? below : NULL, seconds);
 		return STATUS_OK;
 	}
 	if (!look(&from, &first, cgroup, below))
