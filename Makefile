@@ -4,7 +4,7 @@ FLAVOUR ?= psi
 CONFIG ?= default
 export FLAVOUR CONFIG KERNEL KSRC PATCH JOBS
 
-.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace alone kubernetes others waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test rpm clean
+.PHONY: help deps base tree kernel image demo shell check lint weight kunit selftests exactness fio pace alone kubernetes others waits mutations bench bench-check bench-native series refresh bisect-check other-bases kunit-tool storms scale fuzz faults models programs matrix tool deb deb-test autopkgtest rpm clean
 
 help:
 	@echo 'make demo       build a kernel with PSI, boot it, put it under load and watch /proc/pressure'
@@ -42,6 +42,7 @@ help:
 	@echo 'make deb        Debian packages of the kernel and of pressure(1), in build/deb (CONFIG=debian-amd64: all drivers; slow)'
 	@echo 'make rpm        source tarball and RPM packages of pressure(1) and libpsi, in build/rpm'
 	@echo 'make deb-test   install them in Debian 12 and 13, and boot these with their own boot loader (RELEASE=trixie: one; slow)'
+	@echo 'make autopkgtest  install those of the tool in chroots of both, and run their tests by autopkgtest (RELEASE=; slow)'
 	@echo 'make series     write the series as mails for git am to build/series, in sets'
 	@echo 'make refresh    take what was committed in build/tree back into the project'
 	@echo 'make bisect-check  build and boot the kernel after each patch of the series, with PSI and without (slow)'
@@ -176,6 +177,9 @@ rpm: deps
 
 deb-test: deps
 	@ci/slow/deb-test $(RELEASE)
+
+autopkgtest:
+	@ci/slow/autopkgtest $(RELEASE)
 
 clean:
 	@rm -rf build
