@@ -74,8 +74,10 @@ const char *explain(int error)
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },
-		{ EXDEV, "cgroup v2 is mounted from outside this cgroup namespace: in it, "
-			 "mount -t cgroup2 none /sys/fs/cgroup" },
+		/* No mount of it goes over one that is there, which may be that of the host. */
+		{ EXDEV, "cgroup v2 is mounted from outside this cgroup namespace: give it mounts "
+			 "of its own (unshare -Cm), and in it, umount /sys/fs/cgroup && mount -t "
+			 "cgroup2 none /sys/fs/cgroup" },
 		{ EBADMSG, "its text is not that of a pressure file" },
 		{ EFBIG, "too long for a pressure file" },
 		{ ENOSPC, "this user has too many triggers: close some, or raise "
