@@ -892,8 +892,9 @@ static void open_ring(struct recorder *recorder, const char *path, long megabyte
 
 	recorder->size = ((uint64_t)megabytes << 20) / SEGMENTS;
 	/* The service has it made by systemd. */
-	if (!strcmp(path, RECORD))
-		mkdir(RECORD_DIRECTORY, 0750);
+	if (!strcmp(path, RECORD) && mkdir(RECORD_DIRECTORY, 0750) && errno != EEXIST)
+		die("cannot make " RECORD_DIRECTORY ": %s: %swrite another file with --record",
+		    strerror(errno), errno == EACCES ? "run as root, or " : "");
 	recorder->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
 	if (recorder->fd < 0 && errno == EACCES)
 		die("%s: %s: run as root, or write another file with --record", path,
