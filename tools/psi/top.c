@@ -224,7 +224,8 @@ static int rank(const struct top *top, struct row *rows, struct row **ranked)
 	return count;
 }
 
-static void fill(struct table *table, struct top *top, int limit)
+/* Returns how many there are without the limit. */
+static int fill(struct table *table, struct top *top, int limit)
 {
 	struct row *rows = checked(calloc(top->loads.count + 1, sizeof(*rows)));
 	struct row **ranked = checked(calloc(top->loads.count + 1, sizeof(*ranked)));
@@ -250,27 +251,29 @@ static void fill(struct table *table, struct top *top, int limit)
 	}
 	free(ranked);
 	free(rows);
+	return count;
 }
 
-static void say_view(struct report *report, bool screen, bool empty)
+/* The last sentence.  The table has @rows of @count. */
+static void say_view(struct report *report, bool screen, int rows, int count)
 {
+	char part[64] = "";
 	const char *filter = view.filter;
 
-	if (screen && view.help)
-		report_say(report, KEYS);
+	if (rows < count)
+		snprintf(part, sizeof(part), ", %d of %d cgroups", rows, count);
 	if (view.typing)
 		report_say(report, "filter: %s_ (Enter: done, Escape: none)", filter);
 	else
-		report_say(report, "by %s%s%s%s%s%s%s", orders[view.order],
+		report_say(report, "by %s%s%s%s%s%s%s%s", orders[view.order],
 			   view.tree ? ", as a tree" : "", *filter ? ", names with '" : "", filter,
-			   *filter ? "'" : "", *filter && empty ? ": none" : "",
-			   screen ? " (h: keys, q: quit)" : "");
+			   *filter ? "'" : "", *filter && !rows ? ": none" : "", part,
+			   screen ? " (h: keys, q: quit)" : *part ? " (--json: all)" : "");
 }
 
-/* Without the last rows where a screen of @height lines has no room; 0: not known. */
-static void print_fitting(const struct report *report, int height)
+static int lines_of(const struct report *report)
 {
-	int rows = report->tables->nr_rows, excess = 1 - height;
+	int lines = 0;
 	size_t length;
 	char *text;
 	FILE *memory = checked(open_memstream(&text, &length));
@@ -279,13 +282,25 @@ static void print_fitting(const struct report *report, int height)
 	if (fclose(memory))
 		die("out of memory");
 	for (size_t i = 0; i < length; i++)
-		excess += text[i] == '\n';
+		lines += text[i] == '\n';
 	free(text);
-	if (height && excess > 0 && rows)
-		report->tables->nr_rows = rows > excess ? rows - excess : 1;
+	return lines;
+}
+
+/* Without the last rows of @count where a screen of @height lines has no room; 0: not known. */
+static void print_fitting(struct report *report, int height, int count)
+{
+	int *shown = &report->tables->nr_rows, rows = *shown, excess;
+
+	while (height && *shown > 1 && (excess = lines_of(report) + 1 - height) > 0) {
+		*shown = *shown > excess ? *shown - excess : 1;
+		/* It says how many, and may need a line more. */
+		free(report->says[--report->nr_says]);
+		say_view(report, true, *shown, count);
+	}
 	printf("\033[H\033[J");
 	report_print(stdout, report);
-	report->tables->nr_rows = rows;
+	*shown = rows;
 }
 
 static void say_all(struct report *report, const struct loads *loads)
@@ -307,6 +322,7 @@ static void show(struct top *top)
 	struct winsize size = { 0 };
 	struct report report = { 0 };
 	struct table *table;
+	int count;
 
 	/* A serial console has 0 by 0. */
 	if (top->screen)
@@ -315,9 +331,11 @@ static void show(struct top *top)
 	table = report_table(&report, "cgroups",
 			     "own, others, limit: where the worst resource's stall comes from",
 			     columns, ARRAY_SIZE(columns));
-	fill(table, top, opt_json ? 0 : size.ws_row ?: ROWS_PLAIN);
+	count = fill(table, top, opt_json ? 0 : size.ws_row ?: ROWS_PLAIN);
+	if (top->screen && view.help)
+		report_say(&report, KEYS);
 	if (!opt_json)
-		say_view(&report, top->screen, !table->nr_rows);
+		say_view(&report, top->screen, table->nr_rows, count);
 	if (top->inferred)
 		note_inferred(&report, "cpu.stat, memory.events and io.stat");
 	if (top->recorded)
@@ -327,7 +345,7 @@ static void show(struct top *top)
 	else if (!top->stat && !top->inferred)
 		report_note(&report, "limits are not known to this kernel: they count as others");
 	if (top->screen)
-		print_fitting(&report, size.ws_row);
+		print_fitting(&report, size.ws_row, count);
 	else
 		report_print(stdout, &report);
 	report_free(&report);
