@@ -79,6 +79,7 @@ double now(void);
 int sleep_until(double end);
 int pid_fd(pid_t pid);
 int poll_ms(double seconds);
+bool obeys(int fd);
 int sleep_with_progress(double seconds, const char *what);
 void progress(const char *format, ...) PRINTF(1, 2);
 void progress_end(void);

@@ -5,7 +5,6 @@
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <wchar.h>
 
 #include "pressure.h"
@@ -31,9 +30,7 @@ bool use_utf8(void)
 
 static bool use_colour(FILE *out)
 {
-	const char *term = getenv("TERM");
-
-	return isatty(fileno(out)) && !getenv("NO_COLOR") && term && strcmp(term, "dumb");
+	return obeys(fileno(out)) && !getenv("NO_COLOR");
 }
 
 /* Bytes of the next character, which is valid or a byte, and the columns that it takes. */

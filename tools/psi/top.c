@@ -512,7 +512,7 @@ int verb_top(int argc, char **argv)
 		look(&top, &from, &to);
 		return STATUS_OK;
 	}
-	top.screen = !opt_json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	top.screen = !opt_json && isatty(STDIN_FILENO) && obeys(STDOUT_FILENO);
 	snapshot_take(&from, NULL, true, true, NULL);
 	if (!from.count)
 		die("/proc/pressure/cpu: %s", explain(from.error));

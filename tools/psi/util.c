@@ -160,13 +160,21 @@ int screen_width(void)
 	return width < WIDTH_MIN ? WIDTH_MIN : width;
 }
 
+/* A terminal that obeys escapes; TERM tells. */
+bool obeys(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && term && *term && strcmp(term, "dumb");
+}
+
 /* A line on the terminal that the next one replaces. */
 void progress(const char *format, ...)
 {
 	va_list arguments;
 	char *text;
 
-	if (!isatty(STDERR_FILENO))
+	if (!obeys(STDERR_FILENO))
 		return;
 	va_start(arguments, format);
 	text = vtext_of(format, arguments);
