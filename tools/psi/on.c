@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure on: a program at each event, or when a level is entered and left. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct look {
  * struct handler - what happens at an event
  * @what: the trigger, or the file of the service manager
  * @command: to run; its first word may be NULL
+ * @out: where events are printed; NULL for nowhere
  * @resource: the resource
  * @trigger: the trigger; its window is 0 if the service manager did not tell it
  * @service: what is watched is the file of the service manager
@@ -37,6 +39,7 @@ struct look {
 struct handler {
 	const char *what;
 	char **command;
+	FILE *out;
 	enum psi_resource resource;
 	struct psi_trigger trigger;
 	bool service;
@@ -115,8 +118,8 @@ static void handle(struct handler *handler, const char *state, double us, double
 	report_fact(&report, "amount_s", FMT_SECONDS, us / 1e6);
 	report_fact(&report, "over_s", FMT_SECONDS, seconds);
 	report_fact_text(&report, "time", when);
-	if (opt_json || !*handler->command)
-		report_print(stdout, &report);
+	if (handler->out)
+		report_print(handler->out, &report);
 	report_free(&report);
 	free(when);
 }
@@ -290,6 +293,17 @@ static int replay_events(struct handler *handler, struct samples *samples, doubl
 	return count && handler->event < count ? STATUS_NO : STATUS_OK;
 }
 
+/* The standard output, for events only: what the command prints goes to the standard error. */
+static FILE *own_output(void)
+{
+	int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		die("cannot write to the standard output: %s", strerror(errno));
+	return out;
+}
+
 static enum psi_resource resource_or_die(const char *name)
 {
 	for (int resource = 0; resource < PSI_IRQ; resource++)
@@ -300,7 +314,7 @@ static enum psi_resource resource_or_die(const char *name)
 
 int verb_on(int argc, char **argv)
 {
-	const char *cgroup = NULL, *resource = NULL;
+	const char *cgroup = NULL, *resource = NULL, *output = NULL;
 	struct span span = SPAN_NONE;
 	double timeout = 0, leave = -1;
 	bool anywhere = false;
@@ -317,6 +331,8 @@ int verb_on(int argc, char **argv)
 		  "cpu, memory or io, where there is no trigger" },
 		{ "anywhere", OPT_FLAG, &anywhere, NULL,
 		  "also the file of a cgroup that is not yours" },
+		{ "output", OPT_TEXT, &output, "FILE",
+		  "write the events there, not to the standard output" },
 		SPAN_OPTS(span),
 		{ 0 }
 	};
@@ -347,6 +363,8 @@ int verb_on(int argc, char **argv)
 		handler.resource = resource_or_die(resource);
 	if (handler.what)
 		parse_trigger(&handler, leave);
+	handler.out = output ? open_or_die(output) : !*handler.command ? stdout :
+		      opt_json ? own_output() : NULL;
 	if (span_given(&span)) {
 		handler.recorded = true;
 		samples_open(&samples, &span, cgroup);
@@ -362,7 +380,7 @@ int verb_on(int argc, char **argv)
 		handler.whose = whose_pressure();
 	watch = handler.what ? arm(&handler) : follow_service(&handler, anywhere);
 	/* Only its own sentences say whose it is. */
-	if (*handler.command && !opt_json && handler.whose)
+	if (!handler.out && handler.whose)
 		complain("'%s' is pressure %s", handler.what, whose_places[handler.whose]);
 	if (handler.level)
 		psi_watch_level(watch, leave * 1e6);

@@ -36,7 +36,7 @@ _pressure()
 	top) verbs='--interval --count --sort --filter --tree --record --since --until' ;;
 	wait) verbs='--below --for --timeout --cgroup --record --since --until' ;;
 	pace) verbs='--jobs --cpu --memory --io --cgroup --style --output' ;;
-	on) verbs='--cgroup --leave --count --timeout --resource --anywhere --record --since --until' ;;
+	on) verbs='--cgroup --leave --count --timeout --resource --anywhere --output --record --since --until' ;;
 	simulate) verbs='--resource --every --count --socket --stall --time' ;;
 	export) verbs='--cgroup --match --beside --record --since --until' ;;
 	doctor) verbs='--record --since --until' ;;
