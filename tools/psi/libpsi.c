@@ -87,7 +87,8 @@ static int find_name(struct span word, const char * const *names, int count)
 	size_t length = word.end - word.p;
 
 	for (int i = 0; i < count; i++)
-		if (strlen(names[i]) == length && !memcmp(names[i], word.p, length))
+		if (length && *names[i] == *word.p && !strncmp(names[i], word.p, length) &&
+		    !names[i][length])
 			return i;
 	return -1;
 }
@@ -96,26 +97,29 @@ static int find_name(struct span word, const char * const *names, int count)
 static int parse_number(struct span word, int places, unsigned long long *value)
 {
 	bool fraction = false, digits = false;
+	unsigned long long number = 0;
 
-	*value = 0;
 	for (; word.p < word.end; word.p++) {
+		unsigned int digit = *word.p - '0';
+
 		if (*word.p == '.' && digits && places && !fraction) {
 			fraction = true;
 			continue;
 		}
-		if (!isdigit((unsigned char)*word.p))
+		if (digit > 9)
 			return -EBADMSG;
 		digits = true;
 		if (fraction && !places)
 			continue;
 		places -= fraction;
-		if (__builtin_mul_overflow(*value, 10, value) ||
-		    __builtin_add_overflow(*value, *word.p - '0', value))
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, digit, &number))
 			return -EBADMSG;
 	}
 	while (places-- > 0)
-		if (__builtin_mul_overflow(*value, 10, value))
+		if (__builtin_mul_overflow(number, 10, &number))
 			return -EBADMSG;
+	*value = number;
 	return digits ? 0 : -EBADMSG;
 }
 
@@ -218,9 +222,9 @@ static int parse_fields(struct span rest, const struct field *fields, int count,
 	unsigned int seen = 0;
 
 	while (next_part(&rest, ' ', &word)) {
-		if (!memchr(word.p, '=', word.end - word.p))
-			return -EBADMSG;
 		next_part(&word, '=', &name);
+		if (name.end == word.end)
+			return -EBADMSG;
 		if (cause && find_name(name, (const char * const []){ "hist" }, 1) == 0 &&
 		    parse_hist(word, cause))
 			return -EBADMSG;
