@@ -483,11 +483,17 @@ static double weigh(struct source *source, const struct totals *totals, double t
 	return most;
 }
 
+/* The one that contains it; NULL for the first one. */
+static struct source *above_of(const struct recorder *recorder, const struct source *source)
+{
+	return source->parent < 0 ? NULL : &recorder->source[source->parent];
+}
+
 /* Whether a file has to be read: see "What a look may leave out". */
 static bool is_due(const struct recorder *recorder, const struct source *source, int resource,
 		   double time)
 {
-	const struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
+	const struct source *above = above_of(recorder, source);
 	double unseen = above ? above->sum - source->above : 0;
 	double age = time - source->seen[resource], late = fmin(recorder->looked, time - LATE);
 
@@ -501,7 +507,7 @@ static bool is_due(const struct recorder *recorder, const struct source *source,
 /* False when the cgroup is gone. */
 static bool read_source(struct recorder *recorder, struct source *source, double time, bool all)
 {
-	struct source *above = source->parent < 0 ? NULL : &recorder->source[source->parent];
+	struct source *above = above_of(recorder, source);
 	struct totals totals[PSI_RESOURCES];
 	int due = 0, got = 0;
 
@@ -598,8 +604,7 @@ static void read_all_evidence(struct recorder *recorder, double time)
 	psi_cgroup_mount(mount, sizeof(mount));
 	for (int i = recorder->count; i-- > 0;) {
 		struct source *source = &recorder->source[i];
-		struct source *above = source->parent < 0 ? source :
-						 &recorder->source[source->parent];
+		struct source *above = above_of(recorder, source) ?: source;
 		unsigned int kinds = 0;
 
 		for (int kind = 0; kind < EVIDENCE_KINDS; kind++) {
