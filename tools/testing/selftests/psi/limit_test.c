@@ -90,6 +90,46 @@ static __u64 throttled_ns(const char *cgroup)
 	return strtoull(field + strlen("throttled_usec "), NULL, 10) * NSEC_PER_USEC;
 }
 
+/* ---- First, while no cgroup was removed with a limit: then there is none ---- */
+
+#define STEP		(500 * NSEC_PER_MSEC)
+#define HARD		"1000 1000000"
+#define LIFTED		"max 1000000"
+
+/*
+ *     the task	| held    | real-time |  waits for its neighbour, and runs
+ *     cpu.max	| 0.1 %             | none
+ */
+TEST(a_limit_that_goes_while_its_task_is_real_time_is_gone)
+{
+	static const char * const asked = GROUP;
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
+	struct classes c;
+	pid_t pid, neighbour;
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", HARD);
+	pid = load_start(&load);
+	classes_ask(&asked, 1);
+	sleep_for(STEP);
+	set_policy(pid, SCHED_FIFO, 1);
+	cgroup_write(GROUP, "cpu.max", LIFTED);
+	set_policy(pid, SCHED_OTHER, 0);
+	neighbour = spin_on(0);
+	classes_read(GROUP, "cpu", &c);
+	sleep_for(STEP);
+	classes_since(GROUP, "cpu", STEP, &c);
+	EXPECT_GE(SHORTAGE, c.limit[0])
+		TH_LOG("limit %.3f %%, there is none", c.limit[0]);
+	EXPECT_LE(40, c.shortage[0]);
+	load_stop(neighbour);
+	load_stop(pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
 /* ---- Tasks at cpu.max ---- */
 
 FIXTURE(cpu_max) {
@@ -279,12 +319,9 @@ TEST_F_TIMEOUT(cpu_max, tells_limit_from_shortage, 120)
 
 /* ---- What holds a task changes while it is held ---- */
 
-#define STEP		(500 * NSEC_PER_MSEC)
 /* A task waits for its neighbour and runs, until a tick says that it has run enough. */
 #define STEP_DOUBT	(20 * NSEC_PER_MSEC)
 #define STEPS		8
-#define HARD		"1000 1000000"
-#define LIFTED		"max 1000000"
 
 /**
  * struct step - a change, and whether a limit holds the task after it
@@ -583,6 +620,49 @@ TEST_F_TIMEOUT(class_change, leaves_no_limit_behind, 60)
 		EXPECT_LE(40, c.shortage[0]);
 	}
 	load_stop(neighbour);
+}
+
+/* Becomes real-time, so that no limit holds it, and has a child that is not. */
+static void fork_when_real_time(void *arg)
+{
+	while (sched_getscheduler(0) == SCHED_OTHER)
+		;
+	if (!fork_or_die())
+		spin(arg);
+	for (;;)
+		pause();
+}
+
+TEST(child_of_a_task_that_was_held_is_held_from_its_first_moment)
+{
+	static const char * const asked = GROUP;
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = fork_when_real_time };
+	const struct sched_param lowest = { .sched_priority = 1 };
+	struct classes c;
+	pid_t pid;
+
+	cpus_use(1);
+	set_policy(0, SCHED_FIFO, 50);
+	cgroup_create(GROUP, "+cpu");
+	cgroup_write(GROUP, "cpu.max", HARD);
+	pid = load_start(&load);
+	classes_ask(&asked, 1);
+	/* Once the parent used up its 1 ms of the period of a second. */
+	for (__u64 before = throttled_ns(GROUP); throttled_ns(GROUP) == before;)
+		sleep_for(NSEC_PER_MSEC);
+	sleep_for(50 * NSEC_PER_MSEC);
+	classes_read(GROUP, "cpu", &c);
+	ASSERT_EQ(0, sched_setscheduler(pid, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest));
+	sleep_for(STEP);
+	classes_since(GROUP, "cpu", STEP, &c);
+	EXPECT_LE(90, c.limit[0])
+		TH_LOG("limit %.3f %%", c.limit[0]);
+	EXPECT_GE(1, c.shortage[0])
+		TH_LOG("shortage %.3f %%", c.shortage[0]);
+	cgroup_write(GROUP, "cgroup.kill", "1");
+	load_stop(pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
 }
 
 /* ---- Long system calls, and threads that never return from the kernel ---- */
