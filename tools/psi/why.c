@@ -492,7 +492,7 @@ int verb_why(int argc, char **argv)
 	if (*rest && !*below && !exists("%s/cgroup.type", directory))
 		cgroup = NULL;
 	if (cpu) {
-		why_cpu(cgroup ? below : NULL, seconds);
+		why_cpu(*rest ? below : NULL, seconds);
 		return STATUS_OK;
 	}
 	if (!look(&from, &first, cgroup, below))
