@@ -72,7 +72,7 @@
 
 /*
  * The initial value of user.max_psi_triggers: some for each service of a
- * session, and no more than a monitor looks at within a turn.
+ * session, and no more of one group than a monitor looks at within a turn.
  */
 #define PSI_USER_TRIGGERS	1024
 
