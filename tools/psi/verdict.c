@@ -106,6 +106,20 @@ int find_culprits(const struct loads *loads, int resource, const struct load **c
 	return found;
 }
 
+/* Cgroups in @load with much of its stall, worst first; itself where there are none. */
+static int culprits_in(const struct loads *loads, const struct load *load, int resource,
+		       const struct load **culprits)
+{
+	int all = find_culprits(loads, resource, culprits, CULPRITS), count = 0;
+
+	for (int i = 0; i < all; i++)
+		if (!*load->name || is_below(culprits[i]->name, load->name))
+			culprits[count++] = culprits[i];
+	if (!count)
+		culprits[count++] = load;
+	return count;
+}
+
 /**
  * find_worst() - what is slow
  * @loads: of all cgroups, the system first
@@ -116,12 +130,9 @@ struct finding find_worst(const struct loads *loads)
 {
 	const struct load *culprits[CULPRITS];
 	struct finding finding = { .loads = loads, .load = worst_load(loads) };
-	int seen = worst_resource(finding.load);
 
-	finding.culprit = finding.load;
-	for (int i = find_culprits(loads, seen, culprits, CULPRITS); i-- > 0;)
-		if (!*finding.load->name || is_below(culprits[i]->name, finding.load->name))
-			finding.culprit = culprits[i];
+	culprits_in(loads, finding.load, worst_resource(finding.load), culprits);
+	finding.culprit = culprits[0];
 	finding.judgement = judge_all(loads, finding.load, finding.culprit);
 	return finding;
 }
@@ -192,20 +203,6 @@ static void say_shortage(struct report *report, const struct finding *finding)
 	free(cpuset);
 }
 
-/* Cgroups with much of what was found, worst first; at least one. */
-static int culprits_of(const struct finding *finding, const struct load **culprits)
-{
-	int all = find_culprits(finding->loads, finding->judgement.seen, culprits, CULPRITS);
-	int count = 0;
-
-	for (int i = 0; i < all; i++)
-		if (!*finding->load->name || is_below(culprits[i]->name, finding->load->name))
-			culprits[count++] = culprits[i];
-	if (!count)
-		culprits[count++] = finding->culprit;
-	return count;
-}
-
 /**
  * struct class - limit or shortage
  * @limit: percent of the time in which a limit held a task; NAN if not known
@@ -222,7 +219,8 @@ struct class {
 static struct class infer_class(const struct finding *finding)
 {
 	const struct load *culprits[CULPRITS];
-	int resource = finding->judgement.resource, count = culprits_of(finding, culprits);
+	int resource = finding->judgement.resource;
+	int count = culprits_in(finding->loads, finding->load, finding->judgement.seen, culprits);
 	struct class class = { NAN, NAN, NULL };
 
 	for (int i = 0; i < count; i++) {
