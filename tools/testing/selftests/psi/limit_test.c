@@ -96,16 +96,12 @@ static __u64 throttled_ns(const char *cgroup)
 #define HARD		"1000 1000000"
 #define LIFTED		"max 1000000"
 
-/*
- *     the task	| held    | real-time |  waits for its neighbour, and runs
- *     cpu.max	| 0.1 %             | none
- */
-TEST(a_limit_that_goes_while_its_task_is_real_time_is_gone)
+/* A task on the only CPU, whose cgroup may use a thousandth of that; classes are asked. */
+static pid_t held_start(void (*fn)(void *arg))
 {
 	static const char * const asked = GROUP;
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
-	struct classes c;
-	pid_t pid, neighbour;
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = fn };
+	pid_t pid;
 
 	cpus_use(1);
 	set_policy(0, SCHED_FIFO, 50);
@@ -113,6 +109,25 @@ TEST(a_limit_that_goes_while_its_task_is_real_time_is_gone)
 	cgroup_write(GROUP, "cpu.max", HARD);
 	pid = load_start(&load);
 	classes_ask(&asked, 1);
+	return pid;
+}
+
+static void held_stop(pid_t pid)
+{
+	load_stop(pid);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/*
+ *     the task	| held    | real-time |  waits for its neighbour, and runs
+ *     cpu.max	| 0.1 %             | none
+ */
+TEST(a_limit_that_goes_while_its_task_is_real_time_is_gone)
+{
+	pid_t pid = held_start(spin), neighbour;
+	struct classes c;
+
 	sleep_for(STEP);
 	set_policy(pid, SCHED_FIFO, 1);
 	cgroup_write(GROUP, "cpu.max", LIFTED);
@@ -125,9 +140,7 @@ TEST(a_limit_that_goes_while_its_task_is_real_time_is_gone)
 		TH_LOG("limit %.3f %%, there is none", c.limit[0]);
 	EXPECT_LE(40, c.shortage[0]);
 	load_stop(neighbour);
-	load_stop(pid);
-	cgroup_remove(GROUP);
-	cpus_use(cpus_possible());
+	held_stop(pid);
 }
 
 /* ---- Tasks at cpu.max ---- */
@@ -562,22 +575,12 @@ FIXTURE(class_change) {
 
 FIXTURE_SETUP(class_change)
 {
-	static const char * const asked = GROUP;
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = spin };
-
-	cpus_use(1);
-	set_policy(0, SCHED_FIFO, 50);
-	cgroup_create(GROUP, "+cpu");
-	cgroup_write(GROUP, "cpu.max", HARD);
-	self->pid = load_start(&load);
-	classes_ask(&asked, 1);
+	self->pid = held_start(spin);
 }
 
 FIXTURE_TEARDOWN(class_change)
 {
-	load_stop(self->pid);
-	cgroup_remove(GROUP);
-	cpus_use(cpus_possible());
+	held_stop(self->pid);
 }
 
 TEST_F_TIMEOUT(class_change, counts_while_a_limit_holds_it, 60)
@@ -635,18 +638,10 @@ static void fork_when_real_time(void *arg)
 
 TEST(child_of_a_task_that_was_held_is_held_from_its_first_moment)
 {
-	static const char * const asked = GROUP;
-	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = fork_when_real_time };
 	const struct sched_param lowest = { .sched_priority = 1 };
+	pid_t pid = held_start(fork_when_real_time);
 	struct classes c;
-	pid_t pid;
 
-	cpus_use(1);
-	set_policy(0, SCHED_FIFO, 50);
-	cgroup_create(GROUP, "+cpu");
-	cgroup_write(GROUP, "cpu.max", HARD);
-	pid = load_start(&load);
-	classes_ask(&asked, 1);
 	/* Once the parent used up its 1 ms of the period of a second. */
 	for (__u64 before = throttled_ns(GROUP); throttled_ns(GROUP) == before;)
 		sleep_for(NSEC_PER_MSEC);
@@ -660,9 +655,7 @@ TEST(child_of_a_task_that_was_held_is_held_from_its_first_moment)
 	EXPECT_GE(1, c.shortage[0])
 		TH_LOG("shortage %.3f %%", c.shortage[0]);
 	cgroup_write(GROUP, "cgroup.kill", "1");
-	load_stop(pid);
-	cgroup_remove(GROUP);
-	cpus_use(cpus_possible());
+	held_stop(pid);
 }
 
 /* ---- Long system calls, and threads that never return from the kernel ---- */
