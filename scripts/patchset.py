@@ -3,7 +3,8 @@
 
 The project holds the series in two places: new kernel files at their path in
 the kernel ("overlay files"), and patches/*.patch, one a patch: its changelog,
-the overlay files it brings, and the hunks for files the kernel already has.
+the overlay files it brings, and the hunks for files the kernel already has or
+an earlier patch brought.  An overlay file is as the last patch leaves it.
 patches/series has their order and their sets; patches/SET.cover is the cover
 letter of a set.  What these files say makes always the same commits.
 
@@ -243,9 +244,27 @@ class Git:
         return clone
 
 
+def first_states(scratch, patches, overlays):
+    """OVERLAYS as the patches bring them: before the hunks that later ones have for them, which are in SCRATCH then."""
+    later = overlays.keys() & {path for patch in patches for path in patch.hunks}
+    for path in later:
+        (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / path).write_bytes(overlays[path][1])
+    for patch in reversed(patches):
+        hunks = {path: patch.hunks[path] for path in later & patch.hunks.keys()}
+        try:
+            if hunks:
+                run_git(scratch, "apply", "-R", "--whitespace=nowarn", "-", stdin=joined(hunks))
+        except Error as error:
+            raise Error(f"patches/{patch.name}: does not lead to {', '.join(sorted(hunks))}: {error}") from None
+    return overlays | {path: (overlays[path][0], (scratch / path).read_bytes()) for path in later}
+
+
 def make_commits(git, base, author, patches, overlays):
     """The series as commits on BASE, the same ones for everybody; the last one is refs/psi/new."""
     there = set(git.words("ls-tree", "-r", "--name-only", base))
+    for path in there.intersection(overlays):
+        raise Error(f"overlay file {path} would overwrite a file of the kernel")
     date = int(git.line("log", "-1", "--format=%ct", base))
     stream = [f"reset refs/psi/new\nfrom {base}\n\n".encode()]
 
@@ -257,12 +276,12 @@ def make_commits(git, base, author, patches, overlays):
         touched = there.intersection(path for patch in patches for path in patch.hunks)
         if touched:
             git("--work-tree", str(scratch), "checkout", base, "--", *touched, GIT_INDEX_FILE=f"{scratch}/.index")
+        overlays = first_states(scratch, patches, overlays)
         for number, patch in enumerate(patches, 1):
             for path in patch.hunks.keys() - there:
                 raise Error(f"patches/{patch.name}: has a hunk for {path}, which the kernel does not have "
                             "(a new file stands at its path in the project, with an 'Overlay:' line)")
-            for path in there.intersection(patch.overlays):
-                raise Error(f"overlay file {path} (patches/{patch.name}) would overwrite a file of the kernel")
+            there.update(patch.overlays)
             if not patch.hunks and not patch.overlays:
                 raise Error(f"patches/{patch.name}: changes nothing")
             try:

@@ -120,7 +120,6 @@ static inline void psi_io_hold(struct psi_io_limit *limit, bool hold)
 
 extern struct psi_group psi_system;
 
-void __init psi_init(void);
 u64 psi_some_memory_us(void);
 int psi_iowait_begin_folio(struct folio *folio);
 
@@ -177,7 +176,6 @@ __poll_t psi_poll(struct psi_trigger **slot);
 #else /* CONFIG_PSI */
 
 static inline u64 psi_some_memory_us(void) { return 0; }
-static inline void psi_init(void) { }
 static inline int psi_iowait_begin_folio(struct folio *folio) { return 0; }
 static inline void psi_io_limit_init(struct psi_io_limit *limit) { }
 

@@ -161,15 +161,6 @@
  *			attributes, and take no lock. A throttled deadline task
  *			leaves a CPU that goes offline in the same way.
  *
- *   A task that sleeps in iowait on CPU 0 and wakes up on CPU 1 is counted so:
- *
- *	CPU 0	oncpu |---- iowait -----|
- *	CPU 1			             |--- waiting ---|- oncpu
- *		    switch	     wake-up enqueue	   switch
- *	rq lock	    CPU 0	     CPU 0   CPU 1	   CPU 1
- *	pi_lock			     |-------------|
- *
- *   Between wake-up and enqueue it is counted nowhere.
  *   PSI's own threads are not counted, and a task that one of them preempts
  *   stays oncpu (psi_preempted): a monitor would see its own stall for ever. A
  *   task that wakes up while one of them runs counts as waiting. So does the
@@ -205,19 +196,15 @@
  *
  *   Readers take no lock: they retry when psi_seq or psi_group.seq moved, or
  *   the group was switched. psi_ask() takes runqueue locks, one by one, until
- *   all cells know that somebody asks. Write sections of psi_seq and of
- *   psi_group.seq are short and cannot be preempted. An event opens one of
- *   psi_seq, in which all levels change; the end of a window opens one of
- *   psi_group.seq. Readers write psi_account.shown, by cmpxchg. The union
- *   (psi_asked.c) and the causes of memory stalls are atomics. RCU frees groups
- *   and psi_asked: readers follow pointers to them.
+ *   all cells know that somebody asks. RCU frees groups and psi_asked: readers
+ *   follow pointers to them.
  */
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */
 #define PSI_BURST_NS		(2 * NSEC_PER_MSEC)
 /*
- * A worker that ran so long takes a break as soon as it holds no lock. So long
- * is the break, too.
+ * A worker that ran so long takes a break as soon as it holds no lock: the task
+ * that it preempted may hold a mutex. So long is the break, too.
  */
 #define PSI_BREAK_NS		(250 * NSEC_PER_USEC)
 
@@ -467,6 +454,9 @@ static void psi_count_preempted(void)
 	struct rq *rq;
 
 	guard(irq)();
+	/* Other CPUs only clear it. */
+	if (!data_race(__this_cpu_read(psi_preempted)))
+		return;
 	rq = this_rq();
 	guard(rq_lock)(rq);
 	p = __this_cpu_xchg(psi_preempted, NULL);
@@ -479,7 +469,7 @@ static void psi_count_preempted(void)
 /* Give way to others, between two steps of work that goes on since @began. */
 static void psi_worker_relax(u64 began, u64 now)
 {
-	if (now - began > PSI_BURST_NS)
+	if (psi_since(now, began) > PSI_BURST_NS)
 		psi_count_preempted();
 	cond_resched();
 }
@@ -493,7 +483,7 @@ static u64 psi_worker_break(struct psi_worker *worker, u64 now)
 	ktime_t timeout = ns_to_ktime(PSI_BREAK_NS);
 
 	psi_worker_relax(worker->began, now);
-	if (now - worker->rested < PSI_BREAK_NS || hrtimer_resolution > PSI_BREAK_NS)
+	if (psi_since(now, worker->rested) < PSI_BREAK_NS || hrtimer_resolution > PSI_BREAK_NS)
 		return now;
 	set_current_state(TASK_IDLE);
 	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL_PINNED_HARD);

@@ -9,20 +9,6 @@
 
 #include <linux/psi.h>
 
-/**
- * struct psi_counts - how many contributors show each attribute
- * @sched: waiting, productive, oncpu and oncpu_stall, packed
- * @stall: iowait and memstall, packed
- * @limit: the attributes of limits, packed
- *
- * See "Counts" in psi_cell.c for the lanes. Also used for differences.
- */
-struct psi_counts {
-	u64			sched;
-	u64			stall;
-	u64			limit;
-};
-
 void __psi_enqueue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_dequeue(struct rq *rq, struct task_struct *p, int flags);
 void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next);
@@ -81,6 +67,8 @@ static inline void psi_exit(void)
 
 #ifdef CONFIG_PSI
 
+void __init psi_init(void);
+
 /**
  * psi_io_wait - from now on a limit may hold io that the current task waits for
  * @folio: the folio that is read or written; %NULL: not known
@@ -132,6 +120,7 @@ static inline void psi_ignore(struct task_struct *p)
 
 #else /* CONFIG_PSI */
 
+static inline void psi_init(void) { }
 static inline void psi_wake_migrate(struct task_struct *p) { }
 static inline void psi_fork(struct task_struct *p) { }
 static inline void psi_ignore(struct task_struct *p) { }

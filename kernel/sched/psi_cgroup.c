@@ -199,7 +199,10 @@ static DECLARE_WORK(psi_strays_worker, psi_strays_work);
  */
 void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
-	if (psi_enabled())
-		psi_move_task(p, cgroup_psi(to->dfl_cgrp));
+	struct psi_group *group = cgroup_psi(to->dfl_cgrp);
+
+	/* A new task is a member of the system already. */
+	if (psi_enabled() && READ_ONCE(p->psi.group) != group)
+		psi_move_task(p, group);
 	rcu_assign_pointer(p->cgroups, to);
 }

@@ -24,13 +24,6 @@
  *   the fold looks at the cells up to three times, until a look takes less than
  *   PSI_SAMPLE_NS (1 ms): it may be preempted.
  *
- *		   window 7		   window 8
- *	CPU 0	 |______________________|_____________________ times
- *	CPU 1	 |______________________|_____________________
- *		slot 0		      slot 1	    ^
- *					       a reader: total + (times - slot
- *					       1)
- *
  * The list
  *
  *   A group is folded while it is on the list, on the CPUs in its cpumask. The
@@ -47,9 +40,8 @@
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system at once, so
- *   that the next activity wakes the thread. To wait for an idle window would
- *   keep the machine busy: when the thread wakes up, deferrable work of others
- *   runs too. Other groups stay on the list: they can do nothing then.
+ *   that the next activity wakes the thread. Other groups stay on the list:
+ *   they can do nothing then.
  *
  *   To averages a suspend of the machine is such a rest. It begins with a fold,
  *   and the system stays on the list.
@@ -315,7 +307,7 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 		psi_for_each_cpu(cpu, group)
 			psi_look_at(group, cpu, asked, true, &look);
 		now = psi_read_clock();
-	} while (now - look.now > PSI_SAMPLE_NS && --tries);
+	} while (psi_since(now, look.now) > PSI_SAMPLE_NS && --tries);
 	if (trace)
 		before = group->plain.avgs;
 
@@ -485,8 +477,7 @@ static int __init psi_folder_start(void)
 	if (!psi_enabled())
 		return 0;
 	psi_worker_start(&psi_folder, psi_fold_work);
-	if (!IS_ERR(psi_folder.thread))
-		pm_notifier(psi_suspend, 0);
+	pm_notifier(psi_suspend, 0);
 	return 0;
 }
 subsys_initcall(psi_folder_start);

@@ -189,10 +189,7 @@ static void psi_group_put(struct psi_group *group)
 /*
  * Have psi_take_watched() called when a state of @states, which are in
  * ->watched, begins. Return those that hold somewhere: they are not reported.
- *
- * A CPU off the list calls it anyway at its next activity. The runqueue lock is
- * needed only where a cell delegates or lacks one of @states in ->slow:
- * psi_take_watched() and psi_delegate() write these, and then read ->watched.
+ * A CPU off the list calls it anyway at its next activity.
  */
 static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states)
 {
@@ -231,8 +228,7 @@ static int psi_reserve_prepare(unsigned int cpu)
 
 static int __init psi_reserve_init(void)
 {
-	psi_cpu_cache = KMEM_CACHE(psi_group_cpu,
-				   SLAB_HWCACHE_ALIGN | SLAB_PANIC);
+	psi_cpu_cache = KMEM_CACHE(psi_group_cpu, SLAB_HWCACHE_ALIGN | SLAB_PANIC);
 	psi_group_cache = KMEM_CACHE(psi_group, SLAB_PANIC);
 	if (!psi_enabled())
 		return 0;

@@ -124,6 +124,20 @@ enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
 /**
+ * struct psi_counts - how many contributors show each attribute
+ * @sched: waiting, productive, oncpu and oncpu_stall, packed
+ * @stall: iowait and memstall, packed
+ * @limit: the attributes of limits, packed
+ *
+ * See "Counts" in psi_cell.c for the lanes. Also used for differences.
+ */
+struct psi_counts {
+	u64			sched;
+	u64			stall;
+	u64			limit;
+};
+
+/**
  * struct psi_group_cpu - a cell: a group on one CPU
  * @sched: contributors by attribute, as psi_counts.sched
  * @up: where a change of what the cell shows is applied next, or %NULL
@@ -217,8 +231,7 @@ struct psi_asked_cpu {
  * @asked: what the group has while it is asked, %NULL for plain pressure only
  * @states: the states that matter, a bit mask
  * @now: when the look began, ns of psi_read_clock()
- * @stall: per state, the mean of the CPUs by the formula of the plain files, in
- *	   ns
+ * @stall: per state, the mean of the CPUs by the formula of psi_avgs.c, in ns
  * @weight: sum of the weights of the CPUs, which are the times in use, in ns
  * @idle: the group was idle on a CPU
  * @off: of a reader: the group is off
@@ -302,7 +315,7 @@ enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
  * @joined: when it got on that list, ns of psi_read_clock(); no stall before
  * @seq: the fold opens its write sections, for @folds and its part of @plain
  * @folds: how many windows ended; psi_last_slot() follows from it
- * @plain: what the plain files show
+ * @plain: what cpu.pressure and so on show
  */
 struct psi_group {
 	/* read often, written hardly ever */

@@ -17,7 +17,7 @@
 
 /**
  * struct psi_file - the lines about a resource
- * @name: of the resource, and of its plain file below /proc/pressure
+ * @name: of the resource, and of its file below /proc/pressure
  * @states: what its lines show, a bit mask: "some", then "full"
  */
 struct psi_file {

@@ -10,7 +10,7 @@
  * @group: the group
  * @on: whether its totals grow from now on
  *
- * The group goes on measuring; its triggers and its causes of stalls rest.
+ * The group goes on measuring; its triggers and its causes see no stall.
  * While it is off, readers see the largest total that a reader saw. One who
  * began to read before may still raise it. Afterwards readers skip what came
  * meanwhile:

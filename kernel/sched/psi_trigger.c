@@ -30,15 +30,7 @@
  *   A monitor serves groups in turns of PSI_TURN_NS (500 us). A turn of d of
  *   CPU time is followed by a pause of (PSI_SHARE - 1) * d. So a group gets an
  *   eighth of a monitor, and delays another by one turn, one sample and a break
- *   of the monitor. Where n groups are due at once, the last waits for n - 1
- *   turns and breaks. To wake pollers comes on top. A group that needs more
- *   than its share gets late samples.
- *
- *   Users
- *
- *   All triggers of a sampler look at each sample. So a user without
- *   CAP_SYS_RESOURCE has user.max_psi_triggers at most. A trigger counts for
- *   the opener of its file, and in a user namespace for the owner of that too.
+ *   of the monitor. A group that needs more than its share gets late samples.
  *
  * Lifetime
  *
@@ -62,17 +54,16 @@
 /* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/*
- * Shorter, and a turn would go into changing groups; longer, and it would show
- * in windows of others, whose step is 50 ms.
- */
+/* Longer, it would show in windows of others, whose step is 50 ms. */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
 #define PSI_SHARE		8
 
 /*
- * The initial value of user.max_psi_triggers: some for each service of a
- * session, and no more of one group than a monitor looks at within a turn.
+ * The initial value of user.max_psi_triggers, as all triggers of a sampler look
+ * at each sample: some for each service of a session, and no more of one group
+ * than a monitor looks at within a turn. In a user namespace a trigger counts
+ * for the owner of that, too.
  */
 #define PSI_USER_TRIGGERS	1024
 

@@ -105,8 +105,8 @@ static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 		begun = gc->states & asked & watched;
 		WRITE_ONCE(gc->slow, asked & watched & ~begun);
 		/*
-		 * psi_watch_cells() writes ->watched, then looks at ->slow.
-		 * Here it is the other way round: one sees the other.
+		 * psi_watch_cells() comes after ->watched was written, and
+		 * looks at ->slow. Here it is the other way round.
 		 */
 		smp_mb();
 	} while (psi_watched(gc->group) != watched);

@@ -13,13 +13,9 @@
  *								kick
  *
  *   With an empty inbox and nothing due a worker sleeps without a timer, so an
- *   idle machine runs nothing. Workers are not counted (see "Tasks" in psi.c):
- *   they would be the activity that keeps them running. So their timers expire
- *   in hard interrupt context on PREEMPT_RT too, not in a thread that is
- *   counted.
- *
- *   Workers take breaks (psi_worker_break()). The task that one preempts may
- *   hold a mutex, and others would wait until the worker has used up its slice.
+ *   idle machine runs nothing. Workers are not counted: they would be the
+ *   activity that keeps them running. So their timers expire in hard interrupt
+ *   context on PREEMPT_RT too, not in a thread that is counted.
  *
  *   Workers, their timers and kicks stay on housekeeping CPUs. A worker that
  *   wakes up on a CPU that is isolated by now leaves it.
@@ -239,10 +235,8 @@ static void __init psi_worker_start(struct psi_worker *worker,
 	worker->work = work;
 	worker->kick = IRQ_WORK_INIT_HARD(psi_worker_wake);
 	worker->thread = kthread_create(psi_worker_run, worker, "%s", worker->name);
-	if (IS_ERR(worker->thread)) {
-		pr_err("psi: no thread %s: %pe\n", worker->name, worker->thread);
-		return;
-	}
+	if (IS_ERR(worker->thread))
+		panic("psi: no thread %s", worker->name);
 	psi_ignore_thread(worker->thread);
 	if (worker->realtime)
 		sched_set_fifo_low(worker->thread);
