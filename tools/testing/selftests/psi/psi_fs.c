@@ -114,7 +114,7 @@ static int answer_init(const void *arg, void *body)
 
 	out->major = FUSE_KERNEL_VERSION;
 	out->minor = in->minor < FUSE_KERNEL_MINOR_VERSION ? in->minor : FUSE_KERNEL_MINOR_VERSION;
-	out->flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO;
+	out->flags = FUSE_ASYNC_READ | FUSE_ASYNC_DIO | FUSE_POSIX_LOCKS;
 	out->max_write = BLOCK;
 	out->max_background = 16;
 	return sizeof(*out);
@@ -171,6 +171,9 @@ static int answer_to(const struct fuse_in_header *in, void *body, bool direct)
 	case FUSE_WRITE:
 		((struct fuse_write_out *)body)->size = ((const struct fuse_write_in *)arg)->size;
 		return sizeof(struct fuse_write_out);
+	case FUSE_SETLKW:
+		sleep_for(SLOW_LOCK);
+		return 0;
 	case FUSE_FSYNC:
 	case FUSE_FLUSH:
 	case FUSE_RELEASE:

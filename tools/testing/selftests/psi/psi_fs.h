@@ -31,6 +31,9 @@ void fs_unmount(const char *where);
 /* Forgets what is cached and clean: data, inodes and names. */
 void fs_drop_caches(void);
 
+/* For so long another program has the lock that a task waits for, in ns. */
+#define SLOW_LOCK	500000000ULL
+
 /**
  * struct slow_server - a file system of FUSE or 9p whose server takes its time
  * @pid: the server

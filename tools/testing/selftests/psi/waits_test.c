@@ -14,6 +14,8 @@
  * The load makes one call after the other and does nothing else, so the time
  * for which it is asleep is the time for which the call was blocked.
  *
+ * A task that waits for another program's lock of a file waits for no storage.
+ *
  * What would break it: a wait that ends in schedule() instead of io_schedule(),
  * as those for a journal do; a worker of a file system that has nothing to do
  * and counts; a driver's wait for a GPU that counts; a read of trace_pipe that
@@ -866,6 +868,35 @@ TEST(read_of_trace_pipe_through_a_ring_is_no_io)
 	load_wait(load_start(&load));
 	EXPECT_EQ(0, pressure_since(GROUP, &before).some[RES_IO]);
 	cgroup_remove(GROUP);
+}
+
+static void call_lock(struct site *site, int n)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(site->log, F_SETLKW, &lock))
+		psi_die("F_SETLKW: %s", strerror(errno));
+}
+
+/* The server answers when another program has dropped its lock. */
+TEST(lock_of_a_file_on_fuse_is_no_io)
+{
+	struct site *site = shared_memory(sizeof(*site));
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = use_files, .arg = site };
+	struct slow_server server;
+
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "");
+	slow_server_start(&server, WHERE, LATENCY, false);
+	site->flat = true;
+	site->call = call_lock;
+	load_wait(load_start(&load));
+	EXPECT_LE(0.9 * site->elapsed, site->asleep);
+	EXPECT_EQ(0, site->some);
+	slow_server_stop(&server, WHERE);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
 }
 
 TEST_HARNESS_MAIN
