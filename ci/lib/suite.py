@@ -91,7 +91,7 @@ ASKS_FOR_STOP = "now stop the machine for"
 # These need many file systems, CONFIG=checked: a boot for each variant of waits_test, in the order of docs/waits.md.
 WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "--mem", "768") for which, name in (
     *(("-v", variant) for variant in (
-        "ext4", "xfs", "btrfs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
+        "ext4", "xfs", "btrfs", "f2fs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
     ("-f", "swap"), ("-f", "global")))
 # Allocations that fail need CONFIG=faults: make faults.
 FAULTS = (("fault", "fault_test", "--shift", "3"),)
@@ -99,12 +99,13 @@ FAULTS = (("fault", "fault_test", "--shift", "3"),)
 ELSEWHERE = {"coresched_test"}
 # Programs that a test runs, and file systems that it mounts.
 BESIDE = {"watch_test": ("psi_watch",), "class_stacked_test": ("ext4.blocks",),
-          "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks")}
+          "waits_test": ("ext4.blocks", "xfs.blocks", "btrfs.blocks", "f2fs.blocks")}
 # How each of these is made, and how many MB the file system has: as small as its mkfs allows.
 FILE_SYSTEMS = {
     "ext4": (64, ["mke2fs", "-q", "-F", "-t", "ext4", "-J", "size=4"]),
     "xfs": (64, ["mkfs.xfs", "-q", "--unsupported"]),
     "btrfs": (128, ["mkfs.btrfs", "-q"]),
+    "f2fs": (128, ["mkfs.f2fs", "-q"]),
 }
 BLOCK = 4096
 # The kernel runs its unit tests while it boots; debugfs keeps the results.

@@ -12,7 +12,7 @@
 /**
  * fs_make - put an empty file system on a disk
  * @node: the disk
- * @type: ext4, xfs or btrfs
+ * @type: ext4, xfs, btrfs or f2fs
  *
  * Copies TYPE.blocks from the directory of the program, a header of one block
  * (the size of the file system in MB, as text) and then blocks with 8 bytes of

@@ -535,6 +535,7 @@ FIXTURE_VARIANT(on) {
 FIXTURE_VARIANT_ADD(on, ext4) { .name = "ext4", .type = "ext4" };
 FIXTURE_VARIANT_ADD(on, xfs) { .name = "XFS", .type = "xfs" };
 FIXTURE_VARIANT_ADD(on, btrfs) { .name = "btrfs", .type = "btrfs" };
+FIXTURE_VARIANT_ADD(on, f2fs) { .name = "F2FS", .type = "f2fs" };
 FIXTURE_VARIANT_ADD(on, overlay) { .name = "overlay on ext4", .type = "ext4", .above = &overlay };
 FIXTURE_VARIANT_ADD(on, loop) { .name = "ext4 in a file on ext4", .type = "ext4", .above = &loop };
 FIXTURE_VARIANT_ADD(on, loop_direct) {
