@@ -660,6 +660,77 @@ TEST(write_to_a_clean_array_is_io)
 	cpus_use(cpus_possible());
 }
 
+/* ---- In a ring ---- */
+
+#define REQUESTS	32
+
+static void wait_for_all(void *arg)
+{
+	if (!uring_wait(arg, REQUESTS, SPAN))
+		psi_die("io_uring: some requests did not complete");
+}
+
+/*
+ * The workers belong to the task that submits. It is in another cgroup, so the
+ * task that waits has only the io that its ring counts.
+ *
+ *     workers, elsewhere  |request|request| ... |request|
+ *     a task waits        |asleep in the ring           |
+ */
+static void expect_io_in_the_ring(struct __test_metadata *_metadata, const char *name,
+				  __u8 opcode)
+{
+	struct uring ring;
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = wait_for_all, .arg = &ring };
+	struct pressure before;
+	struct slow_server server;
+	char value = 0;
+	pid_t pid;
+	int fd;
+
+	cpus_use(1);
+	cgroup_create(GROUP, "");
+	slow_server_start(&server, WHERE, LATENCY, false);
+	fd = open_file(WHERE "/f0", O_RDWR);
+	ASSERT_TRUE(uring_create(&ring, 0));
+	pressure_read(GROUP, &before);
+	pid = load_start(&load);
+	for (int i = 0; i < REQUESTS; i++) {
+		struct io_uring_sqe *sqe = uring_prepare(&ring, opcode, fd);
+
+		if (opcode == IORING_OP_FTRUNCATE)
+			continue;
+		sqe->addr = (unsigned long)"user.psi";
+		sqe->addr2 = (unsigned long)&value;
+		sqe->len = sizeof(value);
+	}
+	uring_submit(&ring);
+	load_wait(pid);
+	EXPECT_LE(0.9 * REQUESTS * LATENCY, pressure_since(GROUP, &before).some[RES_IO]) {
+		TH_LOG("%s: too little io", name);
+	}
+	EXPECT_EQ(REQUESTS, uring_reap(&ring));
+	EXPECT_LE(0, ring.last.res) {
+		TH_LOG("%s: %s", name, strerror(-ring.last.res));
+	}
+	uring_destroy(&ring);
+	close(fd);
+	slow_server_stop(&server, WHERE);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST(truncate_by_workers_of_another_task_is_io)
+{
+	expect_io_in_the_ring(_metadata, "FTRUNCATE", IORING_OP_FTRUNCATE);
+}
+
+TEST(attributes_by_workers_of_another_task_are_io)
+{
+	expect_io_in_the_ring(_metadata, "FSETXATTR", IORING_OP_FSETXATTR);
+	expect_io_in_the_ring(_metadata, "FGETXATTR", IORING_OP_FGETXATTR);
+}
+
 /* ---- At io.max ---- */
 
 #define FAST		(100 * NSEC_PER_USEC)
