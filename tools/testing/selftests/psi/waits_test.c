@@ -37,6 +37,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/swap.h>
 #include <unistd.h>
 
@@ -87,6 +88,8 @@
  * @buf: a block
  * @ring: of the load
  * @aio: of the load
+ * @size: what the load allocates, of a file system that is too small for twice
+ *	  as much
  * @memory: what is on swap, %NULL if it is a file system
  * @elapsed: how long the load went on, in ns
  * @asleep: how long it was asleep meanwhile
@@ -102,6 +105,7 @@ struct site {
 	char *buf;
 	struct uring ring;
 	aio_context_t aio;
+	off_t size;
 	char *memory;
 	__u64 elapsed;
 	__u64 asleep;
@@ -327,6 +331,13 @@ static void call_late_write(struct site *site, int n)
 {
 	spin_until(now_ns() + PAUSE);
 	write_block(site, n % LOG_BLOCKS);
+}
+
+/* The blocks that the file had are free again when a worker has committed. */
+static void call_allocate(struct site *site, int n)
+{
+	if (ftruncate(site->log, 0) || fallocate(site->log, 0, 0, site->size))
+		psi_die("fallocate: %s", strerror(errno));
 }
 
 /* Page after page: the one that was used longest ago is next. */
@@ -656,6 +667,31 @@ TEST(write_to_a_clean_array_is_io)
 	expect_io(_metadata, "raid1", "write to a clean array", site, use_array);
 	close(site->log);
 	stacked_disk_remove(&disk);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+/* ---- On a disk that is nearly full ---- */
+
+TEST(wait_for_space_on_btrfs_is_io)
+{
+	struct site *site = shared_memory(sizeof(*site));
+	struct slow_disk disk;
+	struct statvfs st;
+
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "");
+	slow_disk_create(&disk, "psi_full", LATENCY, fs_size_mb("btrfs"));
+	if (!fs_make(disk.node, "btrfs"))
+		psi_die("no btrfs");
+	fs_mount(disk.node, WHERE, "btrfs", NULL);
+	ASSERT_EQ(0, statvfs(WHERE, &st));
+	site->size = st.f_bavail * st.f_bsize / 3 * 2;
+	site->call = call_allocate;
+	expect_io(_metadata, "btrfs, nearly full", "truncate, fallocate", site, use_files);
+	fs_unmount(WHERE);
+	slow_disk_remove(&disk);
 	cgroup_remove(GROUP);
 	cpus_use(cpus_possible());
 }
