@@ -32,16 +32,17 @@
  *   runqueue: if that fails, the next fold tries again. Cost: O(cells in use),
  *   times PSI_CHAIN at most where groups delegate.
  *
- *   The invariant: on a CPU that is not in the cpumask of its group, a cell is
- *   as new but for its times. It shows nothing, does not delegate, and no cell
+ *   The invariant: on a CPU that is not in the cpumask of its group, a cell has
+ *   nothing but its times. It shows nothing, and does not delegate. No cell
  *   delegates to it. Its next activity calls psi_fold_join(). So code that
  *   changes a group as a whole (whether it is asked) writes psi_group, and
  *   visits the CPUs in the cpumask only. Others read psi_group when they join.
  *
  *   When the system is idle everywhere after a fold, the fold rests: its thread
  *   sets no timer. It takes the CPUs off the list of the system at once, so
- *   that the next activity wakes the thread. Other groups stay on the list:
- *   they can do nothing then.
+ *   that the next activity wakes the thread. To wait for an idle window would
+ *   keep the machine busy: when the thread wakes up, deferrable work of others
+ *   runs too. Other groups stay on the list: they can do nothing then.
  *
  *   To averages a suspend of the machine is such a rest. It begins with a fold,
  *   and the system stays on the list.

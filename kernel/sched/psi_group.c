@@ -189,7 +189,8 @@ static void psi_group_put(struct psi_group *group)
 /*
  * Have psi_take_watched() called when a state of @states, which are in
  * ->watched, begins. Return those that hold somewhere: they are not reported.
- * A CPU off the list calls it anyway at its next activity.
+ * A CPU off the list calls it anyway at its next activity. Where another CPU
+ * may be about to write what is read here, this takes its runqueue lock.
  */
 static unsigned int psi_watch_cells(struct psi_group *group, unsigned int states)
 {

@@ -11,9 +11,9 @@
  * @on: whether its totals grow from now on
  *
  * The group goes on measuring; its triggers and its causes see no stall.
- * While it is off, readers see the largest total that a reader saw. One who
- * began to read before may still raise it. Afterwards readers skip what came
- * meanwhile:
+ * While the group is off, readers see the largest total that any reader saw. A
+ * reader that began before may still raise that total. Afterwards readers skip
+ * what came meanwhile:
  *
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
  *	skip		    0		     0	       15
