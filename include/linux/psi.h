@@ -12,24 +12,18 @@ struct folio;
 struct psi_trigger;
 struct seq_file;
 
-/*
- * Pressure stall information: functions for the rest of the kernel. Those for
- * the scheduler are in kernel/sched/psi.h.
- */
+/* Pressure stall information, for all but the scheduler: kernel/sched/psi.h. */
 
 /**
  * enum psi_cause - why a task stalls on memory
  * @PSI_CAUSE_RECLAIM: frees memory, as the machine has too little
  * @PSI_CAUSE_RECLAIM_LIMIT: frees memory of a cgroup at its memory.max
- * @PSI_CAUSE_HIGH: it frees memory, or sleeps, as its cgroup is above
- *		    memory.high
+ * @PSI_CAUSE_HIGH: frees memory, or sleeps: its cgroup is above memory.high
  * @PSI_CAUSE_COMPACT: moves pages together for an allocation of adjacent ones
- * @PSI_CAUSE_REFAULT: waits for, or submits the read of, a page of a file that
- *		       was evicted although it was in use
+ * @PSI_CAUSE_REFAULT: waits for or reads a page of a file evicted while in use
  * @PSI_CAUSE_SWAPIN: the same for anonymous memory, which was swapped out
  * @PSI_CAUSE_READAHEAD: submits reads of a range of a file with such pages
- * @PSI_CAUSE_NODE_RECLAIM: frees memory of a node before it takes some of
- *			    another (vm.zone_reclaim_mode)
+ * @PSI_CAUSE_NODE_RECLAIM: frees memory of a node, by vm.zone_reclaim_mode
  * @PSI_CAUSE_KSWAPD: kswapd frees memory
  * @PSI_CAUSE_KCOMPACTD: kcompactd moves pages together
  * @PSI_CAUSE_THROTTLE: pays for swap-out, in a cgroup with limited io
@@ -62,10 +56,8 @@ void __psi_io_hold(struct psi_io_limit *limit, bool hold);
 /**
  * psi_enabled - whether pressure is measured
  *
- * For callers that have to find out whether they stall. It is false without
- * CONFIG_PSI, and the compiler drops what depends on it.
- *
- * Return: false where psi_memstall_enter() would do nothing.
+ * Return: false where psi_memstall_enter() would do nothing. Without CONFIG_PSI
+ *	   the compiler drops what depends on it.
  */
 static inline bool psi_enabled(void)
 {
@@ -91,7 +83,6 @@ static inline void psi_memstall_enter(unsigned long *flags, unsigned int cause)
 /**
  * psi_memstall_leave - end a section begun by psi_memstall_enter()
  * @flags: the variable that psi_memstall_enter() filled in
- *
  * Context: Process context with interrupts enabled; takes the runqueue lock.
  */
 static inline void psi_memstall_leave(unsigned long *flags)
@@ -153,15 +144,7 @@ static inline void psi_io_limit_init(struct psi_io_limit *limit)
 	limit->released = jiffies - PSI_IO_LIMIT_USED;
 }
 
-/**
- * enum psi_file_id - which pressure file
- * @PSI_CPU: cpu.pressure, /proc/pressure/cpu
- * @PSI_MEMORY: memory.pressure, /proc/pressure/memory
- * @PSI_IO: io.pressure, /proc/pressure/io
- * @PSI_IRQ: irq.pressure, /proc/pressure/irq
- * @PSI_STAT: cgroup.pressure.stat, /proc/pressure/stat
- * @PSI_NR_FILES: how many there are
- */
+/* Pressure files: cpu.pressure or /proc/pressure/cpu, and so on. */
 enum psi_file_id { PSI_CPU, PSI_MEMORY, PSI_IO, PSI_IRQ, PSI_STAT, PSI_NR_FILES };
 
 int psi_show(struct seq_file *m, struct psi_group *group, enum psi_file_id id);

@@ -4,10 +4,7 @@
 
 #include <linux/psi.h>
 
-/*
- * Pressure stall information: functions for what lets tasks submit requests
- * first and wait for them later, see kernel/sched/psi_async.c.
- */
+/* Requests that tasks submit first and wait for later: sched/psi_async.c */
 
 bool __psi_async_begin(struct psi_async *async, struct file *file);
 bool __psi_async_poll(struct psi_async *async, struct psi_async *by);
@@ -66,7 +63,6 @@ static inline void psi_async_wait(struct psi_async *async, struct psi_async_wait
  * psi_async_done - the current task sleeps no more
  * @async: what psi_async_wait() was given
  * @wait: what psi_async_wait() was given
- *
  * Context: As psi_async_wait().
  */
 static inline void psi_async_done(struct psi_async *async, struct psi_async_wait *wait)

@@ -5,10 +5,7 @@
 #include <linux/cgroup-defs.h>
 #include <linux/psi.h>
 
-/*
- * Pressure stall information of cgroups: between kernel/sched and
- * kernel/cgroup.
- */
+/* Pressure stall information of cgroups, for kernel/sched and kernel/cgroup. */
 
 #ifdef CONFIG_CGROUPS
 #ifdef CONFIG_PSI
@@ -19,11 +16,8 @@ void psi_cgroup_free(struct cgroup *cgrp);
 void cgroup_move_task(struct task_struct *p, struct css_set *to);
 
 /**
- * cgroup_psi - the group whose pressure the files of a cgroup show
+ * cgroup_psi - the group that counts the tasks of a cgroup, and its files show
  * @cgrp: the cgroup
- *
- * The tasks of the cgroup are counted in this group.
- *
  * Return: the cgroup's own group; the system's for a root, on cgroup v1, and
  *	   where cgroups have no pressure files.
  */
@@ -33,8 +27,6 @@ static inline struct psi_group *cgroup_psi(struct cgroup *cgrp)
 }
 
 #else /* CONFIG_PSI */
-
-/* No pressure. Tasks change their cgroup as without PSI. */
 
 static inline bool cgroup_psi_enabled(void) { return false; }
 static inline void psi_cgroup_free(struct cgroup *cgrp) { }

@@ -15,8 +15,7 @@ struct task_struct;
  * @group: where the task is counted; %NULL for idle threads and PSI's own
  * @asleep: the attributes of io in which the task, while it sleeps, differs
  *	    from psi_iowait, see kernel/sched/psi_async.c and psi_limit.c
- * @attrs: the attributes that the counts of @group hold for this task on
- *	   task_cpu(), see "Contributors" in kernel/sched/psi.c
+ * @attrs: the attributes that @group counts for this task on task_cpu()
  * @mode: the attributes in which the task, where it has them, differs from one
  *	  that does not stall on memory and that no limit holds, see %PSI_HELD
  * @worker: one of PSI's own threads: a task that it preempts counts as running
@@ -30,8 +29,7 @@ struct task_struct;
  * The lock of the task's runqueue protects @group, @attrs, @mode and @node. The
  * task changes @asleep while it is awake. While it waits in a ring or has
  * @io_limit, others change it: see psi_io_recount(). psi_io_limit.lock protects
- * @io_link. @worker is written before the thread runs. The task alone writes
- * the others.
+ * @io_link. @worker is written before it runs. The task alone writes others.
  */
 struct psi_task {
 #ifdef CONFIG_PSI
@@ -95,11 +93,7 @@ struct psi_async {
 #endif
 };
 
-/**
- * struct psi_async_wait - a task that waits for such requests, on its stack
- * @task: the task
- * @link: in psi_async.waiters
- */
+/* A task that waits for such requests, on its stack: in psi_async.waiters. */
 struct psi_async_wait {
 #ifdef CONFIG_PSI
 	struct task_struct	*task;

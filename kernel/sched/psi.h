@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pressure stall information: what the scheduler calls
- *
- * The theory is at the top of psi.c, the glossary at that of psi_internal.h.
+ * Pressure stall information: what the scheduler calls. The theory is at the
+ * top of psi.c, the glossary in psi_internal.h.
  */
 #ifndef _KERNEL_SCHED_PSI_H
 #define _KERNEL_SCHED_PSI_H
@@ -55,9 +54,7 @@ static inline void psi_sched_switch(struct rq *rq, struct task_struct *prev,
 }
 
 /**
- * psi_exit - the current task is about to be switched out for the last time
- *
- * If it dies in a memory stall or a wait for io (an oops), these end here.
+ * psi_exit - current exits: a stall or wait for io that it dies in ends here
  */
 static inline void psi_exit(void)
 {
@@ -79,9 +76,7 @@ static inline void psi_io_wait(struct folio *folio)
 		__psi_io_wait(folio);
 }
 
-/**
- * psi_io_done - the end of what psi_io_wait() began
- */
+/* The end of what psi_io_wait() began. */
 static inline void psi_io_done(void)
 {
 	if (IS_ENABLED(CONFIG_PSI_STAT) && unlikely(current->psi.io_limit))
@@ -89,10 +84,8 @@ static inline void psi_io_done(void)
 }
 
 /**
- * psi_wake_migrate - a task will wake up on another CPU than it slept on
+ * psi_wake_migrate - a task will wake up on another CPU; before set_task_cpu()
  * @p: the task, off every runqueue, its pi_lock held
- *
- * Called before set_task_cpu().
  */
 static inline void psi_wake_migrate(struct task_struct *p)
 {

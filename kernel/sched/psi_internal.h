@@ -3,15 +3,12 @@
  * Pressure stall information: what the psi_*.c files share
  *
  * Order
- *
  *   Each psi*.c uses functions of those that build_utility.c includes before
  *   it, and of no other. So they can be read in that order, after the theory at
  *   the top of psi.c. Two calls go the other way, from psi.c and psi_async.c to
  *   psi_limit.c, through hooks in psi.h: psi_io_wait() and psi_io_done().
  *
- * Glossary
- *
- *   These words are ours. What kernel/sched has a word for is called by that.
+ * Glossary: words of ours; what kernel/sched has a word for is called by that
  *
  *	group		a domain: the system, or a cgroup with all below
  *	cell		a group on one CPU (struct psi_group_cpu)
@@ -82,17 +79,13 @@ enum {
 #define PSI_LIMIT_ATTRS		(PSI_NR_ATTR_SETS - PSI_LIMIT_WAITING)
 
 /*
- * What psi_task.mode is made of: the attributes that change while a limit holds
- * a queued task; and those of a memory-stall section, with which PSI_MEMSTALL
- * or PSI_LIMIT_MEMSTALL goes.
+ * psi_task.mode has the attributes that change while a limit holds a queued
+ * task, and those of a memory stall, with PSI_MEMSTALL or PSI_LIMIT_MEMSTALL.
  */
 #define PSI_HELD		(PSI_WAITING | PSI_LIMIT_WAITING)
 #define PSI_IN_STALL		(PSI_PRODUCTIVE | PSI_ONCPU_STALL)
 
-/*
- * Pressure states of a cell, each a function of what it shows. A task that
- * neither waits for io nor stalls on memory changes none from PSI_IO_SOME on.
- */
+/* A task without io wait or memory stall changes none from PSI_IO_SOME on. */
 enum psi_state {
 	PSI_NONIDLE,
 	PSI_CPU_SOME,
@@ -109,37 +102,25 @@ enum psi_state {
 /* The state after each of these is the full one of the same resource. */
 #define PSI_SOME_STATES		(BIT(PSI_CPU_SOME) | BIT(PSI_IO_SOME) | BIT(PSI_MEM_SOME))
 
-/*
- * The times of limits that a cell has besides, see psi_asked.c: two for each
- * state but PSI_NONIDLE, "limit" and "only".
- */
+/* Times of limits per state but PSI_NONIDLE: "limit", "only" (psi_asked.c). */
 #define PSI_NR_HELD		(2 * (PSI_NR_STATES - PSI_NONIDLE - 1))
 #define PSI_LIMIT_AT(s)		((s) - PSI_NONIDLE - 1)
 #define PSI_ONLY_AT(s)		((s) + PSI_NR_HELD / 2 - PSI_NONIDLE - 1)
 
-/* The kinds of pressure that a line of a file shows. */
 enum psi_kind { PSI_PLAIN, PSI_EXACT, PSI_LIMIT, PSI_SHORTAGE, PSI_NR_KINDS };
 
-/* The horizons of averages. */
 enum { PSI_10S, PSI_60S, PSI_300S, PSI_NR_HORIZONS };
 
-/**
- * struct psi_counts - how many contributors show each attribute
- * @sched: waiting, productive, oncpu and oncpu_stall, packed
- * @stall: iowait and memstall, packed
- * @limit: the attributes of limits, packed
- *
- * See "Counts" in psi_cell.c for the lanes. Also used for differences.
- */
+/* Contributors by attribute, or a difference: see "Counts" in psi_cell.c. */
 struct psi_counts {
 	u64			sched;
 	u64			stall;
 	u64			limit;
 };
 
-/**
- * struct psi_group_cpu - a cell: a group on one CPU
- * @sched: contributors by attribute, as psi_counts.sched
+/*
+ * A cell: a group on one CPU
+ * @sched: and the other fields of psi_counts: contributors by attribute
  * @up: where a change of what the cell shows is applied next, or %NULL
  * @last: where the last change came from: a child, the end of the chain below a
  *	  child, or %NULL for a task. While @streak is %PSI_DELEGATES, the child
@@ -147,23 +128,16 @@ struct psi_counts {
  *	  unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @slow: states to report when one holds after a change. While the cell is off
- *	  the list: all, so that it joins. Else those that triggers wait for,
- *	  until they were reported
+ * @slow: states to report when they hold after a change: all, to join, while
+ *	  the cell is off the list; else those that triggers wait for, once
  * @streak: changes still to come from @last until it may stand for the cell
- * @asked: %PSI_ASKED and %PSI_ASKED_ABOVE
  * @times: per state, the time in it so far in ns; while the state holds, the
  *	   clock at which it began less that, see "Time" in psi.c. While the
  *	   cell delegates, what it has more than its delegate
- * @stall: as @sched, of psi_counts.stall
- * @limit: as @sched, of psi_counts.limit
  * @parent: the cell of psi_group.parent, %NULL for the system
- * @group: the group this is a part of
  * @slots: @times at the end of two windows, see "Windows" in psi_fold.c
- * @recount: contributors by attribute, counted by psi_debug.c
- * @shows: attributes by that count
- * @checked: times when psi_debug.c last checked them, ns
- * @checked_at: when that was, ns of rq_clock()
+ * @recount, @shows: contributors, and attributes by that, for psi_debug.c
+ * @checked, @checked_at: @times when it last looked, and rq_clock() then, in ns
  *
  * While the cell delegates, @sched, @stall, @limit, @attrs, @states and @up are
  * out of date. Where the group is not on the list, @parent and @up are.
@@ -206,15 +180,13 @@ struct psi_group_cpu {
 /* So is a group that delegates to the cell, maybe through others. */
 #define PSI_ASKED_ABOVE		BIT(1)
 
-/**
- * struct psi_asked_cpu - the part of a cell that exists while it is asked
+/*
+ * The part of a cell that exists while it is asked. Written under the CPU's
+ * runqueue lock, in a write section of its psi_seq.
  * @held: which limit and only states hold, by PSI_LIMIT_AT() and PSI_ONLY_AT()
- * @times: times in these, stored as psi_group_cpu.times
+ * @times: in these, stored as psi_group_cpu.times
  * @base: @times when the CPU joined the list; sums have what came since
  * @counted: how often the CPU is counted in the union, for psi_debug.c
- * @checked: @times when psi_debug.c last checked them
- *
- * Written under the CPU's runqueue lock, in a write section of its psi_seq.
  */
 struct psi_asked_cpu {
 	u16			held;
@@ -226,10 +198,10 @@ struct psi_asked_cpu {
 #endif
 };
 
-/**
- * struct psi_look - what a group did in the running window
+/*
+ * What a group did in the running window; for a sampler, in a step: @weight,
+ * @most, and of its state @stall and @sum
  * @asked: what the group has while it is asked, %NULL for plain pressure only
- * @states: the states that matter, a bit mask
  * @now: when the look began, ns of psi_read_clock()
  * @stall: per state, the mean of the CPUs by the formula of psi_avgs.c, in ns
  * @weight: sum of the weights of the CPUs, which are the times in use, in ns
@@ -239,9 +211,6 @@ struct psi_asked_cpu {
  * @most: the largest weight
  * @used: psi_union_read() at the end
  * @held: sums over CPUs of what limits held, all of it
- *
- * A sampler adds up a step in one: @weight, @most, and of its state @stall and
- * @sum.
  */
 struct psi_look {
 	struct psi_asked	*asked;
@@ -257,11 +226,9 @@ struct psi_look {
 	u64			held[PSI_NR_HELD];
 };
 
-/**
- * struct psi_avgs - running averages of one group
- * @at: time up to which stall has been added, ns of psi_read_clock()
- * @pending: per state, stall that belongs to the running period, in ns
- * @avg: per state and horizon, the average in units of 1 / PSI_AVG_ONE
+/*
+ * Averages in units of 1 / PSI_AVG_ONE. Stall was added up to @at, in ns of
+ * psi_read_clock(); @pending, in ns, belongs to the period that runs then.
  */
 struct psi_avgs {
 	u64			at;
@@ -269,15 +236,14 @@ struct psi_avgs {
 	u32			avg[PSI_NR_STATES][PSI_NR_HORIZONS];
 };
 
-/**
- * struct psi_account - the pressure of one kind, of one group
- * @total: per state, pressure folded so far, in ns
- * @avgs: the averages
- * @skip: per state, what readers leave out of the total, in ns
- * @shown: per state, the largest total a reader has seen, in ns
+/*
+ * The pressure of one kind, of one group: times per state, in ns
+ * @total: folded so far
+ * @skip: what readers leave out of the total
+ * @shown: the largest total that a reader has seen; in the copy of a reader,
+ *	   what it would have seen of a group that is off
  *
- * Readers write @shown, psi_switch() @skip, the fold the others. In the copy of
- * a reader, @shown is what it would have seen of a group that is off.
+ * Readers write @shown, psi_switch() @skip, the fold the others.
  */
 struct psi_account {
 	u64			total[PSI_NR_STATES];
@@ -286,36 +252,29 @@ struct psi_account {
 	atomic64_t		shown[PSI_NR_STATES];
 };
 
-/* The thread that serves a trigger: ordinary, or of real-time priority. */
 enum { PSI_NORMAL, PSI_REALTIME, PSI_NR_PRIOS };
 
-/**
- * struct psi_group - a pressure domain: the system, or a cgroup and all below
+/*
+ * A pressure domain: the system, or a cgroup and all below
  * @cpus: per CPU, the cell, %NULL before it is used: "Reserve" in psi_group.c
  * @cpumask: CPUs that the next fold visits. Bits change under the runqueue lock
  * @asked: what more than plain pressure needs, %NULL while nobody asks
  * @accounts: by enum psi_kind, but the plain one; %NULL before somebody asks
- * @watch: the samplers of each priority, %NULL before the first trigger
- * @watched: per priority, the states that triggers wait for
- * @removed: the cgroup is gone
  * @owes: it has a cell that its memory cgroup does not pay for yet
  * @level: depth of the cgroup, 0 for the system
  * @parent: where it is counted; %NULL for the system, and once @removed
  * @id: what cgroup_id() says of it; the system is the root
  * @causes: its memory stalls by cause, %NULL before the first one
- * @strays: link in psi_strays
- * @stray: the group is there
+ * @stray: the group is in psi_strays, linked by @strays
  * @refs: the cgroup has a reference, and so has each list that the group is in
  * @listed: the group is on the list of the fold, or in its inbox
  * @switches: how often cgroup.pressure switched it: odd while it is off
- * @inbox: link in the inbox of the fold
  * @active: link in the list of groups that the next fold visits
  * @rcu: frees the group, in no list any more, when nobody looks through a
  *	 delegation
  * @joined: when it got on that list, ns of psi_read_clock(); no stall before
  * @seq: the fold opens its write sections, for @folds and its part of @plain
  * @folds: how many windows ended; psi_last_slot() follows from it
- * @plain: what cpu.pressure and so on show
  */
 struct psi_group {
 	/* read often, written hardly ever */
@@ -348,18 +307,15 @@ struct psi_group {
 	struct psi_account	plain;
 };
 
-/**
- * struct psi_watch - the samplers of a group that one monitor serves
- * @group: the group
- * @prio: which monitor
+/*
+ * The samplers of a group that one monitor serves, from the first trigger on
  * @lock: protects @samplers to @due, @alarm_states, samplers and their triggers
- * @samplers: all of them
  * @waiting: per state, how many samplers there are for it
  * @due: those at work, by the time they are due
  * @at_work: whether there are any, or may be in a moment
  * @alarm_states: states whose begin raises the alarm, for resting samplers
  * @alarm: in the inbox of the monitor, while the alarm is raised
- * @alarm_begun: the states that began since the monitor answered
+ * @alarm_begun: states that began since the monitor answered
  * @alarm_since: when the first of these did, ns of psi_read_clock()
  * @queued: in the queue of the monitor, with a reference to @group, by when it
  *	    is due and the pause is over
@@ -370,7 +326,6 @@ struct psi_group {
  * The side that finds @alarm_begun zero writes @alarm_since, then adds @alarm,
  * with interrupts disabled. The monitor reads both before it clears
  * @alarm_begun.
- * Allocated with the first trigger, freed with the group.
  */
 struct psi_watch {
 	struct psi_group	*group;
@@ -421,7 +376,6 @@ static inline int psi_next_cpu(const struct psi_group *group, int cpu)
 #define psi_for_each_cpu(cpu, group) \
 	for ((cpu) = -1; ((cpu) = psi_next_cpu(group, cpu)) < nr_cpu_ids;)
 
-/* Each state of a set, by ascending number. */
 #define psi_for_each_state(s, states) \
 	for (unsigned int left = (states); left && ((s) = __ffs(left), true); left &= left - 1)
 

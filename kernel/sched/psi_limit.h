@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Pressure stall information: what tells a limit from a shortage (psi_limit.c)
- */
+/* Pressure stall information: limit or shortage, see psi_limit.c */
 #ifndef _KERNEL_SCHED_PSI_LIMIT_H
 #define _KERNEL_SCHED_PSI_LIMIT_H
 

@@ -2,9 +2,8 @@
 /*
  * Pressure stall information: its events
  *
- * All fields are values, for histograms of tracefs. The id of a cgroup is the
- * inode number of its directory, on 32 bit in the low half. The system is the
- * root cgroup, 1.
+ * All fields are values, for histograms. The id of a cgroup is the inode number
+ * of its directory, on 32 bit in the low half. The system is 1, the root.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM psi
