@@ -5,10 +5,9 @@
  * cpu.pressure, memory.pressure, io.pressure and irq.pressure show the pressure
  * of a cgroup with all its descendants, and a write to them arms a trigger.
  * cgroup.pressure.stat shows more lines, for the same tasks. cgroup.pressure
- * switches all these files on and off. kernel/sched/psi*.c does the work.
- *
- * The root cgroup is the system: its files show the numbers of /proc/pressure,
- * and its cgroup.pressure stops them.
+ * switches all these files on and off. kernel/sched/psi*.c does the work. The
+ * root cgroup is the system: its files show the numbers of /proc/pressure, and
+ * its cgroup.pressure stops them.
  */
 #include <linux/poll.h>
 #include <linux/psi_cgroup.h>
@@ -24,10 +23,7 @@ static ssize_t pressure_write(struct kernfs_open_file *of, char *buf, size_t nby
 {
 	struct cgroup_file_ctx *ctx = of->priv;
 
-	/*
-	 * kernfs drains the file before the cgroup is freed, so both stay
-	 * meanwhile.
-	 */
+	/* kernfs drains the file before the cgroup is freed: both stay. */
 	return psi_arm(&ctx->trigger, cgroup_psi(of_css(of)->cgroup), of_cft(of)->private, buf,
 		       of->file, &of->poll) ?: nbytes;
 }
@@ -36,10 +32,7 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
 
-	/*
-	 * epoll registers once, maybe before there is a trigger. So wait in any
-	 * case; @of stays as long as the open file.
-	 */
+	/* epoll registers once, maybe before arming; @of outlives that. */
 	poll_wait(of->file, &of->poll, wait);
 	return psi_poll(&ctx->trigger);
 }
@@ -51,9 +44,7 @@ static void pressure_release(struct kernfs_open_file *of)
 	psi_disarm(ctx->trigger);
 }
 
-/*
- * Show or hide the files of a cgroup. Hiding drains open files: they stay dead.
- */
+/* Hiding the files of a cgroup drains open ones: they stay dead. */
 static void pressure_show_files(struct cgroup *cgrp, bool show)
 {
 	struct kernfs_node *kn;

@@ -3,25 +3,20 @@
  * Pressure stall information: how much work time is lost to contention
  *
  * Contract
- *
- *   A task stalls when it cannot make progress because it waits for cpu, memory
- *   or io. "some" is the time in which at least one task of a domain stalls on
- *   a resource, "full" the time in which tasks stall and no task of the domain
- *   makes progress. User space reads averages and totals of both, and arms
- *   triggers on them, see Documentation/accounting/psi.rst.
+ *   A task stalls when it waits for cpu, memory or io and so makes no progress.
+ *   "some" is the time in which a task of a domain stalls on a resource, "full"
+ *   the time in which tasks stall and none makes progress. User space reads
+ *   averages and totals, and arms triggers: Documentation/accounting/psi.rst.
  *
  * Contributors
- *
  *   A group is to its parent what a task is to its group: a contributor. A
  *   contributor shows a set of attributes:
- *
  *	waiting		runnable, not on the CPU
  *	productive	runnable, and not in a memory-stall section: it makes
  *			progress when it has the CPU
  *	oncpu		the CPU executes it
  *	oncpu_stall	the CPU executes it, in a memory-stall section
- *	iowait		asleep, waiting for io (psi_iowait; for waits in
- *			io_uring and aio see psi_async.c)
+ *	iowait		asleep, waiting for io (psi_iowait, psi_async.c)
  *	memstall	in a memory-stall section, asleep or not
  *
  *   A task that reclaims memory shows oncpu, oncpu_stall and memstall. While a
@@ -30,11 +25,8 @@
  *   contributors show each attribute. It shows those with a count above zero.
  *
  * States
- *
- *   Every pressure state of a group on a CPU is a function of the attributes it
- *   shows (irq full is measured on the clock of interrupts besides, see
- *   "Time"). With "running" for waiting or oncpu:
- *
+ *   Each state of a group on a CPU is a function of the attributes it shows
+ *   (irq full also of interrupts, see "Time"). "Running" is waiting or oncpu:
  *	nonidle		iowait, memstall or running
  *	cpu some	waiting
  *	cpu full	waiting, not oncpu
@@ -46,17 +38,13 @@
  *
  *   Attributes say "at least one", and so do the states. So no group has to
  *   know the counts of another one, and the rest follows from one rule:
- *
  *	When a contributor changes, the counts of its group change. Unless that
  *	changes what the group shows, nothing above the group can have changed.
  *
  * The walk
- *
- *   psi_walk() applies the change of one contributor to its group. If that
- *   changes what the group shows, it applies this change to the next group
- *   above (psi_group_cpu.up), and so on. Most walks end before the top. Three
- *   events on one CPU, where b1 runs:
- *
+ *   psi_walk() applies the change of a contributor to its group. If that
+ *   changes what the group shows, this change goes on to the next above
+ *   (psi_group_cpu.up), and so on. Most end early. Three events, where b1 runs:
  *	       system
  *		 |	    event		B waiting   A waiting   system
  *		 A	    --------------------------------------------------
@@ -68,19 +56,16 @@
  *   changes, so the walk ends there. The wake-up of c1 changes C; A has a
  *   waiting contributor already, so the walk ends in A.
  *
- *   A context switch changes two tasks, and a move between cgroups changes two
- *   groups. psi_walk() walks up from both at once, the deeper group first,
- *   until both are at the same group. There it adds the two changes up: what
- *   cancels is never seen above. On a switch from b1 to c1, B gives up "oncpu",
- *   C takes it, and in A the sum is zero.
+ *   A context switch changes two tasks, a move between cgroups two groups.
+ *   psi_walk() walks up from both at once, the deeper group first, until they
+ *   meet, and adds the two changes up there: what cancels is never seen above.
+ *   On a switch from b1 to c1, C takes "oncpu" from B: in A the sum is zero.
  *
  * Delegation
- *
- *   A container is many cgroups deep, and most of these have one child in use
- *   on a CPU. Such a group shows what its child shows, so it need not be
- *   touched. It delegates: it remembers the child, and in place of its times it
- *   stores how much longer they are than the child's. Both have the same states
- *   from then on, so that is constant.
+ *   Most cgroups of a container have one child in use on a CPU, and so show
+ *   what that child shows. Such a group delegates: it remembers the child, and
+ *   in place of its times it stores how much longer they are than the child's.
+ *   Both have the same states from then on, so that is constant.
  *
  *	system	counts its contributors			up: -
  *	  |
@@ -91,14 +76,13 @@
  *	  Z	counts its tasks, stores its times	up: system
  *
  *   Z is the end of the chain. A walk goes from Z to the system in one step,
- *   and a reader of X adds up (X - Y) + (Y - Z) + Z. So the cost of an event
- *   depends on how many groups have several contributors, not on the depth.
- *   Chains are capped at PSI_CHAIN (32) groups: delegating, undelegating and
- *   joining the list walk them with the runqueue locked.
+ *   and a reader of X adds up (X - Y) + (Y - Z) + Z. So cost depends on how
+ *   many groups have several contributors, not on depth. Chains have at most
+ *   PSI_CHAIN (32) groups: delegating, undelegating and joining the list walk
+ *   them with the runqueue locked.
  *
  *   When a change comes to X from a task or from another child W,
  *   psi_undelegate() has X stand for itself again:
- *
  *	  X	delegates to Y		X	stores X - Y + Y - Z + Z
  *	  |			 --->	| \	counts one: what Z shows
  *	  Y				Y  W
@@ -110,52 +94,43 @@
  *
  *   A group delegates when PSI_STREAK (64) changes in a row came from one
  *   child, and its counts are that child's alone. So delegating and
- *   undelegating cost little against what they save, also where a kernel thread
- *   wakes up every few ms. Three kinds of groups do not delegate: those that a
- *   trigger watches, those off the list (psi_fold.c), and those that are asked
- *   while they show a limit (psi_asked.c).
+ *   undelegating cost little, also where a kernel thread wakes up every few ms.
+ *   No group delegates that a trigger watches, that is off the list
+ *   (psi_fold.c), or that is asked while it shows a limit (psi_asked.c).
  *
  * Time
- *
  *   When a state begins or ends at t, what is stored, x, becomes t - x. A
  *   reader at t computes x, or t - x while the state holds. So nothing needs an
  *   update while nothing changes. For a state with 30 ms so far:
- *
  *	at 1000 ms it begins	stored: 1000 - 30 = 970
  *	at 1005 ms a reader	sees:	1005 - 970 = 35
  *	at 1010 ms it ends	stored: 1010 - 970 = 40
  *
- *   Times grow as long as the group exists. All is exact modulo 2^64.
- *
- *   The clock is the rq_clock() of the event for all states but irq full. A
- *   reader on another CPU takes sched_clock_cpu(), which may be ahead of the
- *   rq_clock() of an event that is under way. So a time that is read twice may
- *   shrink, by no more than the event takes, and psi_since() takes a time that
- *   shrank for one that did not grow. Irq full is "oncpu" measured on the CPU's
- *   own interrupt time, and so needs no hooks in the interrupt path.
+ *   Times grow as long as the group exists, exact modulo 2^64. The clock is the
+ *   rq_clock() of the event for all states but irq full. A reader on another
+ *   CPU takes sched_clock_cpu(), which may be ahead of the rq_clock() of an
+ *   event that is under way. So a time that is read twice may shrink, by no
+ *   more than the event takes: psi_since() takes that for no growth. Irq full
+ *   is "oncpu" on the CPU's own interrupt time, without hooks in interrupts.
  *
  * Tasks
- *
  *   A task remembers what it is counted as (psi_task.attrs) and where: in
  *   psi_task.group, on task_cpu(). That is the group of its cgroup, or the next
  *   above that has a cell on the CPU (psi_group.c). Events do not say what
- *   happened: psi_task_attrs() derives anew what the task should be counted as,
- *   and the difference is applied. So a hook that is called twice, or for a
- *   queue operation that is undone at once, does no harm.
+ *   happened: psi_task_attrs() derives what the task counts as, and the
+ *   difference is applied. So a hook called twice, or for a queue operation
+ *   that is undone at once, does no harm.
  *
  *	enqueue		Asleep if the class left it on the queue as a delayed
  *			dequeue (se.sched_delayed), oncpu if it is current or
  *			preempted by PSI (see below), waiting otherwise. Covers
  *			wake-up, requeue, migration and change of class.
- *
  *	dequeue		Current is left to the switch: in between the lock may
  *			be dropped, and the task may be requeued or moved. A
  *			queued task is counted nowhere until it is enqueued
  *			again. A delayed task was asleep all along.
- *
  *	switch		prev: waiting if still queued and not delayed, asleep
  *			otherwise. next: oncpu.
- *
  *	wake-up on	A sleeper is counted on the CPU it last ran on. It
  *	another CPU	leaves that before set_task_cpu(). Most sleepers have no
  *			attributes, and take no lock. A throttled deadline task
@@ -168,36 +143,28 @@
  *   of PSI that saturates a CPU is pressure.
  *
  *   The invariants: on a CPU, the counts of a group that does not delegate
- *   equal a recount of its contributors, on every level. In a delegating group
- *   at most one contributor shows attributes. The next fold visits every group
- *   in which a state holds. psi_test_model.c checks these after each of many
- *   random events, psi_debug.c at run time.
+ *   equal a recount of its contributors. In a delegating group at most one
+ *   contributor shows attributes. The next fold visits every group in which a
+ *   state holds. psi_test_model.c and psi_debug.c check these.
  *
  * Locking
- *
- *   cgroup_mutex	which groups there are, and which is the parent of
- *			which. Freeing needs no cgroup_mutex: the group is
- *			nobody's parent by then
+ *   cgroup_mutex	which groups there are, with their parents. Freeing
+ *			needs none: the group is nobody's parent by then
  *     css_set_lock	which tasks belong to a cgroup
  *       p->pi_lock	that a task stays on its CPU, asleep or queued
  *         rq->lock	all cells on that CPU but their slots, which groups have
  *			one there, psi_task of its tasks, psi_preempted
  *	     psi_seq	write section, so that readers see one moment of a CPU
- *
  *   psi_watch.lock	a mutex: samplers and triggers of a group
  *     rq->lock		to watch a CPU
- *
- *   psi_group.seq	write sections of the fold: totals and averages of all
- *			kinds of pressure, and which slot of its cells readers
- *			use. The fold is the only writer
+ *   psi_group.seq	write sections of the fold, its only writer: totals and
+ *			averages of all kinds, and which slot readers use
  *
  *   No lock is taken inside a write section of psi_seq. An event that has to
- *   wake the fold or a monitor does so by an irq_work.
- *
- *   Readers take no lock: they retry when psi_seq or psi_group.seq moved, or
- *   the group was switched. psi_ask() takes runqueue locks, one by one, until
- *   all cells know that somebody asks. RCU frees groups and psi_asked: readers
- *   follow pointers to them.
+ *   wake the fold or a monitor does so by an irq_work. Readers take no lock:
+ *   they retry when psi_seq or psi_group.seq moved, or the group was switched.
+ *   psi_ask() takes runqueue locks, one by one, until all cells know. RCU frees
+ *   groups and psi_asked: readers follow pointers to them.
  */
 
 /* Shorter: work of PSI would be pressure. Longer: it could hide some. */
@@ -214,8 +181,6 @@ EXPORT_SYMBOL_GPL(psi_disabled);
 static bool psi_enable __initdata = !IS_ENABLED(CONFIG_PSI_DEFAULT_DISABLED);
 
 static DEFINE_PER_CPU(struct task_struct *, psi_preempted);
-
-/* Tasks */
 
 enum psi_where { PSI_ASLEEP, PSI_QUEUED, PSI_RUNS };
 
@@ -241,10 +206,7 @@ static __always_inline struct psi_counts psi_task_change(struct psi_task *t, uns
 	return psi_counts_diff(old, attrs);
 }
 
-/*
- * psi_change() and psi_change_two() for any change, maybe the first of the
- * group on the CPU. @more: another task, counted there already, or NULL.
- */
+/* Any change, maybe the first of the group there. @more: another, or NULL. */
 static noinline void psi_change_all(struct psi_task *t, unsigned int attrs,
 				    struct psi_task *more, unsigned int more_attrs,
 				    struct rq *rq, u64 now)
@@ -292,10 +254,7 @@ static __always_inline void psi_change_two(struct psi_task *prev, unsigned int p
 
 static __always_inline unsigned int psi_task_attrs(struct task_struct *p, enum psi_where where)
 {
-	/*
-	 * Only the task writes psi_iowait. Other CPUs write other bits of that
-	 * word, such as sched_remote_wakeup: that does not change our bit.
-	 */
+	/* Only the task writes this bit; others write bits beside it. */
 	unsigned int iowait = data_race(!!p->psi_iowait) * PSI_IOWAIT;
 
 	return psi_attrs_for(where, where == PSI_ASLEEP ? iowait ^ READ_ONCE(p->psi.asleep) : 0,
@@ -382,7 +341,6 @@ void __psi_sched_switch(struct rq *rq, struct task_struct *prev, struct task_str
 	psi_debug_note(next, cpu);
 }
 
-/* Count a task in another group, with the attributes it has. */
 static __maybe_unused void psi_regroup(struct psi_task *t, struct psi_group *to,
 				       struct rq *rq, u64 now)
 {
@@ -444,10 +402,7 @@ static u64 psi_set_stall(bool stall, bool held)
 	return rq_clock(rq);
 }
 
-/*
- * The calling thread of PSI has had the CPU for long: the task that it
- * preempted is waiting from now on.
- */
+/* PSI's thread had the CPU for long: the task that it preempted waits now. */
 static void psi_count_preempted(void)
 {
 	struct task_struct *p;
@@ -534,11 +489,10 @@ static int psi_iowait_set(struct folio *folio, bool paced)
 /**
  * psi_iowait_begin - from now on the current task sleeps for storage only
  *
- * io_schedule() says so by itself, and with it mutex_lock_io() and others. A
+ * io_schedule() says so by itself, and so do mutex_lock_io() and others. A
  * section is for other waits: where another task waits for the disk (a
- * journal), where a server does the work (NFS), and around
- * io_schedule_timeout(), in which drivers wait for all kinds of devices.
- * Sections nest.
+ * journal), or a server does the work (NFS), and around io_schedule_timeout(),
+ * in which drivers wait for all kinds of devices. Sections nest.
  *
  *	sleeps in			in_iowait  psi_iowait  for example
  *	schedule()			0	   0	       a socket
@@ -560,7 +514,6 @@ EXPORT_SYMBOL_GPL(psi_iowait_begin);
 /**
  * psi_iowait_begin_folio - psi_iowait_begin() for a task that waits for a folio
  * @folio: the folio, which may be charged to a cgroup whose io a limit holds
- *
  * Context: Process context.
  * Return: to be passed to psi_iowait_end()
  */
@@ -586,7 +539,6 @@ int psi_iowait_begin_paced(void)
 /**
  * psi_iowait_end - a section begun by psi_iowait_begin() is over
  * @token: what psi_iowait_begin() returned
- *
  * Context: Process context.
  */
 void psi_iowait_end(int token)

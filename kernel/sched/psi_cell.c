@@ -5,9 +5,7 @@
  *   The theory is in psi.c: "Contributors", "States", "Delegation", "Time".
  *
  * Counts
- *
  *   A cell counts its contributors by attribute, packed in three words:
- *
  *	bits		63		62		61 .. 31	30 .. 0
  *	sched		oncpu_stall	oncpu		productive	waiting
  *	stall		-		-		memstall	iowait
@@ -59,10 +57,7 @@ static __always_inline struct psi_counts psi_counts_of(unsigned int attrs)
 				    psi_stall_counts_of(attrs), psi_limit_counts_of(attrs) };
 }
 
-/*
- * The attributes with a count above zero. A count carries into the bit above it
- * when PSI_LANE_MAX is added, unless it is zero.
- */
+/* Attributes with a count above zero: it carries when PSI_LANE_MAX is added. */
 static __always_inline unsigned long psi_sched_attrs_of(u64 sched)
 {
 	u64 carry = sched + PSI_LANES_MAX;
@@ -89,7 +84,6 @@ static __always_inline struct psi_counts psi_counts_add(struct psi_counts a, str
 	return (struct psi_counts){ a.sched + b.sched, a.stall + b.stall, a.limit + b.limit };
 }
 
-/* From a contributor that showed @old to one that shows @new. */
 static __always_inline struct psi_counts psi_counts_diff(unsigned int old, unsigned int new)
 {
 	struct psi_counts diff = {
@@ -131,7 +125,6 @@ static unsigned int psi_states_of(unsigned int attrs)
 /* The states for every set of attributes: the walk looks them up. */
 static u8 psi_states[PSI_NR_ATTR_SETS] ____cacheline_aligned __ro_after_init;
 
-/* Whether the next fold visits a cell. */
 static bool psi_listed(struct psi_group_cpu *gc, int cpu)
 {
 	return cpumask_test_cpu(cpu, gc->group->cpumask);
@@ -139,12 +132,9 @@ static bool psi_listed(struct psi_group_cpu *gc, int cpu)
 
 /*
  * Clocks
- *
  *   States of a CPU go by rq_clock(). It may stand still while the machine is
  *   suspended, and nothing stalls then. To windows and averages that time is a
- *   pause like any other: psi_read_clock() goes on.
- *
- *   Unit tests have clocks of their own.
+ *   pause like any other: psi_read_clock() goes on. Unit tests have their own.
  */
 
 /* How long rq_clock() stood still in suspends, in ns. */
@@ -168,8 +158,6 @@ static u64 psi_read_cpu_clock(int cpu)
 	return sched_clock_cpu(cpu);
 }
 
-/* Delegation */
-
 /* A child stands for a cell when that many changes in a row came from it. */
 #define PSI_STREAK		64
 /* No more than that many cells delegate in a chain. */
@@ -187,7 +175,6 @@ static __always_inline struct psi_group_cpu *psi_delegate_of(const struct psi_gr
 	return READ_ONCE(gc->last);
 }
 
-/* The cell that delegates to this one, NULL for none. */
 static struct psi_group_cpu *psi_delegator(const struct psi_group_cpu *gc)
 {
 	return gc->parent && psi_delegate_of(gc->parent) == gc ? gc->parent : NULL;
@@ -278,7 +265,6 @@ static void psi_stop_delegating(struct psi_group_cpu *gc, int cpu)
 	raw_write_seqcount_end(&cpu_rq(cpu)->psi_seq);
 }
 
-/* Have no cell delegate to this one. */
 static void psi_undelegate_parent(struct psi_group_cpu *gc, int cpu)
 {
 	if (psi_delegator(gc))
@@ -346,8 +332,6 @@ static noinline void psi_delegate(struct psi_group_cpu *gc, int cpu)
 		psi_undelegate(gc);
 }
 
-/* Reading times */
-
 /* The times of a cell at @now, with @d its end, @irq its interrupt time. */
 static __always_inline void psi_times(struct psi_group_cpu *gc,
 				      struct psi_group_cpu *d, unsigned int states,
@@ -362,10 +346,7 @@ static __always_inline void psi_times(struct psi_group_cpu *gc,
 		psi_add_delegated(gc, states, times);
 }
 
-/*
- * Read all times of limits, see "Time" in psi.c. In a read section of the CPU's
- * psi_seq.
- */
+/* Times of limits, in a read section of psi_seq, see "Time" in psi.c. */
 static void psi_held_read(const struct psi_asked_cpu *more, u64 now, u64 *held)
 {
 	int i;

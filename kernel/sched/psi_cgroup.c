@@ -32,7 +32,6 @@ static void psi_move_task(struct task_struct *p, struct psi_group *to)
 /**
  * psi_cgroup_alloc - give a new cgroup a group of its own
  * @cgrp: the cgroup, linked to its parent, without tasks
- *
  * Context: Process context, may sleep.
  * Return: 0 or -ENOMEM.
  */
@@ -58,10 +57,7 @@ int psi_cgroup_alloc(struct cgroup *cgrp)
 }
 
 #ifdef CONFIG_MEMCG
-/*
- * Have the memory cgroup of a group pay for the cells that it does not pay for
- * yet; at its limit it pays later.
- */
+/* Have the memory cgroup of a group pay for new cells; at its limit, later. */
 static void psi_cgroup_charge(struct psi_group *group)
 {
 	struct cgroup *cgrp = cgroup_get_from_id(group->id);
@@ -194,7 +190,6 @@ static DECLARE_WORK(psi_strays_worker, psi_strays_work);
  * cgroup_move_task - make a task a member of a css_set
  * @p: the task
  * @to: the css_set
- *
  * Context: css_set_lock held.
  */
 void cgroup_move_task(struct task_struct *p, struct css_set *to)

@@ -3,32 +3,26 @@
  * Pressure stall information: groups and their cells
  *
  * Lifetime
- *
  *   A group comes with its cgroup and is freed when the cgroup, the fold, the
  *   strays, the monitors and psi_asked have let go of it.
  *
  * Reserve
- *
  *   A group has a cell on each CPU that it was ever in use on: of ten thousand
  *   cgroups on 512 CPUs each runs on a few. The first task of a group on a CPU
  *   needs a cell with the runqueue locked, where nothing can be allocated. So
  *   each CPU has some in reserve, and a work fills it up:
- *
  *	enqueue, runqueue locked	irq_work	work
  *	take from the reserve
  *	half of it is left ---------->	queue_work --->	allocate, lock the
  *							runqueue, add
  *
  *   A task that waits for io is counted on the CPU where it fell asleep, even
- *   if that goes offline. So the work also fills reserves of offline CPUs. Each
+ *   if that goes offline. So the work fills those of offline CPUs, too. Each
  *   group that the change of a task reaches joins the list, and then the next
- *   group above needs a cell there, too.
- *
- *   If the reserve is empty, the next group above that has a cell there counts
- *   the task, or the group that joins; the system has one on each CPU. For that
- *   group and all above this is exact. Those in between do not see the
- *   contributor until psi_strays_work() moves it to its home:
- *
+ *   above needs a cell there. If the reserve is empty, the next above with a
+ *   cell there counts the task, or the group that joins; the system has one on
+ *   each CPU. For that group and all above this is exact. Those in between do
+ *   not see the contributor until psi_strays_work() moves it home:
  *	  A		  A		  A
  *	  |		  | \		  |
  *	 (B) no cell	 (B) t	--->	  B	after the work
@@ -36,7 +30,6 @@
  *	  t wakes up			  t
  *
  *   No cgroup pays for a reserve. A cell is paid for from the next fold on.
- *
  *   The invariants: the pointer to a cell changes once, under the lock of the
  *   runqueue. A contributor with attributes is counted in a group that has a
  *   cell on its CPU. If that is not its home, its group is in psi_strays,
@@ -51,22 +44,15 @@ struct psi_group psi_system = {
 #endif
 };
 
-/*
- * The work is asked for when half is left; until it has run, the other half
- * serves some containers of some levels. More would be memory for nothing.
- */
+/* Half is left when the work is asked for: enough for some containers. */
 #define PSI_RESERVE		64
 
 /* The work waits so long after it found too little memory. */
 #define PSI_RESERVE_RETRY	HZ
 
-/**
- * struct psi_reserve - memory for cells on one CPU
- * @free: the pieces, linked by @up
- * @nr: how many there are
- * @wanted: there may be too few, so the work has to look
- *
- * Changes under the lock of the CPU's runqueue.
+/*
+ * The reserve of a CPU: memory for cells, linked by @up. Changes under the lock
+ * of the runqueue. @wanted: there may be too little, so the work has to look.
  */
 struct psi_reserve {
 	struct psi_group_cpu	*free;
@@ -103,7 +89,6 @@ static void psi_reserve_kick(struct irq_work *work)
 
 static struct irq_work psi_reserve_kicker = IRQ_WORK_INIT_HARD(psi_reserve_kick);
 
-/* Add memory to the reserve of a CPU; false if there is not enough. */
 static bool psi_reserve_fill(int cpu)
 {
 	struct psi_reserve *reserve = per_cpu_ptr(&psi_reserves, cpu);

@@ -2,12 +2,9 @@
 /*
  * Pressure stall information: the walk
  *
- *   Applies what an event changes to the cells on one CPU. The theory is at the
- *   top of psi.c: "The walk", "Delegation". How a group gets a cell: "Reserve"
- *   in psi_group.c. How it joins the list: "The list" in psi_fold.c.
+ *   Applies an event to cells: see "The walk" and "Delegation" in psi.c. How a
+ *   group gets a cell: psi_group.c; how it is listed: psi_fold.c.
  */
-
-/* A group comes to be in use on a CPU */
 
 /* Install a cell, zeroed memory. */
 static void psi_group_install(struct psi_group *group, int cpu, struct psi_group_cpu *gc)
@@ -15,10 +12,7 @@ static void psi_group_install(struct psi_group *group, int cpu, struct psi_group
 	gc->group = group;
 	gc->slow = PSI_ALL_STATES;
 	gc->streak = PSI_STREAK;
-	/*
-	 * The memory is there before the pointer, by which some readers find it
-	 * without the bit of psi_fold_join().
-	 */
+	/* Memory first: some readers skip the bit that psi_fold_join() sets. */
 	smp_store_release(&group->cpus[cpu], gc);
 }
 
@@ -44,10 +38,7 @@ static bool psi_group_begin(struct psi_group *group, int cpu)
 	return gc;
 }
 
-/*
- * Return the group from @group up that can count on @cpu now; @child: for a
- * group, not a task.
- */
+/* The group from @group up that counts on @cpu now. @child: NULL for a task. */
 static struct psi_group *psi_group_extend(struct psi_group *group, int cpu,
 					  struct psi_group *child)
 {
@@ -90,12 +81,7 @@ static void psi_fold_join(struct psi_group_cpu *gc, int cpu, u64 now)
 	psi_kick(&psi_folder);
 }
 
-/* One step */
-
-/*
- * A state of gc->slow began: wake the samplers that wait for it, once. They ask
- * for the next time by psi_watch_cells().
- */
+/* A state of gc->slow began: one alarm. psi_watch_cells() asks for another. */
 static noinline void psi_take_watched(struct psi_group_cpu *gc, u64 now)
 {
 	unsigned int asked = gc->slow, watched, begun;
@@ -199,12 +185,7 @@ static __always_inline void psi_assert_locked(const struct psi_group_cpu *gc)
 	ASSERT_EXCLUSIVE_ACCESS(gc->parent);
 }
 
-/**
- * struct psi_climb - a change on its way up
- * @gc: the cell that it is applied to next
- * @from: the cell that it comes from, %NULL for a task
- * @change: the change
- */
+/* A change on its way up to @gc, from @from: a cell, or NULL for a task. */
 struct psi_climb {
 	struct psi_group_cpu	*gc;
 	struct psi_group_cpu	*from;
@@ -250,10 +231,7 @@ static void psi_step(struct psi_climb *c, struct rq *rq, u64 now)
 		c->change = (struct psi_counts){ };
 }
 
-/*
- * Take two changes up to the first cell that they share, the deeper one first,
- * and add them up there. Neither passes that cell: levels grow downwards.
- */
+/* The walk of two. Neither passes the shared cell: levels grow downwards. */
 static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b,
 				      struct rq *rq, u64 now)
 {
@@ -270,12 +248,11 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b,
 
 /*
  * The light walk
- *
- *   Nearly all events are about scheduling, and most steps need nothing but
- *   counts and times. A walk of such steps calls nothing, so it saves hardly a
- *   register: that is a third of its instructions. Where a step needs more, it
- *   does nothing, and psi_walk_rest() goes on: it calls psi_asked_event() for
- *   cells that are asked, and leaves others to the general walk.
+ *   Nearly all events are about scheduling, and most steps need only counts and
+ *   times. A walk of such steps calls nothing, so it saves hardly a register:
+ *   that is a third of its instructions. A step that needs more does nothing,
+ *   and psi_walk_rest() goes on: it calls psi_asked_event() for cells that are
+ *   asked, and leaves others to the general walk.
  */
 
 /*
@@ -368,10 +345,7 @@ static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct 
 	psi_walk_up(gc->up, gc, sched, rq, now);
 }
 
-/*
- * All cells between two tasks and the first that they share mostly delegate:
- * both come to that one in a step.
- */
+/* Cells below the first shared one mostly delegate: both reach it in a step. */
 static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 					struct psi_group_cpu *b, u64 sched_b,
 					struct rq *rq, u64 now)

@@ -5,7 +5,6 @@
  *   Three threads do the periodic work of PSI: one folds times, two serve
  *   triggers. A worker has an inbox. The scheduler adds to it under a runqueue
  *   lock and kicks the worker by an irq_work, as no wake-up is possible there:
- *
  *	walk, runqueue locked		irq_work		worker
  *	llist_add(inbox)
  *	psi_kick() ------------------>	wake_up_process() --->	work(), sleeps
@@ -16,27 +15,22 @@
  *   idle machine runs nothing. Workers are not counted: they would be the
  *   activity that keeps them running. So their timers expire in hard interrupt
  *   context on PREEMPT_RT too, not in a thread that is counted.
- *
  *   Workers, their timers and kicks stay on housekeeping CPUs. A worker that
  *   wakes up on a CPU that is isolated by now leaves it.
  */
 
 #define PSI_NEVER		U64_MAX
 
-/**
- * struct psi_worker - a thread and what it has to do
- * @name: name of the thread
- * @work: does what is due; returns when to call it again, in ns of
- *	  psi_read_clock(), or %PSI_NEVER to wait for the inbox
+/*
+ * A thread and what it has to do; times are ns of psi_read_clock()
+ * @work: does what is due; returns when to call it again, or PSI_NEVER
  * @realtime: run at the lowest real-time priority
  * @prompt: a kick ends any sleep, not only one without a timer
- * @began: when it last woke up, ns of psi_read_clock(); later by its breaks
+ * @began: when it last woke up; later by its breaks
  * @rested: when that was, or the end of its last break
  * @inbox: work that others add
- * @thread: the thread, %NULL before psi_worker_start()
  * @idle: a kick has to wake the thread; 0 while it runs, or has not yet
  * @again: it calls @work once more before it sleeps
- * @kick: wakes the thread
  * @cpus: where the thread may run, as of when it last left a CPU
  */
 struct psi_worker {
@@ -66,10 +60,7 @@ static struct psi_worker psi_monitors[PSI_NR_PRIOS] = {
 /* Where one of the workers woke up last. */
 static int psi_worker_cpu;
 
-/*
- * Called in an RCU read section or with interrupts disabled: a partition that
- * begins or ends replaces the mask.
- */
+/* In an RCU read section, or IRQs off: partitions replace the mask. */
 static bool psi_worker_may_run(int cpu)
 {
 	return housekeeping_test_cpu(cpu, HK_TYPE_KTHREAD) && !cpu_is_isolated(cpu);
