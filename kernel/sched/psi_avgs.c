@@ -3,24 +3,20 @@
  * Pressure stall information: from per-CPU times to totals and averages
  *
  * Pressure of a window
- *
  *   Tasks on one CPU can only lose work that this CPU could have done. So the
- *   pressure of a group in a window is the mean of its per-CPU times t_s[c]
- *   in a state, weighted with the time w[c] the group used or wanted the CPU:
- *
+ *   pressure of a group in a window is the mean of its per-CPU times t_s[c] in
+ *   a state, weighted with the time w[c] that it used or wanted the CPU:
  *	T_s = sum_c(t_s[c] * w[c]) / sum_c(w[c]),	w[c] = t_nonidle[c]
  *
  *   psi_mean_add() adds one CPU at a time, T += (t - T) * w / (W + w), in ns:
  *   no bits are lost, and each CPU rounds by less than 2 ns.
  *
  * Averages
- *
  *   An average is fed once per PSI_PERIOD with the share of that period that
  *   was stall: avg = avg * e + share * (1 - e). Periods end at multiples of
  *   PSI_PERIOD on psi_read_clock(); folds run later, by varying times.
  *   psi_avgs_advance() takes the stall of a window as spread evenly over it,
  *   and splits it where periods end; equal periods are fed in closed form:
- *
  *	n periods of share p:	avg = p + (avg - p) * e^n
  *
  *   A share is at most 1. The stall above that, and the remainder of a
@@ -88,10 +84,7 @@ static void psi_sums_add(struct psi_look *look,
 	}
 }
 
-/*
- * @sum, over CPUs, as exact pressure, see psi_asked.c. But for differences of
- * clocks, @used is in range.
- */
+/* Exact pressure of @sum. But for differences of clocks, @used is in range. */
 static u64 psi_sums_share(const struct psi_look *look, u64 sum, u64 used)
 {
 	used = clamp(used, look->most, look->weight);
@@ -152,10 +145,7 @@ static bool psi_avgs_zero(const struct psi_avgs *avgs, int s, u64 stall)
 
 static const u64 psi_no_stall[PSI_NR_STATES];
 
-/*
- * Add the stall of a window up to @to, and end the periods that it reaches.
- * @window: per state, stall since @avgs->at, in ns.
- */
+/* Add a window up to @to. @window: per state, stall since @avgs->at, in ns. */
 static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 			     const u64 *window)
 {
@@ -171,9 +161,7 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	}
 
 	while (to >= mark) {
-		/*
-		 * A period that has begun ends alone, whole ones go together.
-		 */
+		/* A period under way ends alone, whole ones go together. */
 		bool whole = avgs->at + PSI_PERIOD == mark;
 		u64 n = whole ? div64_u64(to - avgs->at, PSI_PERIOD) : 1;
 		u64 end = mark + (n - 1) * PSI_PERIOD;
@@ -199,7 +187,6 @@ static void psi_avgs_advance(struct psi_avgs *avgs, unsigned int states, u64 to,
 	avgs->at = max(avgs->at, to);
 }
 
-/* An average in hundredths of a percent. */
 static unsigned int psi_avg_basis_points(u32 avg)
 {
 	return ((u64)avg * 10000 + PSI_AVG_ONE / 2) >> PSI_AVG_SHIFT;

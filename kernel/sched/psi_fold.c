@@ -3,29 +3,25 @@
  * Pressure stall information: the fold, and readers
  *
  * Windows
- *
  *   The pressure of a group in a window is a mean over CPUs, weighted with how
  *   much the group used each in that window (psi_avgs.c). So it depends on
  *   where the window begins and ends, and a reader must not end one. The window
- *   of a group ends when the fold visits the group: once in each PSI_PERIOD, a
- *   little after a period has ended. A reader sees the total of all windows
- *   that ended, plus the mean of the running one so far. That may shrink as
- *   weights change: psi_account.shown keeps what is printed from going back. If
- *   the fold is late, the reader updates a copy of the averages.
+ *   of a group ends when the fold visits it: once in each PSI_PERIOD, a little
+ *   after that has ended. A reader sees the total of all windows that ended,
+ *   plus the mean of the running one so far. That may shrink as weights change:
+ *   psi_account.shown keeps what is printed from going back. If the fold is
+ *   late, the reader updates a copy of the averages.
  *
  *   Times of a cell grow for ever. The fold remembers in the cell what it saw,
- *   and the difference is what the window has. So the fold is a reader like any
- *   other: it needs no runqueue lock.
- *
- *   Readers must find all cells in the same window. So each cell has two slots:
- *   readers use one, the fold fills the other, and psi_group.folds says which
- *   is which. A short write section of psi_group.seq changes that number, the
- *   total and the averages. A window must end at the same time on all CPUs. So
- *   the fold looks at the cells up to three times, until a look takes less than
- *   PSI_SAMPLE_NS (1 ms): it may be preempted.
+ *   and the difference is what the window has. So it is a reader like any
+ *   other: it needs no runqueue lock. Readers must find all cells in the same
+ *   window. So each cell has two slots: readers use one, the fold fills the
+ *   other, and psi_group.folds says which is which. A short write section of
+ *   psi_group.seq changes that, the total and the averages. A window must end
+ *   at the same time on all CPUs. As the fold may be preempted, it looks up to
+ *   three times, until that takes less than PSI_SAMPLE_NS (1 ms).
  *
  * The list
- *
  *   A group is folded while it is on the list, on the CPUs in its cpumask. The
  *   walk puts both there, at the first activity on a CPU. The fold takes a CPU
  *   off when the group was idle on it for a whole window, by a trylock of its
@@ -42,9 +38,8 @@
  *   sets no timer. It takes the CPUs off the list of the system at once, so
  *   that the next activity wakes the thread. To wait for an idle window would
  *   keep the machine busy: when the thread wakes up, deferrable work of others
- *   runs too. Other groups stay on the list: they can do nothing then.
- *
- *   To averages a suspend of the machine is such a rest. It begins with a fold,
+ *   runs too. Other groups stay on the list: they can do nothing then. To
+ *   averages a suspend of the machine is such a rest. It begins with a fold,
  *   and the system stays on the list.
  */
 
@@ -60,12 +55,7 @@ static bool psi_suspending;
 /* A look at the CPUs takes less, unless preempted or for very many CPUs. */
 #define PSI_SAMPLE_NS		NSEC_PER_MSEC
 
-/* Looking at a window */
-
-/*
- * Read the times in @states, and with @more those that limits held. Times may
- * shrink a little, see psi_since(). Not in NMI or a write section of psi_seq.
- */
+/* Read times in @states. Not in NMI or in a write section of psi_seq. */
 static __always_inline void psi_peek_more(struct psi_group_cpu *gc, int cpu, unsigned int states,
 					  u64 *times, const struct psi_asked_cpu *more,
 					  u64 *held)
@@ -139,8 +129,6 @@ static __always_inline void psi_look_begin(struct psi_look *look, struct psi_ask
 	look->used = psi_union_read(asked, now);
 }
 
-/* Readers */
-
 /*
  * Up to this time a group had no stall since it was last @folded: when it
  * joined the list, or when the machine woke up that had rested since.
@@ -160,10 +148,7 @@ static struct psi_account *psi_account_of(struct psi_group *group,
 	return kind == PSI_PLAIN ? &group->plain : &group->accounts[kind];
 }
 
-/*
- * Bring what was read of a kind to the time of a look, with @stall in the
- * running window. The plain kind comes last: it says when the last fold was.
- */
+/* Bring a reading up to a look. Plain last: it says when the last fold was. */
 static __always_inline void psi_read_on(struct psi_group *group,
 					enum psi_kind kind,
 					const struct psi_look *look,
@@ -201,9 +186,7 @@ static __always_inline void psi_read_on(struct psi_group *group,
 /*
  * Read @nr kinds of pressure, a constant: 1 for plain, or PSI_NR_KINDS, all of
  * one moment, in @states. Kinds that were never asked stay as they are in
- * @readings.
- *
- * Takes no lock, and ends no window. Others see only ->shown change.
+ * @readings. Takes no lock, and ends no window. Others see only ->shown change.
  */
 static __always_inline void psi_read(struct psi_group *group, int nr, unsigned int states,
 				     struct psi_account *readings)
@@ -241,12 +224,7 @@ static __always_inline void psi_read(struct psi_group *group, int nr, unsigned i
 	psi_read_on(group, PSI_PLAIN, &look, look.stall, readings);
 }
 
-/* The fold */
-
-/*
- * Take a CPU off the list, if the group was idle there since the last window
- * ended, and the runqueue lock is free.
- */
+/* Take a CPU off the list if idle since the last window, by a trylock. */
 static void psi_unlist(struct psi_group *group, struct psi_asked *asked, int cpu)
 {
 	struct psi_group_cpu *gc = group->cpus[cpu];
@@ -288,9 +266,8 @@ static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bo
 }
 
 /*
- * End the running window of a group. The clock said @now a moment ago: if that
- * is over PSI_SAMPLE_NS ago, one look is for nothing. Return what it says after
- * the last look.
+ * End the window of a group; return the clock after the last look. If it said
+ * @now over PSI_SAMPLE_NS ago, one look is for nothing.
  */
 static u64 psi_fold_group(struct psi_group *group, u64 now)
 {
@@ -330,8 +307,6 @@ static u64 psi_fold_group(struct psi_group *group, u64 now)
 		psi_unlist_idle(group, asked, false);
 	return now;
 }
-
-/* The list */
 
 static void psi_fold_collect(void)
 {
@@ -379,8 +354,7 @@ static bool psi_system_idle(void)
 
 /*
  * Have the system leave the list if it is idle. If nothing happens from now on
- * (idle, suspend), return a time not before psi_fold_rested for the groups that
- * are folded next, see psi_idle_until().
+ * (idle, suspend), the result is not before psi_fold_rested: psi_idle_until().
  */
 static u64 psi_rest_when_idle(u64 now)
 {

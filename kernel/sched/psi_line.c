@@ -2,24 +2,16 @@
 /*
  * Pressure stall information: the lines of the files
  *
- * Contract
- *
  *   /proc/pressure/{cpu,memory,io,irq}, a line for "some" and one for "full":
- *
  *	some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
  *
  *   Averages are in percent, the total in microseconds. Programs parse this
- *   byte by byte, so nothing may be added: more is in the statistics file
- *   (psi_stat.c). irq has only "full": no task of a group can run where an
- *   interrupt holds one up. For the system, "full" of cpu is zero: no task is
- *   outside it.
+ *   byte by byte, so nothing may be added: psi_stat.c has more. irq has only
+ *   "full": no task of a group can run where an interrupt holds one up. "full"
+ *   of cpu is zero for the system: no task is outside it.
  */
 
-/**
- * struct psi_file - the lines about a resource
- * @name: of the resource, and of its file below /proc/pressure
- * @states: what its lines show, a bit mask: "some", then "full"
- */
+/* The lines about a resource. @states: a bit mask of "some", then "full". */
 struct psi_file {
 	const char		*name;
 	unsigned int		states;
@@ -37,7 +29,6 @@ static const struct psi_file psi_files[PSI_NR_FILES] = {
 #endif
 };
 
-/* The kinds of pressure in keys of the statistics file. */
 static const char * const psi_kinds[PSI_NR_KINDS] = { "", "exact.", "limit.", "shortage." };
 
 static bool psi_file_available(enum psi_file_id id)
@@ -105,10 +96,7 @@ static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 ns)
 	return at - line;
 }
 
-/*
- * The lines about a resource, each with its key as in the statistics file, or
- * without.
- */
+/* The lines about a resource. @key: with keys of the statistics file. */
 static void psi_show_lines(struct seq_file *m, const struct psi_file *file,
 			   enum psi_kind kind,
 			   const struct psi_account *reading, bool key)

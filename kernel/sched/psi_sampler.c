@@ -3,16 +3,13 @@
  * Pressure stall information: samplers, which slide a window over a group
  *
  * Samples
- *
- *   Triggers of a group that wait for the same state of the same kind, with the
- *   same window and priority, look at the same numbers. A sampler takes them,
+ *   A sampler serves all triggers of a group that wait for the same state of
+ *   the same kind, with the same window and priority. It takes a sample
  *   PSI_STEPS times per window, at multiples of the step on psi_read_clock().
- *   It remembers of each CPU what it saw: the time in use and the time in the
- *   state. At a sample it adds up the step that ends, by the formula of the
- *   kind (psi_avgs.c, psi_asked.c).
+ *   It remembers of each CPU the times in use and in the state. At a sample it
+ *   adds up the step that ends, by the formula of psi_avgs.c or psi_asked.c.
  *
  * The window slides
- *
  *   A sampler keeps the samples of a window in a ring. At a sample at t, the
  *   stall in the window that ends there is at least
  *
@@ -24,8 +21,7 @@
  *   are. On time it misses no more than one step. A late sampler takes one
  *   sample and skips the marks that have passed. If a sample takes over
  *   PSI_SAMPLE_NS to add up, it contains stall of after it began: the window
- *   then ends where the sample was done. Where the whole ring has less stall
- *   than the lowest threshold, no trigger is looked at.
+ *   then ends where the sample was done.
  *
  * Rest
  *
@@ -36,12 +32,11 @@
  *		   |	no stall in a step, none owed	   +-------+ a sample
  *		   +---------------------------------------+
  *
- *   While nothing stalls in the states that its triggers wait for, a sampler
- *   rests: it is in no queue, psi_group.watched has its states, and
- *   psi_watch.alarm_states too. When one begins, the walk raises the alarm,
- *   with the time. The monitor then has the sampler resume: there was no stall
- *   since its last sample. It rests after one step without stall: sooner would
- *   thrash on bursts, later would wake an idle CPU.
+ *   While nothing stalls in its state, a sampler rests: it is in no queue, and
+ *   psi_group.watched and psi_watch.alarm_states have the state. When that
+ *   begins, the walk raises the alarm, with the time, and the monitor has the
+ *   sampler resume: no stall came since its last sample. It rests after a step
+ *   without stall: sooner would thrash on bursts, later would wake an idle CPU.
  */
 
 #define PSI_STEPS		10
@@ -61,45 +56,29 @@ static u64 psi_slack(u64 threshold)
 	return min(PSI_SLACK_NS, threshold / 1024);
 }
 
-/**
- * struct psi_sample - what had stalled until when
- * @at: ns of psi_read_clock()
- * @total: ns
- */
+/* What had stalled until when, in ns; @at is of psi_read_clock(). */
 struct psi_sample {
 	u64			at;
 	u64			total;
 };
 
-/**
- * struct psi_sampled - what a sampler saw of a CPU
- * @nonidle: the time in use, ns
- * @stall: the time in the state, ns
- */
+/* What a sampler saw of a CPU: the times in use and in the state, in ns. */
 struct psi_sampled {
 	u64			nonidle;
 	u64			stall;
 };
 
-/**
- * struct psi_sampler - slides windows of one length over a state of a group
- * @watch: the samplers of its group and priority, whose lock protects all that
- *	   follows; see psi_sampler_bound()
- * @node: in psi_watch.samplers
- * @kind: of which pressure
- * @state: which state
- * @asked: what the group has while it is asked, %NULL for plain pressure
+/*
+ * Slides a window over a state of a group. The lock of @watch, the samplers of
+ * its group and priority, protects all that follows; see psi_sampler_bound().
+ * @asked: what the group has while it is asked, NULL for plain pressure
  * @window: length in ns
  * @mark: when the running step ends
  * @since: when the alarm was raised that ended its rest, 0 once it resumed
- * @triggers: the triggers
- * @users: how many
- * @next: when a trigger is owed an event first, %PSI_NEVER for none
+ * @next: when a trigger is owed an event first, PSI_NEVER for none
  * @least: no threshold in @triggers is lower
- * @last: the last sample
- * @late: how long it took to add it up if that was long, else 0, in ns
- * @ring: the samples before, the newest at @head
- * @head: see @ring
+ * @late: how long it took to add @last up if that was long, else 0, in ns
+ * @ring: the samples before @last, the newest at @head
  * @due: in psi_watch.due, unless the sampler rests
  * @used: the time in use on any CPU at @last, unless the kind is plain
  * @switches: psi_switches() when the running step began
@@ -128,18 +107,15 @@ struct psi_sampler {
 	struct psi_sampled	cpus[];
 };
 
-/**
- * struct psi_trigger - what one open file waits for
- * @node: in psi_sampler.triggers
- * @sampler: where it looks, %NULL for one that never fires
- * @user: whom it counts for, %NULL if the opener has CAP_SYS_RESOURCE
- * @threshold: ns
- * @stall: in the window that reached it, or in the last one, ns
+/*
+ * What one open file waits for; times are in ns
+ * @sampler: where it looks, NULL for one that never fires
+ * @user: whom it counts for, NULL if the opener has CAP_SYS_RESOURCE
+ * @stall: in the window that reached @threshold, or in the last one
  * @owed: the threshold was reached, and the event waits for @quiet
  * @event: to be collected by poll()
  * @base: no stall up to it counts; its total may be too high
- * @quiet: no event before, ns of psi_read_clock()
- * @wait: the pollers of the file
+ * @quiet: no event before, on psi_read_clock()
  */
 struct psi_trigger {
 	struct list_head	node;
@@ -202,8 +178,6 @@ static bool psi_trigger_take(struct psi_trigger *t, u64 window, const struct psi
 	t->base = *now;
 	return true;
 }
-
-/* Samplers */
 
 static void psi_sampler_free(struct psi_sampler *sampler)
 {
@@ -349,10 +323,7 @@ static void psi_sampler_skip(struct psi_sampler *sampler, u64 since)
 	sampler->used = psi_union_before(used, sampler->used, ago);
 }
 
-/*
- * Leave out all up to now. psi_trigger_arm() has the state watched before: if
- * it begins anew, an alarm is raised.
- */
+/* Leave out all up to now. A state that begins anew raises an alarm. */
 static void psi_sampler_begin(struct psi_sampler *sampler)
 {
 	int cpu;
@@ -385,9 +356,8 @@ static void psi_sum_add(struct psi_look *step, enum psi_state state,
 }
 
 /*
- * Bring the total to @now, return whether it grew. It has stall after @now too,
- * while it is added up: a window from here on misses some, @late makes one up
- * to here longer.
+ * Bring the total to @now, return whether it grew. It gets stall of after @now,
+ * too: a window from here on misses some, @late makes one up to here longer.
  */
 static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 {
@@ -407,8 +377,7 @@ static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 	switches = psi_switches(sampler->watch->group);
 	/*
 	 * A step in which the group was off, if only for a part, does not
-	 * count. (Files in /proc and their triggers stay then; those of a
-	 * cgroup end.)
+	 * count. (Triggers of /proc stay then; those of a cgroup end.)
 	 */
 	if (likely(!(switches & 1) && switches == sampler->switches))
 		stall = sampler->kind == PSI_PLAIN ? step.stall[state] :
@@ -422,10 +391,9 @@ static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A sample in the middle of a step, which changes nothing. It is an upper
- * bound: what the step will add for stall up to now depends on weights to come,
- * but is no more than all CPUs have, and than the time that passed. Without the
- * lock it is right if no sample came meanwhile.
+ * A sample within a step, which changes nothing. It is an upper bound: what the
+ * step adds depends on weights to come, but is no more than all CPUs have, and
+ * than the time that passed. Unlocked, it is right if no sample came.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
@@ -467,10 +435,7 @@ static void psi_sampler_resume(struct psi_sampler *sampler)
 	psi_sampler_queue(sampler, sampler->mark);
 }
 
-/*
- * The oldest sample is from before all windows that end with the new one, so
- * none of these has more stall than came since.
- */
+/* No window that ends now has more stall than came since the oldest sample. */
 static bool psi_sampler_may_fire(const struct psi_sampler *sampler)
 {
 	const struct psi_sample *oldest = &sampler->ring[(sampler->head + 1) % PSI_RING];

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Pressure stall information: the files
- *
- *   psi_line.c says what they show. kernel/cgroup/pressure.c is for cgroups.
- */
+/* Pressure stall information: the files; psi_line.c has their lines */
 
 /**
  * psi_switch - switch a group off or on
  * @group: the group
  * @on: whether its totals grow from now on
  *
- * The group goes on measuring; its triggers and its causes see no stall.
- * While the group is off, readers see the largest total that any reader saw. A
- * reader that began before may still raise that total. Afterwards readers skip
- * what came meanwhile:
- *
+ * The group goes on measuring; its triggers and causes see no stall. While it
+ * is off, readers see the largest total that any reader saw. Readers that began
+ * before may still raise it. Later readers skip what came meanwhile:
  *	total		10 .. 25  off  25 .. 40  on  40 .. 60
  *	skip		    0		     0	       15
  *	readers see	10 .. 25	    25	     25 .. 45
@@ -45,7 +39,6 @@ void psi_switch(struct psi_group *group, bool on)
 /**
  * psi_is_off - whether psi_switch() switched a group off
  * @group: the group
- *
  * Return: whether it did
  */
 bool psi_is_off(const struct psi_group *group)
@@ -58,7 +51,6 @@ bool psi_is_off(const struct psi_group *group)
  * @m: the file to print to
  * @group: the group whose pressure it shows
  * @id: which of the group's files
- *
  * Context: Process context.
  * Return: 0, -ENOMEM, or -EOPNOTSUPP for irq without accounting of its time
  */
@@ -93,12 +85,7 @@ u64 psi_some_memory_us(void)
 	return div_u64(reading.total[PSI_MEM_SOME], NSEC_PER_USEC);
 }
 
-/**
- * struct psi_open - an open file of /proc/pressure
- * @id: which file
- * @trigger: armed by a write, %NULL before
- * @wait: pollers, which may come before there is a trigger
- */
+/* An open file of /proc/pressure. Pollers may come before the trigger. */
 struct psi_open {
 	enum psi_file_id	id;
 	struct psi_trigger	*trigger;

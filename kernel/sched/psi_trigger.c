@@ -3,50 +3,41 @@
  * Pressure stall information: triggers
  *
  * Contract
- *
  *   A program that writes "<some|full> <stall us> <window us>" to a pressure
- *   file arms a trigger. In the statistics file the key of a line stands in
- *   place of "some" or "full", such as "cpu.limit.some" (psi_stat.c). poll() on
- *   that descriptor reports POLLPRI when the stall within any window of that
- *   length reaches the threshold. At most one event per window: what reaches
- *   the threshold sooner is reported when a window has passed. Stall from
- *   before arming, or that made an event, never counts again.
+ *   file arms a trigger. In the statistics file a key stands in place of "some"
+ *   or "full", such as "cpu.limit.some" (psi_stat.c). poll() reports POLLPRI
+ *   when the stall in any window of that length reaches the threshold, but at
+ *   most once per window: what reaches it sooner is reported when a window has
+ *   passed. Stall from before arming, or of an event, never counts again.
  *
  * Monitors
- *
- *   A monitor is a thread that looks at the samplers which are due
- *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE have one of
- *   real-time priority, so that they fire when the CPUs are contended. The
- *   others have an ordinary one, and samplers of their own: nobody can buy
- *   real-time work by opening files.
+ *   A monitor is a thread that looks at the samplers that are due
+ *   (psi_sampler.c). Triggers whose opener has CAP_SYS_RESOURCE have a
+ *   real-time one: they fire when CPUs are contended. Others have an ordinary
+ *   one, with its own samplers: nobody can buy real-time work by opening files.
  *
  *	walk: a state begins ---> alarm ---> inbox of the monitor
  *						      |
  *	  timerqueue of groups, by when one is due      <--+
  *	  timerqueue of samplers of a group, by their mark
  *
- *   Turns
- *
- *   A monitor serves groups in turns of PSI_TURN_NS (500 us). A turn of d of
- *   CPU time is followed by a pause of (PSI_SHARE - 1) * d. So a group gets an
- *   eighth of a monitor, and delays another by one turn, one sample and a break
- *   of the monitor. A group that needs more than its share gets late samples.
+ *   A monitor serves groups in turns of PSI_TURN_NS (500 us). After a turn of d
+ *   of CPU time a group pauses for (PSI_SHARE - 1) * d. So it gets an eighth of
+ *   a monitor, and late samples if it needs more. It delays another group by
+ *   one turn, one sample and a break of the monitor.
  *
  * Lifetime
- *
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
  *   and the trigger goes with the file (or with the files of the cgroup, when
  *   kernfs drains them). A sampler goes with its last trigger.
  *
  * Locking
- *
  *   psi_watch.lock protects the samplers of a group and priority, and their
  *   triggers. A monitor holds it while a sample visits every CPU in use. An
- *   opener holds it for moments, with preemption disabled: otherwise the
- *   scheduler could stop the holder for up to a second (cpu.max), and with it
- *   all that others armed. So nobody sleeps for the lock. A monitor or opener
- *   that finds it taken comes back after PSI_RETRY_US, and an opener that finds
- *   a monitor waiting lets it go first.
+ *   opener holds it for moments, with preemption disabled: otherwise cpu.max
+ *   could stop the holder up to a second, and with it what others armed. So
+ *   nobody sleeps for the lock: a monitor or opener that finds it taken comes
+ *   back after PSI_RETRY_US. An opener lets a monitor that waits go first.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -60,10 +51,10 @@
 #define PSI_SHARE		8
 
 /*
- * The initial value of user.max_psi_triggers, as all triggers of a sampler look
- * at each sample: some for each service of a session, and no more of one group
- * than a monitor looks at within a turn. In a user namespace a trigger counts
- * for the owner of that, too.
+ * The initial value of user.max_psi_triggers: some for each service of a
+ * session, and no more of one group than a monitor looks at within a turn: all
+ * triggers of a sampler look at each sample. In a user namespace a trigger
+ * counts for its owner, too.
  */
 #define PSI_USER_TRIGGERS	1024
 
@@ -76,13 +67,7 @@
 /* Groups with samplers at work, by when they are due; for monitors only. */
 static struct timerqueue_head psi_monitor_queues[PSI_NR_PRIOS];
 
-/**
- * struct psi_request - what is written to a pressure file
- * @kind: which pressure
- * @state: which state
- * @stall: the threshold, us
- * @window: the length of the window, us
- */
+/* What is written to a pressure file; threshold and window are in us. */
 struct psi_request {
 	enum psi_kind		kind;
 	enum psi_state		state;
@@ -92,10 +77,7 @@ struct psi_request {
 
 /* Parsing: no clock, no locks, all inputs are arguments */
 
-/*
- * Blanks, then the digits of a number below 2^32. Parsing functions take @p
- * past what they understand.
- */
+/* Blanks, then a number below 2^32. @p moves past what is parsed. */
 static bool psi_parse_number(const char **p, u32 *number)
 {
 	const char *begin = *p + strspn(*p, " \t");
@@ -112,10 +94,7 @@ static bool psi_parse_number(const char **p, u32 *number)
 	return *p > begin;
 }
 
-/*
- * Take @p past the key of a line (psi_stat.c), up to "some" or "full": @id
- * becomes the plain file about the resource.
- */
+/* The key of a line (psi_stat.c); @id becomes the resource's plain file. */
 static bool psi_parse_key(const char **p, enum psi_file_id *id,
 			  enum psi_kind *kind)
 {
@@ -132,7 +111,6 @@ static bool psi_parse_key(const char **p, enum psi_file_id *id,
 	return true;
 }
 
-/* Whether what @p says is a trigger that can be. */
 static bool psi_parse(const char *p, enum psi_file_id id,
 		      struct psi_request *request)
 {
@@ -148,8 +126,6 @@ static bool psi_parse(const char *p, enum psi_file_id id,
 	       request->window >= PSI_WINDOW_MIN_US &&
 	       request->window <= PSI_WINDOW_MAX_US;
 }
-
-/* Looking at triggers */
 
 static void psi_trace_trigger(const struct psi_trigger *t)
 {
@@ -218,8 +194,6 @@ static void psi_sampler_check(struct psi_sampler *sampler)
 	rest = rest && sampler->next == PSI_NEVER;
 	psi_sampler_queue(sampler, rest ? PSI_NEVER : min(sampler->next, sampler->mark));
 }
-
-/* Monitors */
 
 static void psi_watch_answer(struct psi_watch *watch)
 {
@@ -338,8 +312,6 @@ static int __init psi_monitors_start(void)
 }
 subsys_initcall(psi_monitors_start);
 
-/* Arming */
-
 static struct psi_watch *psi_watch_get(struct psi_group *group, int prio)
 {
 	/* Pairs with the cmpxchg below. */
@@ -380,10 +352,7 @@ static void psi_watch_unlock(struct psi_watch *watch)
 	preempt_enable();
 }
 
-/*
- * With the sampler made for it, or one that is there. The lock is not held for
- * a visit of CPUs.
- */
+/* With its own sampler, or an older one. No visit of CPUs holds the lock. */
 static void psi_trigger_arm(struct psi_trigger *t)
 {
 	struct psi_sampler *made = t->sampler, *sampler;
@@ -457,7 +426,6 @@ static struct psi_trigger *psi_trigger_alloc(const struct file *file, int prio)
  * @file: the open file, whose opener needs CAP_SYS_RESOURCE for windows that
  *	  are no multiple of two seconds
  * @wait: the pollers of the open file
- *
  * Context: Process context, may sleep. @wait stays until psi_disarm().
  * Return: 0, or -EINVAL, -EBUSY (there is a trigger), -ENOSPC (the opener has
  *	   too many), -ENOMEM, or -EOPNOTSUPP.
@@ -506,7 +474,6 @@ int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id
 /**
  * psi_disarm - free the trigger of an open file
  * @t: the trigger, %NULL for none
- *
  * Context: Process context, may sleep. Nobody polls or arms any more.
  */
 void psi_disarm(struct psi_trigger *t)
@@ -528,7 +495,6 @@ void psi_disarm(struct psi_trigger *t)
 /**
  * psi_poll - what poll() says of an open file, takes the event of its trigger
  * @slot: the place for the trigger of the file
- *
  * Context: Any. The caller waits on the file already.
  * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger
  */
