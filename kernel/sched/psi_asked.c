@@ -3,17 +3,14 @@
  * Pressure stall information: exact pressure, limit and shortage
  *
  * Exact pressure
- *
  *   The formula of the plain files (psi_avgs.c) is right while each CPU is in
  *   use throughout the window. A stall that moves between N CPUs comes out N
  *   times too small. Exact pressure is defined moment by moment, with n(t) CPUs
  *   in use, s(t) of them in the state:
- *
  *	exact T_s = integral of s(t) / n(t)
  *
  *   A window is computed as the share of the CPU time in use that was in the
  *   state, times the time U in which any CPU was in use:
- *
  *	exact T_s = U * sum_c(t_s[c]) / sum_c(w[c])
  *
  *	CPU 0	 ===-------		=== stalled, --- at work: U 20, w 10 and
@@ -23,9 +20,7 @@
  *   not tell that 64 CPUs were at work before one alone stalled.
  *
  * Limit and shortage
- *
  *   Per cell, for cpu, io and memory (psi_limit.c says which limits there are):
- *
  *	limit some	a limit holds at least one stalled task
  *	limit full	limit some, and the plain full of the resource holds
  *	only some	limit some, and no task stalls for a shortage
@@ -33,33 +28,26 @@
  *
  *   Per cell, the states of "only" are among those of limit, and these among
  *   the plain ones. Shortage is exact less only, so with one formula for all:
- *
  *	max(limit, shortage) <= exact <= limit + shortage
  *
  * Asked
- *
  *   This is computed only while a trigger on such a line is armed, or the file
  *   was read within five minutes; otherwise totals stand still. Memory is for
  *   all possible CPUs, as nothing can be allocated where the group comes to be
  *   in use. Cells learn of it in psi_asked_sync(), those off the list when they
  *   join. It begins with the next window, at once off the list. The fold ends
- *   it, see psi_asked_expire().
- *
- *   While a cell shows attributes of limits, it does not delegate: the states
- *   of limits depend on each change of what it shows.
+ *   it, see psi_asked_expire(). While a cell shows attributes of limits, it
+ *   does not delegate: the states of limits depend on each change.
  *
  * The union
- *
- *   The times in use of CPUs do not tell whether they were in use together, or
- *   one after the other. So a word per group counts the CPUs in use, and has
- *   the time, stored as those of states are, see "Time" in psi.c. Both share 64
- *   bits, so that one cmpxchg changes them; the time wraps after 13 days.
- *   Readers take differences, of less than half of that.
+ *   The times in use of CPUs do not tell whether that was together or in turn.
+ *   So a word per group counts the CPUs in use, and has the time, stored as in
+ *   "Time" in psi.c. Both are in 64 bits: one cmpxchg changes them; the time
+ *   wraps after 13 days. Readers take differences below half of that.
  *
  *   All CPUs write that word whenever they begin or end to be in use. So where
  *   CPUs have several caches, or are very many, those that share a cache count
  *   themselves in a block, and the word counts blocks:
- *
  *	CPU 0	CPU 1		CPU 8	CPU 9
  *	    \	/		    \	/
  *	   block 0		   block 1	CPUs in use
@@ -86,25 +74,20 @@
 /* A program that reads at least that often asks all the time, in seconds. */
 #define PSI_ASKED_FOR		(5 * 60)
 
-/**
- * struct psi_asked - what exact pressure, limit and shortage of a group need
+/*
+ * What exact pressure, limit and shortage of a group need
  * @used: the time in use on any CPU when the last window ended
  * @held: sum over the CPUs on the list of what limits held by then
  * @begun: a fold came after @known: a part of a window does not count; or no
  *	   CPU was in use at first
  * @known: the cells in use know that the group is asked
- * @cpus: what the cell on each CPU has more
  * @users: triggers, readers, and psi_asked_expire()
- * @read: when a program last read the file, ktime_get_seconds()
- * @group: the group, whose accounts have the pressure
- * @node: in psi_asked_groups
- * @rcu: frees it
+ * @read: when the file was last read, ktime_get_seconds()
  * @word: the union: how many blocks (CPUs, where there are no blocks) are in
  *	  use in the low bits, and the time in ns above them
  * @blocks: how many CPUs of each block are in use
  *
  * The fold writes @used and @held, and @begun unless psi_asked_begin() did.
- * Readers write @read.
  */
 struct psi_asked {
 	u64			used;
@@ -123,17 +106,11 @@ struct psi_asked {
 	} ____cacheline_aligned	blocks[];
 };
 
-/* The block of each CPU. */
 static DEFINE_PER_CPU_READ_MOSTLY(unsigned int, psi_block);
 /* How many blocks there are, 0 if CPUs count themselves in the word. */
 static unsigned int psi_nr_blocks __ro_after_init;
 
-/* The union */
-
-/*
- * How long a group was in use on any CPU at @now of psi_read_clock(), in ns.
- * Only differences mean something, see psi_union_since().
- */
+/* Time in use on any CPU, in ns, at @now. Only differences mean something. */
 static u64 psi_union_read(const struct psi_asked *asked, u64 now)
 {
 	u64 word = asked ? atomic64_read(&asked->word) : 0, time = word >> PSI_UNION_BITS;
@@ -209,8 +186,6 @@ static int __init psi_union_init(void)
 	return 0;
 }
 core_initcall(psi_union_init);
-
-/* Events */
 
 static unsigned int psi_held_of(const struct psi_group_cpu *gc)
 {
@@ -326,8 +301,6 @@ static void psi_asked_listed(struct psi_group_cpu *gc, int cpu, u64 now)
 		memcpy(more->base, more->times, sizeof(more->base));
 }
 
-/* Asking */
-
 static LLIST_HEAD(psi_asked_groups);
 
 static void psi_asked_free(struct rcu_head *rcu)
@@ -409,7 +382,6 @@ static void psi_unask(struct psi_asked *asked)
 	refcount_dec(&asked->users);
 }
 
-/* All that somebody asks about or did, for psi_asked_expire(). */
 static struct llist_node *psi_asked_all(void)
 {
 	return llist_del_all(&psi_asked_groups);
@@ -457,9 +429,8 @@ static struct psi_asked *psi_asked_begin(struct psi_group *group)
 }
 
 /*
- * Somebody wants exact pressure, limit and shortage, until psi_unask(). Return
- * NULL without memory, or if the task has to die. May sleep, and takes the
- * runqueue locks of CPUs that the group is in use on.
+ * Somebody wants exact pressure, limit and shortage, until psi_unask(). NULL:
+ * no memory, or the task has to die. May sleep, and takes runqueue locks.
  */
 static struct psi_asked *psi_ask(struct psi_group *group)
 {
@@ -492,8 +463,6 @@ static struct psi_asked *psi_ask(struct psi_group *group)
 	}
 	return asked;
 }
-
-/* Windows */
 
 static u64 psi_held_since(const struct psi_look *look, int i, u64 most)
 {

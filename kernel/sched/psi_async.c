@@ -7,38 +7,32 @@
  *   from sockets, timeouts and polls. So each ring, and each context of aio,
  *   has a struct psi_async. It counts the requests to storage in flight, and
  *   lists the tasks that wait. These wait for io while the count is above zero:
- *
  *	requests to storage	0     1     2     1     0
  *	another request		------------------------------------------ done
  *	waiter			  asleep                                   runs
  *	iowait			      |#################|
  *
- *   The count may leave zero or come back to it while a task sleeps, as other
- *   threads submit and issue requests, or a task waits for several. So
- *   psi_io_recount() looks at the sleepers again. That takes the lock of each
- *   sleeper's runqueue, with interrupts off. So only the PSI_WAITERS_MAX (32)
- *   tasks of a ring that wait longest count.
- *
- *   proc, tracefs and tmpfs have no storage (noop_backing_dev_info): a read
- *   that waits there waits for an event.
+ *   The count may leave zero or come back to it while tasks sleep: others
+ *   submit requests, or a task waits for several. Then psi_io_recount() looks
+ *   at them again. That takes the lock of each sleeper's runqueue, with
+ *   interrupts off: so only the PSI_WAITERS_MAX (32) tasks of a ring that wait
+ *   longest count. proc, tracefs and tmpfs have no storage
+ *   (noop_backing_dev_info): a read that waits there waits for an event.
  *
  *   A task may poll one ring in another, or an eventfd that aio signals. While
  *   requests to storage are in flight there, it waits for io as well. So the
  *   psi_async of a ring or eventfd lists those in which it is polled:
- *
  *	ring A		storage 0, polled 1	<-- a task waits in here
  *	  ^ polls
  *	ring B		storage 1		<-- a read is in flight
  *
  *   B tells A whether its own @storage is zero. It does not pass on what others
  *   tell it, so rings that poll each other do not keep each other's count up.
- *
  *   PSI_IOWAIT in psi_task.asleep inverts psi_iowait when a task goes to sleep.
  *   So waits of all other kinds cost what they did. A task that polls for
  *   completions (IORING_SETUP_IOPOLL) runs: it does not stall.
  *
  * Locking
- *
  *   psi_async.polls_lock	where it is polled, and what was said there
  *     psi_async.lock	the waiters. Of another psi_async than polls_lock
  *       p->pi_lock	that a waiter stays on its runqueue; psi_task.asleep of
@@ -65,11 +59,8 @@
  */
 #define PSI_PACED	(3 * HZ)
 
-/**
- * struct psi_async_poll - tasks poll one psi_async in another
- * @link: in psi_async.polls of the one that is polled
- * @by: the other
- * @nr: how many polls there are
+/*
+ * Tasks poll one psi_async, which has @link in its polls, in @by, @nr times.
  * @storage: counted in @by->polled
  */
 struct psi_async_poll {
@@ -236,10 +227,7 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 	WRITE_ONCE(current->psi.paced, false);
 	scoped_guard(raw_spinlock_irqsave, &async->lock) {
 		list_add_tail(&wait->link, &async->waiters);
-		/*
-		 * On the list before the count is read. Pairs with
-		 * psi_async_changed().
-		 */
+		/* On the list first. Pairs with psi_async_changed(). */
 		smp_mb();
 		if (async->nr_waiters++ < PSI_WAITERS_MAX)
 			psi_io_judge(current, async);
@@ -297,10 +285,7 @@ bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
 			poll = fresh;
 			poll->by = by;
 			list_add(&poll->link, &async->polls);
-			/*
-			 * On the list before the count is read. Pairs with
-			 * psi_async_changed().
-			 */
+			/* On the list first. Pairs with psi_async_changed(). */
 			smp_mb();
 			psi_async_tell(async, poll, atomic_read(&async->storage));
 		}
@@ -316,7 +301,6 @@ bool __psi_async_poll(struct psi_async *async, struct psi_async *by)
  * psi_async_unpoll - that poll is over
  * @async: what was polled
  * @by: where it was polled
- *
  * Context: Process context.
  */
 void psi_async_unpoll(struct psi_async *async, struct psi_async *by)

@@ -3,7 +3,6 @@
  * Pressure stall information: the causes of memory stalls
  *
  * Contract
- *
  *   cgroup.pressure.stat has a line for each enum psi_cause: how often tasks of
  *   the group stalled because of it, for how long in all and at most, in us of
  *   task time, and how many stalls had which length: below 2 us, below 4 us,
@@ -16,9 +15,7 @@
  *   in memory-stall sections that have ended.
  *
  * Recording
- *
  *   A stall begins and ends with the outermost section, whose cause counts:
- *
  *	psi_memstall_enter()  refault |---------------------------|
  *	psi_memstall_enter()  reclaim        |--------|
  *	recorded				      a refault --^
@@ -26,16 +23,13 @@
  *   The task remembers cause and begin, and records the stall at its end, in
  *   the cgroup it is in then. Begin and end are the rq_clock() at which the
  *   states of its groups change: a task that stalls alone on a CPU has the same
- *   time here and in memory "some". A length below zero (clocks differ) counts
- *   as zero.
+ *   time here and in memory "some". A negative length (clocks differ) is zero.
  *
  * Where
- *
  *   A stall is added to the group of the task and to each above, as
  *   memory.events does: a reader looks at one group, its numbers only grow, and
  *   nothing is handed over when a cgroup goes. It costs one or two shared cache
  *   lines a level, beside two runqueue locks. A group that is off has none.
- *
  *   The 2 kB of a group come with the end of its first stall, where nothing may
  *   wait. Without memory the stall is missing in this group only, and the next
  *   one tries again. The system has them from the beginning.
@@ -44,12 +38,7 @@
 /* The last bucket has 2^20 us and more. */
 #define PSI_CAUSE_BUCKETS	21
 
-/**
- * struct psi_stalls - the stalls of a group that have one cause
- * @total: how long they took, in ns
- * @max: the longest, in ns
- * @hist: how many, by length
- */
+/* Stalls of a group that have one cause, in ns. @hist: how many, by length. */
 struct psi_stalls {
 	atomic64_t		total;
 	atomic64_t		max;

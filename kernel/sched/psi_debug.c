@@ -5,32 +5,23 @@
  *   A hook that is missing does not crash: it leaves a count too high or too
  *   low for ever. So a debug kernel checks everything after each fold, CPU by
  *   CPU, under the runqueue lock and independently of the hooks:
- *
  *	tasks		A task is counted as what the scheduler's own fields
  *			say. A limit holds it if the scheduler says so.
- *
  *	counts		The counts of a cell, those of limits too, are the sum
  *			of what its contributors show. Its attributes and states
  *			follow from the counts.
- *
  *	delegation	A cell delegates to a child that shows the same. The
  *			pointers psi_group_cpu.up lead through all cells that do
  *			not delegate, from higher to lower levels.
- *
  *	home		A task is counted in its cgroup, and a group in its
- *			parent, unless it is a stray, see "Reserve" in
- *			psi_group.c.
- *
+ *			parent, except strays ("Reserve" in psi_group.c).
  *	list		A cell that shows something is on the list of the fold.
- *			A cell that is not on it is as new, see "The list" in
- *			psi_fold.c.
- *
+ *			Others are as new, see "The list" in psi_fold.c.
  *	asked		The union of a group counts the CPUs that it is in use
  *			on. The states of limits follow from what a cell shows.
  *			A cell that is asked does not delegate while it shows a
  *			limit. A cell has PSI_ASKED_ABOVE exactly if one that is
  *			asked delegates to it.
- *
  *	times		Since the last check, on each CPU:
  *			0 <= full <= some <= nonidle <= time that passed, and in
  *			each state 0 <= only <= limit <= the state.
@@ -40,15 +31,11 @@
  *   the list of all tasks lacks those that were reaped and still run.
  */
 
-/**
- * struct psi_debug - one pass over a CPU
- * @cpu: the CPU
- * @now: rq_clock() of the CPU
- * @irq: irq_time_read() of the CPU
+/*
+ * One pass over a CPU: @now is its rq_clock(), @irq its irq_time_read()
  * @folds: a fold may run at the same time
  * @homes: check homes, too
- * @found: number of faults
- * @says: a line for each fault
+ * @says: a line for each of @found faults
  */
 struct psi_debug {
 	int			cpu;
@@ -69,7 +56,6 @@ struct psi_debug {
 #define psi_debug_cell(d, gc, format, ...) \
 	psi_debug_found(d, "cgroup %llu " format, (gc)->group->id, ##__VA_ARGS__)
 
-/* Homes */
 #ifdef CONFIG_CGROUPS
 
 /*
@@ -135,8 +121,6 @@ static void psi_debug_unlock_homes(void) { }
 static bool psi_debug_all_home(void) { return false; }
 static void psi_debug_task_home(struct task_struct *p, struct psi_debug *d) { }
 #endif
-
-/* Tasks */
 
 static unsigned int psi_debug_attrs(struct task_struct *p, struct rq *rq)
 {
@@ -224,8 +208,6 @@ static void psi_debug_tasks_of(struct rq *rq, struct psi_debug *d)
 	}
 }
 
-/* Cells */
-
 static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	struct psi_group_cpu *child = psi_delegate_of(gc), *end = psi_chain_end(gc);
@@ -282,7 +264,6 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_cell(d, gc, "delegated to, or in use: not on the list of the fold");
 }
 
-/* What is asked */
 #ifdef CONFIG_PSI_STAT
 
 static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
@@ -331,8 +312,6 @@ static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, cons
 static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d) { }
 static void psi_debug_limits(struct psi_group_cpu *gc, struct psi_debug *d, const u64 *since) { }
 #endif
-
-/* Times */
 
 static void psi_debug_times(struct psi_group_cpu *gc, struct psi_debug *d)
 {
@@ -391,8 +370,7 @@ static void psi_debug_groups(struct psi_debug *d)
 }
 
 /*
- * Check tasks and cells of a locked CPU, in an RCU read section. @folds: a fold
- * may run. @homes: cgroups, their switches and members do not change.
+ * Check a locked CPU, under RCU. @homes: no cgroup, switch or member changes.
  */
 static unsigned int psi_debug_cpu(struct rq *rq, bool folds, bool homes, struct seq_buf *says)
 {

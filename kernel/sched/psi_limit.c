@@ -3,20 +3,16 @@
  * Pressure stall information: limit or shortage
  *
  * Contract
- *
  *   A limit that somebody set holds a stalled task, or there is a shortage.
  *   This class belongs to the task: it is the same for all its groups.
  *
  * Attributes
- *
  *   A task that a limit holds shows another attribute:
- *
  *	shortage	waiting		iowait		memstall
  *	limit		limit_waiting	limit_iowait	limit_memstall
  *
  *   Cells count the contributors that show each, as in "Contributors" of psi.c.
  *   A cell may show both of a pair. Here G is throttled by cpu.max, H is not:
- *
  *		   system	limit_waiting 1, waiting 1: limit and shortage
  *		  /	 \
  *		 G	  H	G: limit_waiting 2.	H: oncpu 1, waiting 1
@@ -35,12 +31,10 @@
  *		task is queued on a throttled runqueue or leaves it. PSI_HELD in
  *		psi_task.mode swaps what a queued task shows, so events do not
  *		test for it.
- *
  *	memory	The class of a stall follows from its cause: psi_cause_held(). A
  *		task that waits for a page of its working set has the class of
  *		the eviction: reclaim for a cgroup leaves a bit in the shadow
  *		entry, see folio_evicted_by_limit().
- *
  *	io	A task that waits for io is held while limits hold bios of its
  *		cgroup; or, if it waits for a folio of a cgroup of which limits
  *		held a bio lately, of that one. See also psi_io_hold().

@@ -2,14 +2,10 @@
 /*
  * Pressure stall information: the statistics file
  *
- *   /proc/pressure/stat, or cgroup.pressure.stat, has all of one moment. A key
- *   says resource, kind and line:
- *
- *	cpu.some avg10=1.35 avg60=0.58 avg300=0.14 total=3817024
- *	cpu.exact.some avg10=2.70 avg60=1.16 avg300=0.28 total=7634048
- *
- *   The lines without a kind repeat the plain files. The causes of memory
- *   stalls follow, read a moment later (psi_causes.c).
+ *   /proc/pressure/stat, or cgroup.pressure.stat, has all of one moment, in
+ *   lines as in psi_line.c with a key of resource, kind and line, such as
+ *   "cpu.exact.some". Those without a kind repeat the plain files. The causes
+ *   of memory stalls follow, read a moment later (psi_causes.c).
  */
 
 /*
