@@ -220,20 +220,8 @@ static void psi_debug_delegation(struct psi_group_cpu *gc, struct psi_debug *d)
 	if (psi_chain(gc) > PSI_CHAIN)
 		psi_debug_cell(d, gc, "is one of %u that delegate in a chain", psi_chain(gc));
 	if (end->attrs != gc->shows || memcmp(&gc->recount, &one, sizeof(one)))
-		psi_debug_cell(d, gc, "delegates to what shows %#x, there are %#llx %#llx %#llx",
-			       end->attrs, gc->recount.sched, gc->recount.stall,
-			       gc->recount.limit);
-}
-
-static void psi_debug_unlisted(struct psi_group_cpu *gc, struct psi_debug *d)
-{
-	bool delegated = psi_delegator(gc);
-
-	if (gc->attrs || delegated || gc->slow != PSI_ALL_STATES)
-		psi_debug_cell(d, gc, "is not on the list of the fold: shows %#x%s", gc->attrs,
-			       delegated ? ", delegated to" : "");
-	if (memcmp(gc->slots[0], gc->slots[1], sizeof(gc->slots[0])))
-		psi_debug_cell(d, gc, "is not on the list of the fold, which fills its slots");
+		psi_debug_cell(d, gc, "delegates to what shows %#x, its contributors show %#x",
+			       end->attrs, gc->shows);
 }
 
 static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
@@ -258,9 +246,11 @@ static void psi_debug_counts(struct psi_group_cpu *gc, struct psi_debug *d)
 		       (gc->up && gc->up->group->level >= gc->group->level)))
 		psi_debug_cell(d, gc, "of level %u goes on to a wrong group, level %d",
 			       gc->group->level, gc->up ? gc->up->group->level : -1);
-	if (!listed)
-		psi_debug_unlisted(gc, d);
-	else if (!visited)
+	if (!listed && (gc->attrs || gc->slow != PSI_ALL_STATES || top != gc ||
+			memcmp(gc->slots[0], gc->slots[1], sizeof(gc->slots[0]))))
+		psi_debug_cell(d, gc, "is not on the list of the fold, nor as new: shows %#x",
+			       gc->attrs);
+	if (listed && !visited)
 		psi_debug_cell(d, gc, "delegated to, or in use: not on the list of the fold");
 }
 
