@@ -270,14 +270,15 @@ static void finish(struct report *report, struct alone *alone, const struct grou
 		   struct series *series, const struct snapshot *from)
 {
 	const char *cgroup = alone->cgroup;
-	double end = now();
 	struct group last = { 0 };
 	struct snapshot to = { 0 };
 	struct loads limits;
-	bool stat = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME];
-	bool left = cgroup_populated(cgroup);
+	bool stat = first->totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME], left;
+	double end;
 
 	alone_end(alone);
+	end = alone->end.time;
+	left = cgroup_populated(cgroup);
 	if (!stat) {
 		snapshot_climb(&to, cgroup);
 		sleep_with_progress(PERIOD, "waiting for the kernel's totals");
@@ -351,7 +352,7 @@ int verb_run(int argc, char **argv)
 	}
 	series.last = first;
 	alone_begin(&alone, cgroup, &first);
-	series.begin = now();
+	series.begin = alone.begin;
 	pid = run_program(command, cgroup);
 	status = status_of(follow(pid, signals, &alone, &series, html));
 	title = join(command);
