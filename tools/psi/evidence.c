@@ -14,6 +14,8 @@
 #include "pressure.h"
 
 #define NEAR		0.8	/* of io.max: so much was asked for */
+#define FEW		10	/* requests a second: Linux 6.1 counts in slices of 0.1 s ... */
+#define HELD_LONGER	1.8	/* ... and holds so few for up to so many times as long */
 #define THRASH		0.5	/* of what was read had been in memory before */
 
 /* A file of a directory, in EVIDENCE_TEXT bytes of room; "" when there is none. */
@@ -255,12 +257,12 @@ static void io_of(double *io, const char *text, const char *line)
 }
 
 /**
- * io_max_asks() - how long the io of a cgroup takes at the least
+ * io_max_asks() - how long the io of a cgroup takes at its io.max
  * @directory: of the cgroup
  * @from: its io.stat
  * @to: the same later
  *
- * Return: in s, as its io.max has it; 0 for no limit
+ * Return: in s, at the most; 0 for no limit
  */
 double io_max_asks(const char *directory, const char *from, const char *to)
 {
@@ -274,9 +276,11 @@ double io_max_asks(const char *directory, const char *from, const char *to)
 		io_of(new, to, line);
 		for (int i = 0; i < EVIDENCE_IO; i++) {
 			double limit = sum_of(line, keys[i]);
+			bool few = limit < FEW && strstr(keys[i], "iops=");
 
 			if (limit > 0)
-				seconds = fmax(seconds, (new[i] - old[i]) / limit);
+				seconds = fmax(seconds, (new[i] - old[i]) / limit *
+					       (few ? HELD_LONGER : 1));
 		}
 	}
 	return seconds;
