@@ -16,8 +16,9 @@
  *   submit requests, or a task waits for several. Then psi_io_recount() looks
  *   at them again. That takes the lock of each sleeper's runqueue, with
  *   interrupts off: so only the PSI_WAITERS_MAX (32) tasks of a ring that wait
- *   longest count. proc, tracefs and tmpfs have no storage
- *   (noop_backing_dev_info): a read that waits there waits for an event.
+ *   longest count. Of what a ring polls only PSI_POLL_WAITERS (4) do: eight
+ *   rings may poll one, and look at 32 together. proc, tracefs and tmpfs have no
+ *   storage (noop_backing_dev_info): a read that waits there waits for an event.
  *
  *   A task may poll one ring in another, or an eventfd that aio signals. While
  *   requests to storage are in flight there, it waits for io as well. So the
@@ -52,6 +53,9 @@
  * walks over all of them with interrupts off; event loops have one or two.
  */
 #define PSI_POLLS_MAX	8
+
+/* So many waiters of a ring count while one that it polls has requests. */
+#define PSI_POLL_WAITERS	(PSI_WAITERS_MAX / PSI_POLLS_MAX)
 
 /*
  * So long after a limit let a bio go, it paces writers, in jiffies: the time
@@ -104,10 +108,12 @@ static bool psi_io_held(struct psi_io_limit *limit, bool paced)
 /*
  * Set what a task shows asleep: whether it waits for io, and whether a limit
  * holds that. @async: where it waits; NULL: none, or nothing changed there.
+ * @nr: so many tasks, of those that count, wait longer there.
  */
-static void psi_io_judge(struct task_struct *p, struct psi_async *async)
+static void psi_io_judge(struct task_struct *p, struct psi_async *async, unsigned int nr)
 {
-	bool waits = async ? atomic_read(&async->storage) || atomic_read(&async->polled) :
+	bool waits = async ? atomic_read(&async->storage) ||
+			     (nr < PSI_POLL_WAITERS && atomic_read(&async->polled)) :
 			     psi_task_attrs(p, PSI_ASLEEP) & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 	struct psi_io_limit *limit = READ_ONCE(p->psi.io_limit);
 	/* Other bits of the word of psi_iowait may change meanwhile. */
@@ -130,20 +136,21 @@ static bool psi_counts_asleep(struct rq *rq, struct task_struct *p)
  * Look again at a task; return whether it waits for io. If it is awake, the
  * scheduler will look when it goes to sleep.
  */
-static bool psi_io_recount(struct task_struct *p, struct psi_async *async)
+static bool psi_io_recount(struct task_struct *p, struct psi_async *async, unsigned int nr)
 {
 	CLASS(task_rq_lock, locked)(p);
 	unsigned int attrs;
 
 	update_rq_clock(locked.rq);
-	psi_io_judge(p, async);
+	psi_io_judge(p, async, nr);
 	attrs = psi_task_attrs(p, PSI_ASLEEP);
 	if (psi_counts_asleep(locked.rq, p))
 		psi_task_set(locked.rq, p, attrs);
 	return attrs & (PSI_IOWAIT | PSI_LIMIT_IOWAIT);
 }
 
-static void psi_async_recount_all(struct psi_async *async)
+/* Look at those that wait longest, @max at most. */
+static void psi_async_recount_all(struct psi_async *async, unsigned int max)
 {
 	struct psi_async_wait *wait;
 	unsigned int nr = 0;
@@ -153,9 +160,9 @@ static void psi_async_recount_all(struct psi_async *async)
 		return;
 	guard(raw_spinlock_irqsave)(&async->lock);
 	list_for_each_entry(wait, &async->waiters, link) {
-		if (nr++ == PSI_WAITERS_MAX)
+		if (nr == max)
 			break;
-		psi_io_recount(wait->task, async);
+		psi_io_recount(wait->task, async, nr++);
 	}
 }
 
@@ -169,7 +176,7 @@ static void psi_async_tell(struct psi_async *async, struct psi_async_poll *poll,
 		return;
 	poll->storage = storage;
 	if (storage ? atomic_inc_return(&by->polled) == 1 : atomic_dec_and_test(&by->polled))
-		psi_async_recount_all(by);
+		psi_async_recount_all(by, PSI_POLL_WAITERS);
 }
 
 /* The count has left zero, or come back to it. */
@@ -177,7 +184,7 @@ static void psi_async_changed(struct psi_async *async)
 {
 	struct psi_async_poll *poll;
 
-	psi_async_recount_all(async);
+	psi_async_recount_all(async, PSI_WAITERS_MAX);
 	/* Likewise. Pairs with __psi_async_poll(). */
 	if (list_empty(&async->polls))
 		return;
@@ -230,7 +237,7 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 		/* On the list first. Pairs with psi_async_changed(). */
 		smp_mb();
 		if (async->nr_waiters++ < PSI_WAITERS_MAX)
-			psi_io_judge(current, async);
+			psi_io_judge(current, async, async->nr_waiters - 1);
 	}
 	psi_io_wait(NULL);
 }
@@ -238,16 +245,16 @@ void __psi_async_wait(struct psi_async *async, struct psi_async_wait *wait)
 /* A waiter has left; if it counted, the next one does from now on. */
 static void psi_async_promote(struct psi_async *async)
 {
+	unsigned int nr = 0, polled = atomic_read(&async->polled) ? PSI_POLL_WAITERS : 0;
 	struct psi_async_wait *wait;
-	unsigned int nr = 0;
 
-	if (--async->nr_waiters < PSI_WAITERS_MAX)
+	if (--async->nr_waiters < (polled ?: PSI_WAITERS_MAX))
 		return;
 	list_for_each_entry(wait, &async->waiters, link) {
-		if (++nr < PSI_WAITERS_MAX)
-			continue;
-		psi_io_recount(wait->task, async);
-		return;
+		if (++nr == polled || nr == PSI_WAITERS_MAX)
+			psi_io_recount(wait->task, async, nr - 1);
+		if (nr == PSI_WAITERS_MAX)
+			return;
 	}
 }
 

@@ -124,7 +124,7 @@ static void psi_io_changed(struct psi_io_limit *limit)
 		if (t == moved || nr++ == PSI_WAITERS_MAX)
 			break;
 		/* In a ring it may wait for no io: it makes room for others. */
-		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL) &&
+		if (!psi_io_recount(container_of(t, struct task_struct, psi), NULL, 0) &&
 		    !list_is_last(&t->io_link, &limit->waiters)) {
 			list_move_tail(&t->io_link, &limit->waiters);
 			moved = moved ?: t;
@@ -159,7 +159,7 @@ void __psi_io_wait(struct folio *folio)
 	WRITE_ONCE(current->psi.io_limit, limit);
 	/* On the list before the count is read. Pairs with psi_io_changed(). */
 	smp_mb();
-	psi_io_recount(current, NULL);
+	psi_io_recount(current, NULL, 0);
 }
 
 void __psi_io_done(void)

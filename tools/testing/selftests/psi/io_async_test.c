@@ -1020,14 +1020,20 @@ TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)
 #define MANY_WAITERS	3000
 /* io_uring itself looks at each of them once in a read: 128 ns. */
 #define URING_OWN_NS	150
-/* As many as count, and more: they leave after 3 s. */
+/* As many as count, and more: they leave after 2 s. */
 #define FIRST_WAITERS	100
+
+/* So many rings that poll one have effect. */
+#define POLLERS		8
 
 /**
  * struct crowd - threads that wait in one ring
  * @ring: the ring
  * @nr: how many they are
- * @first: so many of them stop waiting early
+ * @outer: rings that poll it
+ * @polls: how many do
+ * @by: how many threads wait in each of these
+ * @first: so many of the threads of each ring stop waiting early
  * @fd: the disk from which the last thread reads
  * @cached: the same, through the page cache
  * @buf: a block
@@ -1037,6 +1043,9 @@ TEST_F(async, waiter_that_is_killed_leaves_nothing_behind)
 struct crowd {
 	struct uring ring;
 	int nr;
+	struct uring outer[POLLERS];
+	int polls;
+	int by;
 	int first;
 	int fd;
 	int cached;
@@ -1053,25 +1062,41 @@ static void *wait_in_crowd(void *arg)
 
 static void *leave_crowd(void *arg)
 {
-	uring_wait(arg, URING_ENTRIES + 1, 3 * NSEC_PER_SEC);
+	uring_wait(arg, URING_ENTRIES + 1, 2 * NSEC_PER_SEC);
 	return NULL;
+}
+
+static void gather(struct uring *ring, int nr, int first)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!uring_create(ring, 0) || pthread_attr_init(&attr) ||
+	    pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN))
+		psi_die("a ring for many: %s", strerror(errno));
+	for (int i = 0; i < nr; i++)
+		if (pthread_create(&thread, &attr, i < first ? leave_crowd : wait_in_crowd, ring))
+			psi_die("thread %d", i);
 }
 
 /* Returns when all of them sleep. */
 static void crowd_gather(struct crowd *crowd)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	if (!uring_create(&crowd->ring, 0) || pthread_attr_init(&attr) ||
-	    pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN))
-		psi_die("a ring for many: %s", strerror(errno));
-	for (int i = 0; i < crowd->nr; i++)
-		if (pthread_create(&thread, &attr, i < crowd->first ? leave_crowd : wait_in_crowd,
-				   &crowd->ring))
-			psi_die("thread %d", i);
+	gather(&crowd->ring, crowd->nr, crowd->first);
+	for (int i = 0; i < crowd->polls; i++)
+		gather(&crowd->outer[i], crowd->by, crowd->first);
 	sleep_for(NSEC_PER_SEC);
 	await_sleep_of_threads();
+}
+
+/* Until the next completion. */
+static void crowd_poll(struct crowd *crowd)
+{
+	for (int i = 0; i < crowd->polls; i++) {
+		uring_prepare(&crowd->outer[i], IORING_OP_POLL_ADD, crowd->ring.fd)->poll32_events =
+			POLLIN;
+		uring_submit(&crowd->outer[i]);
+	}
 }
 
 static void crowd_read(struct crowd *crowd, int fd)
@@ -1084,6 +1109,9 @@ static void crowd_reap(struct crowd *crowd)
 {
 	if (uring_reap(&crowd->ring) != 1 || crowd->ring.last.res != BLOCK)
 		psi_die("a ring with %d waiters did not read", crowd->nr);
+	for (int i = 0; i < crowd->polls; i++)
+		if (uring_reap(&crowd->outer[i]) != 1 || crowd->outer[i].last.res != POLLIN)
+			psi_die("ring %d did not see a read", i);
 }
 
 /* @least is 0 before the first one. */
@@ -1105,12 +1133,14 @@ static void read_in_crowd(void *arg)
 		psi_die("pread: %s", strerror(errno));
 	/* A tick or a thread of the kernel makes one of them longer, not all. */
 	for (int i = 0; i < 5; i++) {
+		crowd_poll(crowd);
 		start = now_ns();
 		crowd_read(crowd, crowd->cached);
 		keep_least(&crowd->submit, now_ns() - start);
 		crowd_reap(crowd);
 	}
 	for (int i = 0; i < 5; i++) {
+		crowd_poll(crowd);
 		start = now_ns();
 		crowd_read(crowd, crowd->fd);
 		if (!uring_wait(&crowd->ring, 1, WAIT))
@@ -1118,6 +1148,28 @@ static void read_in_crowd(void *arg)
 		keep_least(&crowd->read, now_ns() - start);
 		crowd_reap(crowd);
 	}
+}
+
+static void measure_crowds(struct __test_metadata *_metadata, struct crowd *crowds, int nr,
+			   const struct slow_disk *disk, void *buf)
+{
+	int fd = open(disk->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	int cached = open(disk->node, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || cached < 0)
+		psi_die("%s: %s", disk->node, strerror(errno));
+	for (struct crowd *crowd = crowds; crowd < crowds + nr; crowd++) {
+		struct load load = { .cpu = 0, .fn = read_in_crowd, .arg = crowd };
+
+		crowd->fd = fd;
+		crowd->cached = cached;
+		crowd->buf = buf;
+		load_wait(load_start(&load));
+		TH_LOG("%d waiters, %d rings with %d: cached read %llu ns, read %llu us",
+		       crowd->nr, crowd->polls, crowd->by, crowd->submit, crowd->read / 1000);
+	}
+	close(fd);
+	close(cached);
 }
 
 /*
@@ -1129,30 +1181,36 @@ TEST_F(async, reads_beside_thousands_of_waiters_take_what_they_take_beside_a_hun
 	static const int waiters[] = { 0, FIRST_WAITERS, MANY_WAITERS };
 	struct crowd *crowds = shared_memory(ARRAY_SIZE(waiters) * sizeof(*crowds));
 	__u64 own = MANY_WAITERS * URING_OWN_NS;
-	int fd = open(self->disk.node, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	int cached = open(self->disk.node, O_RDONLY | O_CLOEXEC);
 
-	ASSERT_LE(0, fd);
-	ASSERT_LE(0, cached);
-	for (unsigned int i = 0; i < ARRAY_SIZE(waiters); i++) {
-		struct load load = { .cpu = 0, .fn = read_in_crowd, .arg = &crowds[i] };
-
-		crowds[i] = (struct crowd) {
-			.nr = waiters[i],
-			.fd = fd, .cached = cached, .buf = self->buf,
-		};
-		load_wait(load_start(&load));
-		TH_LOG("%d waiters: cached read %llu ns, read %llu us", crowds[i].nr,
-		       crowds[i].submit, crowds[i].read / 1000);
-	}
+	for (unsigned int i = 0; i < ARRAY_SIZE(waiters); i++)
+		crowds[i].nr = waiters[i];
+	measure_crowds(_metadata, crowds, ARRAY_SIZE(waiters), &self->disk, self->buf);
 	EXPECT_GT(crowds[1].submit + 100 * NSEC_PER_USEC + own, crowds[2].submit);
 	EXPECT_GT(crowds[1].read + 100 * NSEC_PER_USEC + own, crowds[2].read);
-	close(fd);
-	close(cached);
 }
 
 /*
- * Threads wait from 0 s on; the first hundred leave at 3 s. The disk reads from
+ * Red where each ring has a bound of its own: a cached read looks at 576, and
+ * takes 1.2 ms longer. All rings that poll one together have that of a ring.
+ */
+TEST_F(async, read_in_a_ring_that_many_poll_takes_what_it_takes_beside_a_few_waiters)
+{
+	static const int waiters[] = { 4, 32 };
+	struct crowd *crowds = shared_memory(ARRAY_SIZE(waiters) * sizeof(*crowds));
+	__u64 own = POLLERS * waiters[1] * URING_OWN_NS;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(waiters); i++) {
+		crowds[i].nr = waiters[1];
+		crowds[i].polls = POLLERS;
+		crowds[i].by = waiters[i];
+	}
+	measure_crowds(_metadata, crowds, ARRAY_SIZE(waiters), &self->disk, self->buf);
+	EXPECT_GT(crowds[0].submit + 50 * NSEC_PER_USEC + own, crowds[1].submit);
+	EXPECT_GT(crowds[0].read + 50 * NSEC_PER_USEC + own, crowds[1].read);
+}
+
+/*
+ * Threads wait from 0 s on; the first hundred leave at 2 s. The disk reads from
  * 1 to 3 s, and again from 4 to 6 s.
  */
 static void read_for_crowd(void *arg)
@@ -1161,6 +1219,7 @@ static void read_for_crowd(void *arg)
 
 	crowd_gather(crowd);
 	for (int i = 0; i < 2; i++) {
+		crowd_poll(crowd);
 		crowd_read(crowd, crowd->fd);
 		sleep_for(3 * NSEC_PER_SEC);
 		crowd_reap(crowd);
@@ -1171,6 +1230,18 @@ TEST_F(async, read_that_thousands_wait_for_is_io_whichever_of_them_leave)
 {
 	struct crowd crowd = {
 		.nr = 1000, .first = FIRST_WAITERS, .fd = self->fd, .buf = self->buf,
+	};
+	struct load load = { .cpu = 0, .fn = read_for_crowd, .arg = &crowd };
+
+	load_wait(load_start(&load));
+	EXPECT_SOME(4);
+}
+
+/* The threads wait in a ring that polls the one that reads. */
+TEST_F(async, read_that_many_wait_for_in_a_ring_that_polls_is_io_whichever_of_them_leave)
+{
+	struct crowd crowd = {
+		.polls = 1, .by = 200, .first = FIRST_WAITERS, .fd = self->fd, .buf = self->buf,
 	};
 	struct load load = { .cpu = 0, .fn = read_for_crowd, .arg = &crowd };
 
