@@ -81,7 +81,8 @@ static struct psi_stalls *psi_causes_get(struct psi_group *group)
 	/* PREEMPT_RT: a task that dies in a stall may not allocate any more. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible())
 		return NULL;
-	made = kcalloc(PSI_NR_CAUSES, sizeof(*made), GFP_NOWAIT);
+	/* At a limit, where tasks stall, the memory is charged beyond it. */
+	made = kcalloc(PSI_NR_CAUSES, sizeof(*made), GFP_ATOMIC | __GFP_ACCOUNT);
 	if (!made)
 		return NULL;
 	causes = cmpxchg(&group->causes, NULL, made);

@@ -1684,3 +1684,49 @@ TEST(charge_of_a_cgroup_is_for_each_cpu_that_it_uses)
 }
 
 TEST_HARNESS_MAIN
+/* For eleven causes, 23 numbers each. */
+#define CAUSES		2024
+#define NR_STALLED	20
+/* Above memory.high by so little that no task sleeps for it. */
+#define BALLAST		(32 << 20)
+#define ABOVE		(512 << 10)
+
+/* The memory comes where the first stall ends. */
+TEST(charge_of_a_cgroup_is_for_the_causes_of_its_stalls)
+{
+	char path[64], text[32], *ballast;
+	long long was;
+
+	if (!psi_has_stat())
+		SKIP(return, "this kernel knows of no causes");
+	cgroup_create(HOSTILE, "+memory");
+	pin_to(0);
+	/* Their cells and inodes come with the first task. */
+	for (int i = 0; i < NR_STALLED; i++) {
+		snprintf(path, sizeof(path), HOSTILE "/g%d", i);
+		cgroup_create(path, "");
+		cgroup_write(path, "cgroup.procs", "0");
+		sleep_for(NSEC_PER_MSEC);
+	}
+	ballast = private_memory(BALLAST + ABOVE);
+	memset(ballast, 1, BALLAST);
+	was = charged();
+	snprintf(text, sizeof(text), "%lld", (long long)file_number(HOSTILE "/memory.current", ""));
+	cgroup_write(HOSTILE, "memory.high", text);
+	for (int i = 0; i < NR_STALLED; i++) {
+		snprintf(path, sizeof(path), HOSTILE "/g%d", i);
+		cgroup_write(path, "cgroup.procs", "0");
+		memset(ballast + BALLAST, 1, ABOVE);
+		madvise(ballast + BALLAST, ABOVE, MADV_DONTNEED);
+		strcat(path, CGROUP_STAT);
+		EXPECT_LE(1, file_number(path, "\nmemory.cause.high count="));
+	}
+	cgroup_write(HOSTILE, "memory.high", "max");
+	was = charged() - was;
+	group_leave();
+	ksft_print_msg("%lld bytes for the causes of %d cgroups\n", was, NR_STALLED);
+	EXPECT_LE(NR_STALLED * CAUSES, was);
+	munmap(ballast, BALLAST + ABOVE);
+	cgroup_remove(HOSTILE);
+}
+
