@@ -154,7 +154,8 @@ bool psi_is_off(const struct psi_group *group);
 int psi_arm(struct psi_trigger **slot, struct psi_group *group, enum psi_file_id id,
 	    const char *text, struct file *file, wait_queue_head_t *wait);
 void psi_disarm(struct psi_trigger *trigger);
-__poll_t psi_poll(struct psi_trigger **slot);
+__poll_t psi_poll(struct psi_trigger **slot, struct file *file, wait_queue_head_t *pollers,
+		  poll_table *table);
 
 #else /* CONFIG_PSI */
 

@@ -32,9 +32,7 @@ static __poll_t pressure_poll(struct kernfs_open_file *of, poll_table *wait)
 {
 	struct cgroup_file_ctx *ctx = of->priv;
 
-	/* epoll registers once, maybe before arming; @of outlives that. */
-	poll_wait(of->file, &of->poll, wait);
-	return psi_poll(&ctx->trigger);
+	return psi_poll(&ctx->trigger, of->file, &of->poll, wait);
 }
 
 static void pressure_release(struct kernfs_open_file *of)

@@ -145,9 +145,7 @@ static __poll_t psi_proc_poll(struct file *file, poll_table *wait)
 {
 	struct psi_open *open = psi_open_of(file);
 
-	/* epoll registers once, maybe before there is a trigger. */
-	poll_wait(file, &open->wait, wait);
-	return psi_poll(&open->trigger);
+	return psi_poll(&open->trigger, file, &open->wait, wait);
 }
 
 static const struct proc_ops psi_proc_ops = {

@@ -59,6 +59,12 @@
 #define PSI_USER_TRIGGERS	1024
 
 /*
+ * An event wakes all pollers of an open file, with interrupts off: one or two,
+ * in a pool of processes that share a descriptor some tens.
+ */
+#define PSI_POLLERS_MAX		64
+
+/*
  * An opener may have a higher priority than the monitor that holds the lock: if
  * it came back sooner, it could starve that on a slow machine.
  */
@@ -492,18 +498,38 @@ void psi_disarm(struct psi_trigger *t)
 	psi_trigger_free(t);
 }
 
-/**
- * psi_poll - what poll() says of an open file, takes the event of its trigger
- * @slot: the place for the trigger of the file
- * Context: Any. The caller waits on the file already.
- * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger
- */
-__poll_t psi_poll(struct psi_trigger **slot)
+static bool psi_too_many_poll(wait_queue_head_t *pollers)
 {
-	/* Pairs with the release in psi_arm(). */
-	struct psi_trigger *t = smp_load_acquire(slot);
+	guard(spinlock_irqsave)(&pollers->lock);
+	return list_count_nodes(&pollers->head) > PSI_POLLERS_MAX;
+}
 
+/**
+ * psi_poll - poll() of an open file, which takes the event of its trigger
+ * @slot: the place for the trigger of the file
+ * @file: the open file
+ * @pollers: those that wait for it
+ * @table: how the caller waits
+ *
+ * epoll registers once, maybe before there is a trigger. One poller too many
+ * registers, too: so epoll, which asks again, reports the error.
+ *
+ * Context: Process context. @pollers stays as long as the open file.
+ * Return: with %EPOLLPRI if there was an event, %EPOLLERR without a trigger or
+ *	   with too many pollers
+ */
+__poll_t psi_poll(struct psi_trigger **slot, struct file *file, wait_queue_head_t *pollers,
+		  poll_table *table)
+{
+	struct psi_trigger *t;
+
+	if (!psi_too_many_poll(pollers))
+		poll_wait(file, pollers, table);
+	/* Pairs with the release in psi_arm(). */
+	t = smp_load_acquire(slot);
 	if (!t)
 		return DEFAULT_POLLMASK | EPOLLERR | EPOLLPRI;
+	if (psi_too_many_poll(pollers))
+		return DEFAULT_POLLMASK | EPOLLERR;
 	return DEFAULT_POLLMASK | (atomic_xchg(&t->event, 0) ? EPOLLPRI : 0);
 }

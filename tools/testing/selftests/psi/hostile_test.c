@@ -618,9 +618,9 @@ static int by_size(const void *a, const void *b)
  * and then something else has the CPU for a millisecond, with these triggers or
  * without: the two latest events do not count.
  */
-static __u64 victim_phase(const struct stalls *stalls, __u64 origin)
+static __u64 victim_phase(const struct stalls *stalls, const char *path, __u64 origin)
 {
-	int fd = trigger_open_other(PSI_IO);
+	int fd = trigger_open_other(path);
 	__u64 phases[ROUNDS_LATE], next;
 
 	if (trigger_set(fd, "some 90000 2000000"))
@@ -645,16 +645,61 @@ TEST_F_TIMEOUT(delay, by_all_triggers_of_another_user_is_below_a_millisecond, 60
 	__u64 origin, alone, late;
 	struct owner *owners;
 
-	origin = victim_phase(&self->stalls, 0) - 5 * NSEC_PER_MSEC;
-	alone = victim_phase(&self->stalls, origin);
+	origin = victim_phase(&self->stalls, PSI_IO, 0) - 5 * NSEC_PER_MSEC;
+	alone = victim_phase(&self->stalls, PSI_IO, origin);
 	owners = owners_start(MANY, "some 1 2000000");
 	owners_do(owners, OPEN);
 	owners_do(owners, ARM);
-	late = victim_phase(&self->stalls, origin);
+	late = victim_phase(&self->stalls, PSI_IO, origin);
 	owners_stop(owners);
 	late = late > alone ? late - alone : 0;
 	report_row("delay by all triggers of another user, us", "%.0f", late / 1e3);
 	EXPECT_GE(NSEC_PER_MSEC, late);
+}
+
+#define NR_POLLERS	20000
+
+/* An epoll takes each copy of a descriptor for another one. */
+static void poll_many_times(void *arg)
+{
+	const struct rlimit limit = { NR_POLLERS + 100, NR_POLLERS + 100 };
+	struct epoll_event event = { .events = EPOLLPRI };
+	int epoll = epoll_create1(EPOLL_CLOEXEC), fd;
+	bool *ready = arg;
+
+	if (epoll < 0 || setrlimit(RLIMIT_NOFILE, &limit) || setresuid(USER, USER, USER))
+		psi_die("pollers: %s", strerror(errno));
+	/* As that of the victim. */
+	fd = trigger_arm(PSI_IO, "some 90000 2000000");
+	for (int i = 0; i < NR_POLLERS; i++)
+		if (epoll_ctl(epoll, EPOLL_CTL_ADD, dup(fd), &event))
+			psi_die("poller %d: %s", i, strerror(errno));
+	__atomic_store_n(ready, true, __ATOMIC_RELAXED);
+	while (epoll_wait(epoll, &event, 1, -1) >= 0)
+		;
+}
+
+/*
+ * Red without a bound: an event of the user wakes all pollers before it is the
+ * victim's turn.
+ */
+TEST_F_TIMEOUT(delay, by_all_pollers_of_another_user_is_below_a_millisecond, 600)
+{
+	bool *ready = shared_memory(sizeof(*ready));
+	const struct load load = { .cgroup = HOSTILE, .fn = poll_many_times, .arg = ready };
+	__u64 origin, alone, late;
+	pid_t pid;
+
+	origin = victim_phase(&self->stalls, PSI_IO, 0) - 5 * NSEC_PER_MSEC;
+	alone = victim_phase(&self->stalls, PSI_IO, origin);
+	pid = load_start(&load);
+	while (!__atomic_load_n(ready, __ATOMIC_RELAXED))
+		sleep_for(10 * NSEC_PER_MSEC);
+	late = victim_phase(&self->stalls, PSI_IO, origin);
+	load_stop(pid);
+	late = late > alone ? late - alone : 0;
+	report_row("delay by 20,000 pollers of another user, us", "%.0f", late / 1e3);
+	EXPECT_GE(NSEC_PER_MSEC / 10, late);
 }
 
 /* ---- Again and again ---- */
@@ -1683,7 +1728,6 @@ TEST(charge_of_a_cgroup_is_for_each_cpu_that_it_uses)
 	cgroup_remove(HOSTILE);
 }
 
-TEST_HARNESS_MAIN
 /* For eleven causes, 23 numbers each. */
 #define CAUSES		2024
 #define NR_STALLED	20
@@ -1730,3 +1774,4 @@ TEST(charge_of_a_cgroup_is_for_the_causes_of_its_stalls)
 	cgroup_remove(HOSTILE);
 }
 
+TEST_HARNESS_MAIN

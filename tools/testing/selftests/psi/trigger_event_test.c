@@ -448,6 +448,34 @@ TEST_F(event, goes_to_one_of_several_waiters)
 	EXPECT_FALSE(trigger_fired(self->fd, 0));
 }
 
+#define POLLERS 64
+
+/* Not a copy of the event for each, but each may be the one that takes it. */
+TEST_F(event, goes_to_one_of_64_pollers_and_the_next_is_refused)
+{
+	int epoll[POLLERS], last, got = 0;
+
+	for (int i = 0; i < POLLERS; i++)
+		epoll[i] = epoll_on(self->fd, EPOLLPRI);
+	EXPECT_EQ(POLLERR, poll_fd(self->fd, POLLPRI, LONG_MS));
+	last = epoll_on(self->fd, EPOLLPRI);
+	EXPECT_EQ(EPOLLERR, epoll_events(last, LONG_MS));
+	EXPECT_EQ(0, close(last));
+	make_event(&self->stalls);
+	for (int i = POLLERS; i--;)
+		got += epoll_events(epoll[i], 0) == EPOLLPRI;
+	EXPECT_EQ(1, got);
+	/* One leaves, so there is room for another one. */
+	EXPECT_EQ(0, close(epoll[0]));
+	epoll[0] = epoll_on(self->fd, EPOLLPRI);
+	EXPECT_EQ(0, epoll_events(epoll[0], 0));
+	quiet_time();
+	make_event(&self->stalls);
+	EXPECT_EQ(EPOLLPRI, epoll_events(epoll[0], 0));
+	for (int i = 0; i < POLLERS; i++)
+		EXPECT_EQ(0, close(epoll[i]));
+}
+
 TEST_F(event, goes_to_each_open_file)
 {
 	int other = trigger_arm(variant->path, TRIGGER);
