@@ -75,6 +75,7 @@ struct psi_sampled {
  * @window: length in ns
  * @mark: when the running step ends
  * @since: when the alarm was raised that ended its rest, 0 once it resumed
+ * @delay: how much later than due the monitor looks, in ns
  * @next: when a trigger is owed an event first, PSI_NEVER for none
  * @least: no threshold in @triggers is lower
  * @late: how long it took to add @last up if that was long, else 0, in ns
@@ -95,6 +96,7 @@ struct psi_sampler {
 	u64			since;
 	struct list_head	triggers;
 	unsigned int		users;
+	unsigned int		delay;
 	u64			next;
 	u64			least;
 	struct psi_sample	last;
@@ -238,7 +240,7 @@ static void psi_sampler_queue(struct psi_sampler *sampler, u64 due)
 {
 	if (timerqueue_node_queued(&sampler->due))
 		timerqueue_del(&sampler->watch->due, &sampler->due);
-	sampler->due.expires = due;
+	sampler->due.expires = due + sampler->delay;
 	if (due != PSI_NEVER)
 		timerqueue_add(&sampler->watch->due, &sampler->due);
 	psi_watch_set_at_work(sampler->watch);

@@ -26,6 +26,14 @@
  *   a monitor, and late samples if it needs more. It delays another group by
  *   one turn, one sample and a break of the monitor.
  *
+ *   All samplers of a window are due at the same moments, and a user may have
+ *   1,024 of them. So a monitor serves a sampler up to PSI_DELAY_MAX (100) ms
+ *   after it is due: 1 ms for each PSI_DELAY_TRIGGERS (16) triggers that the
+ *   user had when he armed the first one there. Whichever he closes and arms
+ *   anew, less than n * 16 have a delay below n ms: when he armed the last of
+ *   these, he had the others. So others wait for 16 looks of his at most.
+ *   Alarms wait, too. Where users share a sampler, the least delay counts.
+ *
  * Lifetime
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
  *   and the trigger goes with the file (or with the files of the cgroup, when
@@ -57,6 +65,12 @@
  * counts for its owner, too.
  */
 #define PSI_USER_TRIGGERS	1024
+
+/* So many triggers of a user are served at once: a tenth of a millisecond. */
+#define PSI_DELAY_TRIGGERS	16
+
+/* In ms: half a step of the shortest window without CAP_SYS_RESOURCE. */
+#define PSI_DELAY_MAX		100
 
 /*
  * An event wakes all pollers of an open file, with interrupts off: one or two,
@@ -215,7 +229,7 @@ static void psi_watch_answer(struct psi_watch *watch)
 	list_for_each_entry(sampler, &watch->samplers, node) {
 		if (BIT(sampler->state) & begun && !timerqueue_node_queued(&sampler->due)) {
 			sampler->since = since;
-			psi_sampler_queue(sampler, 0);
+			psi_sampler_queue(sampler, since);
 		}
 	}
 	psi_watch_set_at_work(watch);
@@ -259,7 +273,7 @@ static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_hea
 	struct psi_watch *watch, *next;
 
 	llist_for_each_entry_safe(watch, next, list, alarm) {
-		u64 due = max(watch->pause, psi_read_clock());
+		u64 due = max(watch->pause, psi_read_clock() + READ_ONCE(watch->delay));
 
 		watch->alarmed = true;
 		if (timerqueue_node_queued(&watch->queued)) {
@@ -358,11 +372,23 @@ static void psi_watch_unlock(struct psi_watch *watch)
 	preempt_enable();
 }
 
+/* How much later than due the monitor looks for a new trigger, in ns. */
+static unsigned int psi_trigger_delay(const struct psi_trigger *t)
+{
+	struct ucounts *user = t->user;
+	long nr = 0;
+
+	for (; user; user = user->ns->ucounts)
+		nr = atomic_long_read(&user->ucount[UCOUNT_PSI_TRIGGERS]);
+	return min(nr / PSI_DELAY_TRIGGERS, PSI_DELAY_MAX) * NSEC_PER_MSEC;
+}
+
 /* With its own sampler, or an older one. No visit of CPUs holds the lock. */
 static void psi_trigger_arm(struct psi_trigger *t)
 {
 	struct psi_sampler *made = t->sampler, *sampler;
 	struct psi_watch *watch = made->watch;
+	unsigned int delay = psi_trigger_delay(t);
 	u64 sampled;
 
 	/* Only here: rmdir disarms while it holds cgroup_mutex. */
@@ -376,7 +402,10 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	psi_sampler_begin(made);
 
 	psi_watch_lock(watch);
+	WRITE_ONCE(watch->delay, list_empty(&watch->samplers) ? delay : min(watch->delay, delay));
+	made->delay = delay;
 	sampler = psi_sampler_add(made);
+	sampler->delay = min(sampler->delay, delay);
 	sampler->users++;
 	t->base = made->last;
 	while (sampler != made) {

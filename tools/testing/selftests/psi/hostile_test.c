@@ -702,6 +702,131 @@ TEST_F_TIMEOUT(delay, by_all_pollers_of_another_user_is_below_a_millisecond, 600
 	EXPECT_GE(NSEC_PER_MSEC / 10, late);
 }
 
+/* A task at the bottom of each chain stalls all cgroups of it. */
+#define CHAINS		32
+#define DEPTH		32
+
+/**
+ * struct chain - a task that reads at the bottom of nested cgroups
+ * @path: the cgroup
+ * @disk: which answers after some time
+ * @origin: it begins a read when the clock says this, and so many periods more;
+ *	    0: when the last read is over
+ */
+struct chain {
+	char path[256];
+	const struct slow_disk *disk;
+	__u64 origin;
+};
+
+/* The cgroup rests between two reads. */
+#define CHAIN_PERIOD	(3 * USER_WINDOW / 10)
+
+static void read_in_chain(void *arg)
+{
+	const struct chain *chain = arg;
+	int fd = open(chain->disk->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	void *buf = aligned_alloc(4096, 4096);
+
+	for (;;) {
+		__u64 now = now_ns();
+
+		if (chain->origin)
+			sleep_until(now + CHAIN_PERIOD - (now - chain->origin) % CHAIN_PERIOD);
+		if (!buf || pread(fd, buf, 4096, 0) != 4096)
+			psi_die("%s: %s", chain->path, strerror(errno));
+	}
+}
+
+/* Arms a trigger of the user in each cgroup, if @fds. */
+static void chain_create(struct chain *chain, int nr, int *fds)
+{
+	char *end = chain->path + sprintf(chain->path, HOSTILE "/%d", nr), file[300];
+
+	for (int i = 0; i < DEPTH; i++) {
+		end = stpcpy(end, i ? "/d" : "");
+		cgroup_create(chain->path, "");
+		snprintf(file, sizeof(file), "%s/io.pressure", chain->path);
+		if (chown(file, USER, USER))
+			psi_die("%s: %s", file, strerror(errno));
+		if (fds)
+			fds[i] = trigger_arm_user(file, "some 1 2000000");
+	}
+}
+
+/*
+ * The victim's phase beside these tasks, and triggers in their cgroups if
+ * @armed. They begin to stall @early before the victim learns of its event, or
+ * stall all the time.
+ */
+static __u64 phase_beside_chains(const struct stalls *stalls, const struct slow_disk *disk,
+				 __u64 origin, __u64 early, bool armed)
+{
+	const struct rlimit limit = { CHAINS * DEPTH + 200, CHAINS * DEPTH + 200 };
+	struct chain *chains = shared_memory(CHAINS * sizeof(*chains));
+	int *fds = calloc(CHAINS * DEPTH, sizeof(*fds));
+	__u64 phase;
+
+	if (!fds || setrlimit(RLIMIT_NOFILE, &limit))
+		psi_die("chains: %s", strerror(errno));
+	for (int i = 0; i < CHAINS; i++) {
+		struct load load = {
+			.cgroup = chains[i].path, .fn = read_in_chain, .arg = &chains[i],
+		};
+
+		chains[i].disk = disk;
+		chains[i].origin = early ? origin + 5 * NSEC_PER_MSEC - early : 0;
+		chain_create(&chains[i], i, armed ? fds + i * DEPTH : NULL);
+		load_start(&load);
+	}
+	phase = victim_phase(stalls, VICTIM_IO, origin);
+	for (int i = 0; armed && i < CHAINS * DEPTH; i++)
+		close(fds[i]);
+	free(fds);
+	cgroup_remove(HOSTILE);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	cgroup_create(HOSTILE, "");
+	munmap(chains, CHAINS * sizeof(*chains));
+	return phase;
+}
+
+static __u64 delay_by_chains(const struct stalls *stalls, const struct slow_disk *disk,
+			     __u64 early)
+{
+	__u64 origin, alone, late;
+
+	if (chmod(VICTIM_IO, 0666))
+		psi_die("%s: %s", VICTIM_IO, strerror(errno));
+	origin = victim_phase(stalls, VICTIM_IO, 0) - 5 * NSEC_PER_MSEC;
+	alone = phase_beside_chains(stalls, disk, origin, early, false);
+	late = phase_beside_chains(stalls, disk, origin, early, true);
+	ksft_print_msg("alone %.6f s, with triggers %.6f s\n", alone / 1e9, late / 1e9);
+	return late > alone ? late - alone : 0;
+}
+
+/* Red without a bound: they all are due at the same moment as the victim's. */
+TEST_F_TIMEOUT(delay, by_a_trigger_in_each_of_1024_cgroups_is_below_a_millisecond, 600)
+{
+	struct slow_disk disk;
+	__u64 late;
+
+	slow_disk_create(&disk, "psi_chains", 2 * NSEC_PER_SEC, 64);
+	late = delay_by_chains(&self->stalls, &disk, 0);
+	slow_disk_remove(&disk);
+	report_row("delay by a trigger in each of 1,024 cgroups, us", "%.0f", late / 1e3);
+	EXPECT_GE(NSEC_PER_MSEC, late);
+}
+
+/* Red without a bound: all alarms come just before the victim's is due. */
+TEST_F_TIMEOUT(delay, by_1024_cgroups_that_begin_to_stall_at_once_is_below_a_millisecond, 600)
+{
+	__u64 late = delay_by_chains(&self->stalls, &self->stalls.disk, 4 * NSEC_PER_MSEC);
+
+	report_row("delay by 1,024 cgroups that begin to stall at once, us", "%.0f", late / 1e3);
+	EXPECT_GE(NSEC_PER_MSEC, late);
+}
+
 /* ---- Again and again ---- */
 
 #define ROUNDS		5000
