@@ -260,7 +260,8 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 {
 	struct psi_asked_cpu *more = psi_asked_cpu(psi_asked_of(gc), gc, d->cpu);
 	struct psi_group_cpu *end = psi_chain_end(gc);
-	unsigned int held, in_use;
+	unsigned int in_use = end->states >> PSI_NONIDLE & 1;
+	unsigned int held = gc == end ? psi_held_of(gc) : 0;
 
 	if (gc == end && psi_listed(gc, d->cpu) && gc->asked != psi_asked_above(gc))
 		psi_debug_cell(d, gc, "has asked %#x, which is wrong of those above", gc->asked);
@@ -268,11 +269,9 @@ static void psi_debug_asked(struct psi_group_cpu *gc, struct psi_debug *d)
 		psi_debug_cell(d, gc, "is not asked, its cell has %#x", gc->asked);
 	if (!more)
 		return;
-	in_use = end->states >> PSI_NONIDLE & 1;
 	if (more->counted != in_use)
 		psi_debug_cell(d, gc, "counts %d times in its union, not %u", more->counted,
 			       in_use);
-	held = gc == end ? psi_held_of(gc) : 0;
 	if (more->held != held)
 		psi_debug_cell(d, gc, "has states of limits %#x, not %#x", more->held, held);
 }

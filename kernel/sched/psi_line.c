@@ -61,15 +61,6 @@ static bool psi_parse_state(const char **p, const struct psi_file *file, enum ps
 /* A name, three averages of up to 100.00, a total of up to 20 digits. */
 #define PSI_LINE_MAX	(sizeof("some avg10= avg60= avg300= total=\n") + 3 * 6 + 20)
 
-static char *psi_put_hundredths(char *at, unsigned int nr)
-{
-	at += num_to_str(at, 3, nr / 100, 0);
-	*at++ = '.';
-	*at++ = '0' + nr / 10 % 10;
-	*at++ = '0' + nr % 10;
-	return at;
-}
-
 /*
  * Write a line of up to PSI_LINE_MAX bytes; return its length. Monitors read
  * many of these files: seq_put_decimal_ull() would double what a read costs.
@@ -80,14 +71,18 @@ static size_t psi_put_line(char *line, const char *name, const u32 *avg, u64 ns)
 		" avg10=", " avg60=", " avg300="
 	};
 	char *at = line;
-	int h;
 
 	memcpy(at, name, 4);
 	at += 4;
-	for (h = 0; h < PSI_NR_HORIZONS; h++) {
+	for (int h = 0; h < PSI_NR_HORIZONS; h++) {
+		unsigned int nr = psi_avg_basis_points(avg[h]);
+
 		memcpy(at, horizons[h], 8);
 		at += h == PSI_300S ? 8 : 7;
-		at = psi_put_hundredths(at, psi_avg_basis_points(avg[h]));
+		at += num_to_str(at, 3, nr / 100, 0);
+		*at++ = '.';
+		*at++ = '0' + nr / 10 % 10;
+		*at++ = '0' + nr % 10;
 	}
 	memcpy(at, " total=", 7);
 	at += 7;

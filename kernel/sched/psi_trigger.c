@@ -375,10 +375,9 @@ static void psi_watch_unlock(struct psi_watch *watch)
 /* How much later than due the monitor looks for a new trigger, in ns. */
 static unsigned int psi_trigger_delay(const struct psi_trigger *t)
 {
-	struct ucounts *user = t->user;
 	long nr = 0;
 
-	for (; user; user = user->ns->ucounts)
+	for (struct ucounts *user = t->user; user; user = user->ns->ucounts)
 		nr = atomic_long_read(&user->ucount[UCOUNT_PSI_TRIGGERS]);
 	return min(nr / PSI_DELAY_TRIGGERS, PSI_DELAY_MAX) * NSEC_PER_MSEC;
 }
