@@ -161,8 +161,29 @@ printf 'TAP version 13\\n1..1\\n'
 echo 'ok 1 no memory was lost'
 exit $status
 """
+# A scheduler that is loaded as a program of BPF has all tasks of ordinary priority while the test runs. When a CPU
+# comes or goes it is loaded again.
+WAIT_FOR_SCHEDULER = """\
+for try in 1 2 3 4 5 6 7 8 9 10; do
+	grep -q enabled /sys/kernel/sched_ext/state && break
+	sleep 1
+done
+"""
+LOAD_SCHEDULER = f"""\
+./ld-linux-x86-64.so.2 --library-path . ./scx_simple >/tmp/scheduler 2>&1 &
+{WAIT_FOR_SCHEDULER}"""
+SCHEDULER_LOADED = f"""\
+status=$?
+{WAIT_FOR_SCHEDULER}
+tail -n 5 /tmp/scheduler | sed 's/^/# /'
+printf 'TAP version 13\\n1..1\\n'
+grep -q enabled /sys/kernel/sched_ext/state || printf 'not '
+echo 'ok 1 the loaded scheduler was there at the end'
+exit $status
+"""
 # Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
 CHECKERS = {
+    "schedext": ((), LOAD_SCHEDULER, SCHEDULER_LOADED),
     "kasan": (SLOW, "", ""),
     "kcsan": (SLOWER, RACES_OF_PSI, RACES_WATCHED),
     "lockdep": (SLOW, "", ""),
@@ -355,11 +376,26 @@ def kunit_many_row(kernel, cpus=64):
     return boot
 
 
+def loaded_scheduler(kernel):
+    """The files of a scheduler for sched_ext, one of the examples of the kernel in this image."""
+    out = place() / "scheduler"
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "build.log", "wb") as log:
+        if subprocess.run(["make", "-s", "-C", BUILD / "tree/tools/sched_ext", f"O={out}", "scx_simple", "CLANG=clang-16",
+                           f"VMLINUX_BTF={pathlib.Path(kernel).parents[3] / 'vmlinux'}"],
+                          stdout=log, stderr=log, check=False).returncode:
+            sys.exit(f"selftests: the scheduler cannot be built: see {out}/build.log")
+    program = out / "build/bin/scx_simple"
+    return program, *guest.libraries(program)
+
+
 def checked(rows, config):
     """ROWS, with what the checker of this configuration needs."""
     options, before, after = CHECKERS.get(config, ((), "", ""))
+    more = loaded_scheduler(rows[0].kernel) if config == "schedext" else ()
     for each in rows:
         each.options = (*options, *each.options)
+        each.files = (*each.files, *more)
         # Unit tests run while the kernel boots: there is nothing that could come before.
         if after and not (before and each.script == SHOW_KUNIT):
             each.script = before + each.script.replace("exec ", "", 1) + after
