@@ -16,9 +16,10 @@
  *   submit requests, or a task waits for several. Then psi_io_recount() looks
  *   at them again. That takes the lock of each sleeper's runqueue, with
  *   interrupts off: so only the PSI_WAITERS_MAX (32) tasks of a ring that wait
- *   longest count. Of what a ring polls only PSI_POLL_WAITERS (4) do: eight
- *   rings may poll one, and look at 32 together. proc, tracefs and tmpfs have no
- *   storage (noop_backing_dev_info): a read that waits there waits for an event.
+ *   longest count. In a ring that polls others, only PSI_POLL_WAITERS (4) count
+ *   for requests of these: eight rings may poll one, which makes 32, too.
+ *   proc, tracefs and tmpfs have no storage (noop_backing_dev_info): a read
+ *   that waits there waits for an event.
  *
  *   A task may poll one ring in another, or an eventfd that aio signals. While
  *   requests to storage are in flight there, it waits for io as well. So the
