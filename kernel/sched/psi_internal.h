@@ -322,8 +322,6 @@ struct psi_group {
  * @pause: not due before, ns of psi_read_clock(); for the monitor
  * @alarmed: the monitor took the alarm from its inbox; for the monitor
  * @wanted: the monitor found @lock taken, and will try again
- * @delay: how much later the monitor answers an alarm, in ns; for writers under
- *	   @lock
  *
  * The side that finds @alarm_begun zero writes @alarm_since, then adds @alarm,
  * with interrupts disabled. The monitor reads both before it clears
@@ -345,7 +343,6 @@ struct psi_watch {
 	u64			pause;
 	bool			alarmed;
 	bool			wanted;
-	unsigned int		delay;
 };
 
 static inline unsigned int psi_switches(const struct psi_group *group)

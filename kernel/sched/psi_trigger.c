@@ -31,8 +31,9 @@
  *   after it is due: 1 ms for each PSI_DELAY_TRIGGERS (16) triggers that the
  *   user had when he armed the first one there. Whichever he closes and arms
  *   anew, less than n * 16 have a delay below n ms: when he armed the last of
- *   these, he had the others. So others wait for 16 looks of his at most.
- *   Alarms wait, too. Where users share a sampler, the least delay counts.
+ *   these, he had the others. So others wait for 16 looks of his at most, and
+ *   for the answers to his alarms. Where users share a sampler, the least delay
+ *   counts.
  *
  * Lifetime
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
@@ -273,7 +274,7 @@ static void psi_monitor_collect(struct psi_worker *worker, struct timerqueue_hea
 	struct psi_watch *watch, *next;
 
 	llist_for_each_entry_safe(watch, next, list, alarm) {
-		u64 due = max(watch->pause, psi_read_clock() + READ_ONCE(watch->delay));
+		u64 due = max(watch->pause, psi_read_clock());
 
 		watch->alarmed = true;
 		if (timerqueue_node_queued(&watch->queued)) {
@@ -401,7 +402,6 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	psi_sampler_begin(made);
 
 	psi_watch_lock(watch);
-	WRITE_ONCE(watch->delay, list_empty(&watch->samplers) ? delay : min(watch->delay, delay));
 	made->delay = delay;
 	sampler = psi_sampler_add(made);
 	sampler->delay = min(sampler->delay, delay);
