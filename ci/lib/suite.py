@@ -181,7 +181,7 @@ grep -q enabled /sys/kernel/sched_ext/state || printf 'not '
 echo 'ok 1 the loaded scheduler was there at the end'
 exit $status
 """
-# Configurations with a checker: options of vm/run, what /payload/run does before the test, and after.
+# Configurations with a checker, or with a loaded scheduler: options of vm/run, what /payload/run does before the test, and after.
 CHECKERS = {
     "schedext": ((), LOAD_SCHEDULER, SCHEDULER_LOADED),
     "kasan": (SLOW, "", ""),
