@@ -82,7 +82,8 @@ static struct psi_stalls *psi_causes_get(struct psi_group *group)
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible())
 		return NULL;
 	/* At a limit, where tasks stall, the memory is charged beyond it. */
-	made = kcalloc(PSI_NR_CAUSES, sizeof(*made), GFP_ATOMIC | __GFP_ACCOUNT);
+	made = kcalloc(PSI_NR_CAUSES, sizeof(*made),
+		       GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	if (!made)
 		return NULL;
 	causes = cmpxchg(&group->causes, NULL, made);
