@@ -127,14 +127,16 @@
  *			wake-up, requeue, migration and change of class.
  *	dequeue		Current is left to the switch: in between the lock may
  *			be dropped, and the task may be requeued or moved. A
- *			queued task is counted nowhere until it is enqueued
- *			again. A delayed task was asleep all along.
+ *			task that will be put back at once (DEQUEUE_SAVE) stays
+ *			as it is. Another queued task is counted nowhere until
+ *			it is enqueued again. A delayed task was asleep all
+ *			along.
  *	switch		prev: waiting if still queued and not delayed, asleep
  *			otherwise. next: oncpu.
  *	wake-up on	A sleeper is counted on the CPU it last ran on. It
  *	another CPU	leaves that before set_task_cpu(). Most sleepers have no
  *			attributes, and take no lock. A throttled deadline task
- *			leaves a CPU that goes offline in the same way.
+ *			that leaves an offline CPU is dequeued and enqueued.
  *
  *   PSI's own threads are not counted, and a task that one of them preempts
  *   stays oncpu (psi_preempted): a monitor would see its own stall for ever. A

@@ -94,12 +94,17 @@ static inline void psi_wake_migrate(struct task_struct *p)
 }
 
 /**
- * psi_fork - a new task starts as a member of the system, counted nowhere
+ * psi_fork - a new task starts in the group of its parent, counted nowhere
  * @p: the task, not yet visible to anybody
+ *
+ * If the parent moves meanwhile, that group may go. It is only compared before
+ * cgroup_move_task() gives the task its own: who shows nothing has no cell.
  */
 static inline void psi_fork(struct task_struct *p)
 {
-	p->psi = (struct psi_task){ .group = &psi_system };
+	p->psi = (struct psi_task){
+		.group = READ_ONCE(current->psi.group) ?: &psi_system,
+	};
 }
 
 /**

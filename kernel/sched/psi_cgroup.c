@@ -9,8 +9,8 @@
 #include <linux/memcontrol.h>
 
 /*
- * So many strays go home before others get cgroup_mutex: some 50 us. A user may
- * have made any number of them.
+ * After so many tasks of a cgroup with a stray others get cgroup_mutex: some 50
+ * us, if all have to move.
  */
 #define PSI_STRAYS_BATCH	64
 
@@ -146,7 +146,8 @@ static void psi_stray_home(struct psi_group *group)
 	css_task_iter_start(&cgrp->self, 0, &it);
 	while ((p = css_task_iter_next(&it))) {
 		/* No task changes its cgroup meanwhile. */
-		psi_move_task(p, group);
+		if (READ_ONCE(p->psi.group) != group)
+			psi_move_task(p, group);
 		if (++nr % PSI_STRAYS_BATCH)
 			continue;
 		cgroup_unlock();
@@ -196,7 +197,7 @@ void cgroup_move_task(struct task_struct *p, struct css_set *to)
 {
 	struct psi_group *group = cgroup_psi(to->dfl_cgrp);
 
-	/* A new task is a member of the system already. */
+	/* A new task is in the group of its parent already. */
 	if (psi_enabled() && READ_ONCE(p->psi.group) != group)
 		psi_move_task(p, group);
 	rcu_assign_pointer(p->cgroups, to);

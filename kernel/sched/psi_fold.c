@@ -266,8 +266,8 @@ static void psi_unlist_idle(struct psi_group *group, struct psi_asked *asked, bo
 }
 
 /*
- * End the window of a group; return the clock after the last look. If it said
- * @now over PSI_SAMPLE_NS ago, one look is for nothing.
+ * End the window of a group; return the clock after the last look. @now: what
+ * it said a moment ago. Over PSI_SAMPLE_NS ago, the first look is wasted.
  */
 static u64 psi_fold_group(struct psi_group *group, u64 now)
 {
@@ -345,7 +345,7 @@ static bool psi_system_idle(void)
 
 	guard(rcu)();
 	psi_for_each_cpu(cpu, &psi_system) {
-		/* A state that begins now: its CPU joins the list again. */
+		/* If one begins now, its CPU stays on the list, or joins it. */
 		if (data_race(psi_chain_end(psi_system.cpus[cpu])->states))
 			return false;
 	}

@@ -128,8 +128,8 @@ struct psi_counts {
  *	  unless it is the child whose change is being applied
  * @attrs: attributes with a count above zero: what the cell shows
  * @states: pressure states that hold now, a function of @attrs
- * @slow: states to report when they hold after a change: all, to join, while
- *	  the cell is off the list; else those that triggers wait for, once
+ * @slow: states to report when they hold after a change: all while the cell is
+ *	  off the list; else those that triggers wait for, until reported
  * @streak: changes still to come from @last until it may stand for the cell
  * @times: per state, the time in it so far in ns; while the state holds, the
  *	   clock at which it began less that, see "Time" in psi.c. While the
@@ -321,7 +321,6 @@ struct psi_group {
  *	    is due and the pause is over
  * @pause: not due before, ns of psi_read_clock(); for the monitor
  * @alarmed: the monitor took the alarm from its inbox; for the monitor
- * @wanted: the monitor found @lock taken, and will try again
  *
  * The side that finds @alarm_begun zero writes @alarm_since, then adds @alarm,
  * with interrupts disabled. The monitor reads both before it clears
@@ -342,7 +341,6 @@ struct psi_watch {
 	struct timerqueue_node	queued;
 	u64			pause;
 	bool			alarmed;
-	bool			wanted;
 };
 
 static inline unsigned int psi_switches(const struct psi_group *group)

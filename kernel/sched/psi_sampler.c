@@ -19,9 +19,9 @@
  *   before the window. And where t - t_i is n windows or less, one of them has
  *   an n-th. So a trigger never fires below its threshold, however late samples
  *   are. On time it misses no more than one step. A late sampler takes one
- *   sample and skips the marks that have passed. If a sample takes over
- *   PSI_SAMPLE_NS to add up, it contains stall of after it began: the window
- *   then ends where the sample was done.
+ *   sample and skips the marks that have passed. A sample contains stall of
+ *   after it began: less than PSI_SAMPLE_NS (1 ms), or the window ends where
+ *   the sample was done.
  *
  * Rest
  *
@@ -83,7 +83,7 @@ struct psi_sampled {
  * @due: in psi_watch.due, unless the sampler rests
  * @used: the time in use on any CPU at @last, unless the kind is plain
  * @switches: psi_switches() when the running step began
- * @cpus: per CPU, what is in @last already, or will never be
+ * @cpus: per CPU, up to where its times are in @last, or left out for good
  */
 struct psi_sampler {
 	struct psi_watch	*watch;
@@ -393,9 +393,9 @@ static bool psi_sampler_update(struct psi_sampler *sampler, u64 now)
 }
 
 /*
- * A sample within a step, which changes nothing. It is an upper bound: what the
- * step adds depends on weights to come, but is no more than all CPUs have, and
- * than the time that passed. Unlocked, it is right if no sample came.
+ * A sample within a step, which changes nothing. Its total is an upper bound:
+ * the step will add a mean over CPUs, which is at most their sum, and at most
+ * the time that passed. A caller without the lock checks that no sample came.
  */
 static void psi_sampler_bound(struct psi_sampler *sampler, struct psi_sample *now)
 {
@@ -431,9 +431,10 @@ static void psi_sampler_resume(struct psi_sampler *sampler)
 {
 	sampler->last.at = max(sampler->since, sampler->last.at);
 	psi_sampler_skip(sampler, sampler->since);
+	/* The delay is over: a mark since then must not wait again. */
+	sampler->mark = psi_sampler_next_mark(sampler, sampler->since);
 	sampler->since = 0;
 	sampler->switches = psi_switches(sampler->watch->group);
-	sampler->mark = psi_sampler_next_mark(sampler, psi_read_clock());
 	psi_sampler_queue(sampler, sampler->mark);
 }
 

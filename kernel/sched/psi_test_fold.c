@@ -403,6 +403,22 @@ static void psi_test_sampler_new_cpu(struct kunit *test)
 	psi_sampler_free(sampler);
 }
 
+/* Its delay makes the first sample after a rest late, and makes it so once. */
+static void psi_test_sampler_delayed(struct kunit *test)
+{
+	struct psi_sampler *sampler = psi_test_io_sampler(test, psi_test_group(test), PSI_PLAIN);
+	u64 step = div_u64(sampler->window, PSI_STEPS), since = psi_read_clock() - 2 * step;
+
+	sampler->delay = step;
+	psi_sampler_begin(sampler);
+	sampler->since = since;
+	psi_sampler_resume(sampler);
+	KUNIT_EXPECT_GT(test, sampler->due.expires, since + step);
+	KUNIT_EXPECT_LE(test, sampler->due.expires, since + 2 * step);
+	psi_sampler_queue(sampler, PSI_NEVER);
+	psi_sampler_free(sampler);
+}
+
 /* A group that was switched off in a rest is on in the step after it. */
 static void psi_test_sampler_switched(struct kunit *test)
 {

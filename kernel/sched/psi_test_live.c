@@ -1035,6 +1035,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_sampler_joined),
 	KUNIT_CASE(psi_test_armed_beside_alarm),
 	KUNIT_CASE(psi_test_sampler_new_cpu),
+	KUNIT_CASE(psi_test_sampler_delayed),
 	KUNIT_CASE(psi_test_sampler_switched),
 	KUNIT_CASE(psi_test_sampler_fold),
 	KUNIT_CASE(psi_test_sampler_bound),

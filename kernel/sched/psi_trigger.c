@@ -29,11 +29,10 @@
  *   All samplers of a window are due at the same moments, and a user may have
  *   1,024 of them. So a monitor serves a sampler up to PSI_DELAY_MAX (100) ms
  *   after it is due: 1 ms for each PSI_DELAY_TRIGGERS (16) triggers that the
- *   user had when he armed the first one there. Whichever he closes and arms
- *   anew, less than n * 16 have a delay below n ms: when he armed the last of
- *   these, he had the others. So others wait for 16 looks of his at most, and
- *   for the answers to his alarms. Where users share a sampler, the least delay
- *   counts.
+ *   user had when he armed the first one there. At any time fewer than 16 * n
+ *   of his triggers have a delay below n ms: when he armed the last of them, he
+ *   had the others. So others wait for 16 looks of his at most, and for the
+ *   answers to his alarms. Where users share a sampler, the least delay counts.
  *
  * Lifetime
  *   An open file owns its trigger: the slot is filled once, under a cmpxchg,
@@ -44,9 +43,9 @@
  *   psi_watch.lock protects the samplers of a group and priority, and their
  *   triggers. A monitor holds it while a sample visits every CPU in use. An
  *   opener holds it for moments, with preemption disabled: otherwise cpu.max
- *   could stop the holder up to a second, and with it what others armed. So
- *   nobody sleeps for the lock: a monitor or opener that finds it taken comes
- *   back after PSI_RETRY_US. An opener lets a monitor that waits go first.
+ *   could stop the holder up to a second, and with it what others armed. So a
+ *   monitor waits for the lock, and an opener that finds it taken comes back
+ *   after PSI_RETRY_US.
  */
 
 #define PSI_WINDOW_MIN_US	500000
@@ -54,16 +53,18 @@
 /* Whole periods of the fold, for an opener without CAP_SYS_RESOURCE. */
 #define PSI_WINDOW_UNIT_US	((u32)div_u64(PSI_PERIOD, NSEC_PER_USEC))
 
-/* Longer, it would show in windows of others, whose step is 50 ms. */
+/*
+ * One per cent of the shortest step (50 ms): the turn of a group must not make
+ * samples of others late.
+ */
 #define PSI_TURN_NS		(500 * NSEC_PER_USEC)
 
 #define PSI_SHARE		8
 
 /*
- * The initial value of user.max_psi_triggers: some for each service of a
- * session, and no more of one group than a monitor looks at within a turn: all
- * triggers of a sampler look at each sample. In a user namespace a trigger
- * counts for its owner, too.
+ * The initial value of user.max_psi_triggers: enough for each service of a
+ * session. A monitor can look at so many within a turn, even if all share a
+ * sampler. In a user namespace a trigger counts for its owner, too.
  */
 #define PSI_USER_TRIGGERS	1024
 
@@ -251,11 +252,7 @@ static u64 psi_watch_check(struct psi_watch *watch)
 {
 	u64 now = psi_read_clock(), end = now + PSI_TURN_NS, due;
 
-	if (!mutex_trylock(&watch->lock)) {
-		WRITE_ONCE(watch->wanted, true);
-		return now + PSI_RETRY_US * NSEC_PER_USEC;
-	}
-	WRITE_ONCE(watch->wanted, false);
+	guard(mutex)(&watch->lock);
 	for (due = psi_watch_due(watch); due <= now && now < end; due = psi_watch_due(watch)) {
 		if (watch->alarmed)
 			psi_watch_answer(watch);
@@ -264,7 +261,6 @@ static u64 psi_watch_check(struct psi_watch *watch)
 						       struct psi_sampler, due));
 		now = psi_read_clock();
 	}
-	mutex_unlock(&watch->lock);
 	return due;
 }
 
@@ -391,9 +387,6 @@ static void psi_trigger_arm(struct psi_trigger *t)
 	unsigned int delay = psi_trigger_delay(t);
 	u64 sampled;
 
-	/* Only here: rmdir disarms while it holds cgroup_mutex. */
-	if (READ_ONCE(watch->wanted))
-		fsleep(PSI_RETRY_US);
 	/* Watch the state first, then leave out its past. */
 	psi_watch_lock(watch);
 	psi_sampler_count(made, 1);

@@ -29,7 +29,8 @@
  * @began: when it last woke up; later by its breaks
  * @rested: when that was, or the end of its last break
  * @inbox: work that others add
- * @idle: a kick has to wake the thread; 0 while it runs, or has not yet
+ * @idle: 1 while the thread sleeps so that a kick has to wake it: always, if
+ *	  @prompt, else only without a timer
  * @again: it calls @work once more before it sleeps
  * @cpus: where the thread may run, as of when it last left a CPU
  */
