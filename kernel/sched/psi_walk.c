@@ -257,17 +257,19 @@ static noinline void psi_walk_general(struct psi_climb a, struct psi_climb b,
 
 /*
  * Apply @sched to a cell; it becomes the change for the next. False: not done.
- * @from: NULL for a task. @asked: the caller calls psi_asked_event().
+ * @from: the child that changed, NULL for a task. @asked: the caller calls
+ * psi_asked_event().
  */
 static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_group_cpu *from,
-					   u64 *sched, struct rq *rq, u64 now, bool asked)
+					   bool task, u64 *sched, struct rq *rq, u64 now,
+					   bool asked)
 {
 	unsigned long old = gc->attrs, new;
 	u8 states;
 
 	psi_assert_locked(gc);
 	/* It delegates, or is about to. */
-	if (unlikely(from ? gc->streak <= 1 : !!gc->last))
+	if (unlikely(task ? !!gc->last : gc->streak <= 1))
 		return false;
 	new = psi_sched_attrs_of(gc->sched + *sched) | (old & ~PSI_SCHED_ATTRS);
 	states = psi_states[new];
@@ -276,9 +278,9 @@ static __always_inline bool psi_step_light(struct psi_group_cpu *gc, struct psi_
 	/* psi_asked_event() has something to do. */
 	if (!asked && unlikely(gc->asked) && (!old || !new || old & PSI_LIMIT_ATTRS))
 		return false;
-	if (from && gc->last == from) {
+	if (!task && gc->last == from) {
 		gc->streak--;
-	} else if (from) {
+	} else if (!task) {
 		gc->last = from;
 		gc->streak = PSI_STREAK;
 	}
@@ -299,7 +301,7 @@ static noinline void psi_walk_rest(struct psi_group_cpu *gc, struct psi_group_cp
 	for (; sched && gc; from = gc, gc = gc->up) {
 		u8 before = gc->states;
 
-		if (!psi_step_light(gc, from, &sched, rq, now, true))
+		if (!psi_step_light(gc, from, !from, &sched, rq, now, true))
 			return psi_walk_general((struct psi_climb){ gc, from, { sched } },
 						(struct psi_climb){ }, rq, now);
 		if (gc->asked)
@@ -313,10 +315,7 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 				 struct rq *rq, u64 now)
 {
 	for (; sched && gc; from = gc, gc = gc->up) {
-		/* So that a step does not ask whether it is for a task. */
-		if (!from)
-			__builtin_unreachable();
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
+		if (unlikely(!psi_step_light(gc, from, false, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 	}
 	raw_write_seqcount_end(&rq->psi_seq);
@@ -326,10 +325,8 @@ static noinline void psi_walk_on(struct psi_group_cpu *gc, struct psi_group_cpu 
 static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_group_cpu *from,
 					u64 sched, struct rq *rq, u64 now)
 {
-	if (!from)
-		__builtin_unreachable();
 	if (sched && gc) {
-		if (unlikely(!psi_step_light(gc, from, &sched, rq, now, false)))
+		if (unlikely(!psi_step_light(gc, from, false, &sched, rq, now, false)))
 			return psi_walk_rest(gc, from, sched, rq, now);
 		if (sched && gc->up)
 			return psi_walk_on(gc->up, gc, sched, rq, now);
@@ -340,7 +337,7 @@ static __always_inline void psi_walk_up(struct psi_group_cpu *gc, struct psi_gro
 static noinline void psi_walk_sched(struct psi_group_cpu *gc, u64 sched, struct rq *rq, u64 now)
 {
 	raw_write_seqcount_begin(&rq->psi_seq);
-	if (unlikely(!psi_step_light(gc, NULL, &sched, rq, now, false)))
+	if (unlikely(!psi_step_light(gc, NULL, true, &sched, rq, now, false)))
 		return psi_walk_rest(gc, NULL, sched, rq, now);
 	psi_walk_up(gc->up, gc, sched, rq, now);
 }
@@ -355,11 +352,11 @@ static noinline void psi_walk_two_sched(struct psi_group_cpu *a, u64 sched_a,
 	raw_write_seqcount_begin(&rq->psi_seq);
 	if (unlikely(!up || b->up != up))
 		goto general;
-	if (unlikely(!psi_step_light(a, NULL, &sched_a, rq, now, false)))
+	if (unlikely(!psi_step_light(a, NULL, true, &sched_a, rq, now, false)))
 		goto general;
 	from_a = a;
 	a = up;
-	if (unlikely(!psi_step_light(b, NULL, &sched_b, rq, now, false)))
+	if (unlikely(!psi_step_light(b, NULL, true, &sched_b, rq, now, false)))
 		goto general;
 	psi_walk_up(up, sched_a ? from_a : b, sched_a + sched_b, rq, now);
 	return;
