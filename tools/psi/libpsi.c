@@ -517,6 +517,9 @@ static int wait_for(int fd, short events, int timeout_ms)
 
 	if (count <= 0)
 		return count ? -errno : 0;
+	/* A pressure file that is dead says POLLPRI, too. */
+	if (events == POLLPRI && poll_fd.revents == POLLERR)
+		return -EUSERS;
 	if (poll_fd.revents & (POLLERR | POLLNVAL))
 		return -ENODEV;
 	return poll_fd.revents & (events | POLLHUP) ? 1 : 0;
@@ -954,7 +957,7 @@ static int take_event(struct psi_watch *watch, short revents)
 	if (watch->type != WATCH_FILE)
 		return revents ? drain(watch) : 0;
 	again = wait_for(watch->fd, POLLPRI, 0);
-	if (again == -ENODEV || again == 1)
+	if (again == -ENODEV || again == -EUSERS || again == 1)
 		return again;
 	return revents & POLLPRI ? 1 : 0;
 }

@@ -232,7 +232,8 @@ int psi_arm(const char *path, const char *text);
  * @timeout_ms: how long, in ms; negative for ever
  *
  * Return: 1 for an event, 0 when the time is over, -ENODEV when the file has
- *	no trigger or its cgroup is gone, -EINTR when a signal was handled
+ *	no trigger or its cgroup is gone, -EUSERS while more than 64 poll the
+ *	open file (no event is lost), -EINTR when a signal was handled
  */
 int psi_wait(int fd, int timeout_ms);
 
@@ -355,7 +356,9 @@ int psi_watch_timeout(const struct psi_watch *watch);
  * sends is read and discarded.  Does not block.
  *
  * Return: PSI_EVENT; PSI_LEFT, of a level; PSI_NOTHING; -ENODEV when no event
- *	can come any more, after which the loop must not poll it again
+ *	can come any more, after which the loop must not poll it again; -EUSERS
+ *	while more than 64 poll the open file: no event is lost, and each poll
+ *	returns at once
  */
 int psi_watch_collect(struct psi_watch *watch, short revents);
 

@@ -82,6 +82,7 @@ const char *explain(int error)
 		{ EFBIG, "too long for a pressure file" },
 		{ ENOSPC, "this user has too many triggers: close some, or raise "
 			  "user.max_psi_triggers" },
+		{ EUSERS, "more than 64 poll the open file: open it once more for others" },
 		{ EBUSY, "it has a trigger already: close the other user, or watch another file" },
 	};
 

@@ -34,6 +34,8 @@ static const char *scratch;
  * machine, which may be busy. The linker has the library call these.
  */
 static long long own_clock;
+/* What poll() says of a pressure file; 0: what is true. */
+static short own_revents;
 
 int __real_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
@@ -42,6 +44,10 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *time);
 
 int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
 {
+	if (own_revents) {
+		fds->revents = own_revents;
+		return 1;
+	}
 	if (!own_clock)
 		return __real_poll(fds, nr, timeout);
 	own_clock += timeout;
@@ -696,6 +702,17 @@ static struct psi_watch *of_service(void)
 	return watch;
 }
 
+static void test_pollers(void)
+{
+	own_revents = POLLERR | POLLPRI;
+	result(psi_wait(0, -1) == -ENODEV, "a file of a cgroup that is gone: ENODEV");
+	own_revents = POLLERR;
+	result(psi_wait(0, -1) == -EUSERS, "a file with too many pollers is not gone: EUSERS");
+	own_revents = POLLPRI;
+	result(psi_wait(0, -1) == 1, "an event");
+	own_revents = 0;
+}
+
 static void test_watch_socket(void)
 {
 	int listening = listen_at(path_of("socket")), fd, error;
@@ -741,6 +758,7 @@ int main(int argc, char **argv)
 	test_amount();
 	test_level(of_trigger);
 	test_level(of_service);
+	test_pollers();
 	test_watch_socket();
 	printf("1..%d\n", number);
 	return !!failed;
