@@ -82,7 +82,7 @@ void fs_drop_caches(void)
 	write_file("/proc/sys/vm/drop_caches", "3");
 }
 
-/* ---- With a server: FUSE ---- */
+/* ---- With a server: FUSE, and CUSE ---- */
 
 #define ROOT_NODE	1
 #define FIRST_FILE	2
@@ -120,6 +120,16 @@ static int answer_init(const void *arg, void *body)
 	return sizeof(*out);
 }
 
+static int answer_cuse_init(const struct cuse_init_in *in, struct cuse_init_out *out)
+{
+	static const char info[] = "DEVNAME=" CUSE_NAME;
+
+	out->major = in->major;
+	out->minor = in->minor;
+	memcpy(out + 1, info, sizeof(info));
+	return sizeof(*out) + sizeof(info);
+}
+
 static void fill_entry(struct fuse_entry_out *out, const char *name)
 {
 	out->nodeid = FIRST_FILE + atoi(name + 1);
@@ -149,6 +159,8 @@ static int answer_to(const struct fuse_in_header *in, void *body, bool direct)
 	switch (in->opcode) {
 	case FUSE_INIT:
 		return answer_init(arg, body);
+	case CUSE_INIT:
+		return answer_cuse_init(arg, body);
 	case FUSE_LOOKUP:
 		fill_entry(body, arg);
 		return sizeof(struct fuse_entry_out);
@@ -189,32 +201,36 @@ static int answer_to(const struct fuse_in_header *in, void *body, bool direct)
 	}
 }
 
-static void __noreturn serve(int fd, __u64 latency, bool direct)
+static void serve_one(int fd, __u64 latency, bool direct)
 {
 	static char request[BUFFER];
 	static struct answer answer;
 	const struct fuse_in_header *in = (void *)request;
 	int size;
 
-	for (;;) {
-		if (read(fd, request, sizeof(request)) < 0) {
-			if (errno == ENODEV)
-				_exit(0);
-			continue;
-		}
-		if (in->opcode == FUSE_FORGET || in->opcode == FUSE_BATCH_FORGET ||
-		    in->opcode == FUSE_INTERRUPT)
-			continue;
-		if (in->opcode != FUSE_INIT)
-			sleep_for(latency);
-		memset(&answer, 0, sizeof(answer.out) + BLOCK);
-		size = answer_to(in, answer.body, direct);
-		answer.out.unique = in->unique;
-		answer.out.error = size < 0 ? size : 0;
-		answer.out.len = sizeof(answer.out) + (size < 0 ? 0 : size);
-		if (write(fd, &answer, answer.out.len) < 0 && errno != ENOENT)
-			psi_die("FUSE: answer to %u: %s", in->opcode, strerror(errno));
+	if (read(fd, request, sizeof(request)) < 0) {
+		if (errno == ENODEV)
+			_exit(0);
+		return;
 	}
+	if (in->opcode == FUSE_FORGET || in->opcode == FUSE_BATCH_FORGET ||
+	    in->opcode == FUSE_INTERRUPT)
+		return;
+	if (in->opcode != FUSE_INIT)
+		sleep_for(latency);
+	memset(&answer, 0, sizeof(answer.out) + BLOCK);
+	size = answer_to(in, answer.body, direct);
+	answer.out.unique = in->unique;
+	answer.out.error = size < 0 ? size : 0;
+	answer.out.len = sizeof(answer.out) + (size < 0 ? 0 : size);
+	if (write(fd, &answer, answer.out.len) < 0 && errno != ENOENT)
+		psi_die("FUSE: answer to %u: %s", in->opcode, strerror(errno));
+}
+
+static void __noreturn serve(int fd, __u64 latency, bool direct)
+{
+	for (;;)
+		serve_one(fd, latency, direct);
 }
 
 void slow_server_start(struct slow_server *server, const char *where, __u64 latency, bool direct)
@@ -227,6 +243,16 @@ void slow_server_start(struct slow_server *server, const char *where, __u64 late
 	server->pid = fork_or_die();
 	if (!server->pid)
 		serve(server->fd, latency, direct);
+}
+
+void slow_server_start_cuse(struct slow_server *server, __u64 latency)
+{
+	server->fd = open_file("/dev/cuse", O_RDWR);
+	/* The device is there when its name is told. */
+	serve_one(server->fd, 0, false);
+	server->pid = fork_or_die();
+	if (!server->pid)
+		serve(server->fd, latency, false);
 }
 
 /* ---- The same by 9p (9P2000.L) ---- */
@@ -390,7 +416,7 @@ void slow_server_start_9p(struct slow_server *server, const char *where, __u64 l
 
 void slow_server_stop(const struct slow_server *server, const char *where)
 {
-	if (umount2(where, MNT_DETACH))
+	if (where && umount2(where, MNT_DETACH))
 		psi_die("umount %s: %s", where, strerror(errno));
 	load_stop(server->pid);
 	close(server->fd);

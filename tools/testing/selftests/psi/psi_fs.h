@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * File systems on slow disks, and a file system whose server is slow
+ * File systems on slow disks, and a file system and a device whose server is slow
  */
 #ifndef PSI_FS_H
 #define PSI_FS_H
@@ -54,6 +54,10 @@ void slow_server_start(struct slow_server *server, const char *where, __u64 late
 /* The same by 9p. @cache: a value of the mount option of that name. */
 void slow_server_start_9p(struct slow_server *server, const char *where, __u64 latency,
 			  const char *cache);
+/* A character device in place of a file system, by CUSE. It holds zeros, too. */
+#define CUSE_NAME	"psi_cuse"
+void slow_server_start_cuse(struct slow_server *server, __u64 latency);
+/* @where: %NULL for a device. */
 void slow_server_stop(const struct slow_server *server, const char *where);
 
 #endif

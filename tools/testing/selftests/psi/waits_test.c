@@ -14,7 +14,8 @@
  * The load makes one call after the other and does nothing else, so the time
  * for which it is asleep is the time for which the call was blocked.
  *
- * A task that waits for another program's lock of a file waits for no storage.
+ * A task that waits for another program's lock of a file waits for no storage,
+ * and neither does one that waits for a device whose server is a program (CUSE).
  *
  * What would break it: a wait that ends in schedule() instead of io_schedule(),
  * as those for a journal do; a worker of a file system that has nothing to do
@@ -1003,6 +1004,34 @@ TEST(lock_of_a_file_on_fuse_is_no_io)
 	EXPECT_LE(0.9 * site->elapsed, site->asleep);
 	EXPECT_EQ(0, site->some);
 	slow_server_stop(&server, WHERE);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+static void call_device_read(struct site *site, int n)
+{
+	if (read(site->fd, site->buf, BLOCK) != BLOCK)
+		psi_die("read: %s", strerror(errno));
+}
+
+/* The server answers when there is something to read, as that of a terminal. */
+TEST(read_of_a_device_of_cuse_is_no_io)
+{
+	struct site *site = shared_memory(sizeof(*site));
+	const struct load load = { .cpu = 0, .cgroup = GROUP, .fn = use_array, .arg = site };
+	struct slow_server server;
+
+	cpus_use(1);
+	task_delays_on();
+	cgroup_create(GROUP, "");
+	slow_server_start_cuse(&server, SLOW_LOCK);
+	site->fd = open_file("/dev/" CUSE_NAME, O_RDONLY);
+	site->call = call_device_read;
+	load_wait(load_start(&load));
+	EXPECT_LE(0.9 * site->elapsed, site->asleep);
+	EXPECT_EQ(0, site->some);
+	close(site->fd);
+	slow_server_stop(&server, NULL);
 	cgroup_remove(GROUP);
 	cpus_use(cpus_possible());
 }
