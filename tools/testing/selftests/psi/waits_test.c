@@ -35,6 +35,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/btrfs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -339,6 +341,14 @@ static void call_allocate(struct site *site, int n)
 {
 	if (ftruncate(site->log, 0) || fallocate(site->log, 0, 0, site->size))
 		psi_die("fallocate: %s", strerror(errno));
+}
+
+static void call_scrub(struct site *site, int n)
+{
+	struct btrfs_ioctl_scrub_args args = { .devid = 1, .end = -1 };
+
+	if (ioctl(site->log, BTRFS_IOC_SCRUB, &args) || !args.progress.data_bytes_scrubbed)
+		psi_die("scrub: %s", strerror(errno));
 }
 
 /* Page after page: the one that was used longest ago is next. */
@@ -672,29 +682,51 @@ TEST(write_to_a_clean_array_is_io)
 	cpus_use(cpus_possible());
 }
 
-/* ---- On a disk that is nearly full ---- */
+/* ---- What only btrfs has ---- */
 
-TEST(wait_for_space_on_btrfs_is_io)
+static struct site *btrfs_create(struct slow_disk *disk)
 {
-	struct site *site = shared_memory(sizeof(*site));
-	struct slow_disk disk;
-	struct statvfs st;
-
 	cpus_use(1);
 	task_delays_on();
 	cgroup_create(GROUP, "");
-	slow_disk_create(&disk, "psi_full", LATENCY, fs_size_mb("btrfs"));
-	if (!fs_make(disk.node, "btrfs"))
+	slow_disk_create(disk, "psi_btrfs", LATENCY, fs_size_mb("btrfs"));
+	if (!fs_make(disk->node, "btrfs"))
 		psi_die("no btrfs");
-	fs_mount(disk.node, WHERE, "btrfs", NULL);
+	fs_mount(disk->node, WHERE, "btrfs", NULL);
+	return shared_memory(sizeof(struct site));
+}
+
+static void btrfs_remove(const struct slow_disk *disk)
+{
+	fs_unmount(WHERE);
+	slow_disk_remove(disk);
+	cgroup_remove(GROUP);
+	cpus_use(cpus_possible());
+}
+
+TEST(wait_for_space_on_btrfs_is_io)
+{
+	struct slow_disk disk;
+	struct site *site = btrfs_create(&disk);
+	struct statvfs st;
+
 	ASSERT_EQ(0, statvfs(WHERE, &st));
 	site->size = st.f_bavail * st.f_bsize / 3 * 2;
 	site->call = call_allocate;
 	expect_io(_metadata, "btrfs, nearly full", "truncate, fallocate", site, use_files);
-	fs_unmount(WHERE);
-	slow_disk_remove(&disk);
-	cgroup_remove(GROUP);
-	cpus_use(cpus_possible());
+	btrfs_remove(&disk);
+}
+
+/* The load submits reads, and a worker looks at what they read. */
+TEST(scrub_of_btrfs_is_io)
+{
+	struct slow_disk disk;
+	struct site *site = btrfs_create(&disk);
+
+	make_files();
+	site->call = call_scrub;
+	expect_io(_metadata, "btrfs, 4 MB of files", "scrub", site, use_files);
+	btrfs_remove(&disk);
 }
 
 /* ---- In a ring ---- */
