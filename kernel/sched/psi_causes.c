@@ -93,7 +93,8 @@ static struct psi_stalls *psi_causes_get(struct psi_group *group)
 	return causes;
 }
 
-static void psi_cause_record(struct psi_group *group, enum psi_cause cause, u64 ns)
+static void psi_cause_record(struct psi_group *group, enum psi_cause cause,
+			     u64 ns)
 {
 	for (; group; group = READ_ONCE(group->parent)) {
 		struct psi_stalls *causes = psi_switches(group) & 1 ? NULL : psi_causes_get(group);
@@ -147,8 +148,10 @@ static void psi_show_cause(struct seq_file *m, const char *name,
 		return;
 	}
 	seq_put_decimal_ull(m, " count=", count);
-	seq_put_decimal_ull(m, " total=", div_u64(atomic64_read(&stalls->total), NSEC_PER_USEC));
-	seq_put_decimal_ull(m, " max=", div_u64(atomic64_read(&stalls->max), NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " total=",
+			    div_u64(atomic64_read(&stalls->total), NSEC_PER_USEC));
+	seq_put_decimal_ull(m, " max=",
+			    div_u64(atomic64_read(&stalls->max), NSEC_PER_USEC));
 	for (i = 0; i < PSI_CAUSE_BUCKETS; i++)
 		seq_put_decimal_ull(m, i ? "," : " hist=", hist[i]);
 	seq_putc(m, '\n');
@@ -161,5 +164,6 @@ static void psi_show_causes(struct seq_file *m, struct psi_group *group)
 	int c;
 
 	for (c = 0; c < PSI_NR_CAUSES; c++)
-		psi_show_cause(m, psi_cause_names[c], causes ? &causes[c] : &none);
+		psi_show_cause(m, psi_cause_names[c],
+			       causes ? &causes[c] : &none);
 }

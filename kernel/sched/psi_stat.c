@@ -15,7 +15,8 @@
  */
 static void psi_mask_classes(struct psi_account *readings)
 {
-	u64 *exact = readings[PSI_EXACT].total, *limit = readings[PSI_LIMIT].total;
+	u64 *exact = readings[PSI_EXACT].total;
+	u64 *limit = readings[PSI_LIMIT].total;
 	u64 *shortage = readings[PSI_SHORTAGE].total;
 	int s;
 

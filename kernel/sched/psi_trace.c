@@ -4,7 +4,8 @@
 #include <trace/events/psi.h>
 
 /* @before: the averages before the window ended. */
-static void psi_trace_update(const struct psi_group *group, const struct psi_avgs *before)
+static void psi_trace_update(const struct psi_group *group,
+			     const struct psi_avgs *before)
 {
 	const struct psi_account *plain = &group->plain;
 	int id, s;
@@ -18,9 +19,11 @@ static void psi_trace_update(const struct psi_group *group, const struct psi_avg
 
 		psi_for_each_state(s, file->states) {
 			bool some = PSI_SOME_STATES & BIT(s);
-			u64 ns = psi_since(plain->total[s], READ_ONCE(plain->skip[s]));
+			u64 ns = psi_since(plain->total[s],
+					   READ_ONCE(plain->skip[s]));
 
-			moved |= memcmp(before->avg[s], plain->avgs.avg[s], sizeof(before->avg[s]));
+			moved |= memcmp(before->avg[s], plain->avgs.avg[s],
+					sizeof(before->avg[s]));
 			total[some] = div_u64(ns, NSEC_PER_USEC);
 			avg[some] = psi_avg_basis_points(plain->avgs.avg[s][PSI_10S]);
 		}
