@@ -93,6 +93,8 @@ WAITS = tuple((f"waits-{name}", f"waits_test {which} {name}", "--shift", "2", "-
     *(("-v", variant) for variant in (
         "ext4", "xfs", "btrfs", "f2fs", "overlay", "loop", "loop_direct", "linear", "crypt", "raid1", "fuse", "fuse_direct", "p9", "p9_cached", "nfs")),
     ("-f", "swap"), ("-f", "global")))
+# Tasks that lend their turn need CONFIG=proxyexec, which only 7.3 has.
+PROXY = (("proxy", "proxy_test", "--smp", "2", "--shift", "2"),)
 # Allocations that fail need CONFIG=faults: make faults.
 FAULTS = (("fault", "fault_test", "--shift", "3"),)
 # A machine of its own: see ci/slow/storms.
@@ -235,7 +237,7 @@ def build(machine="x86_64", default_off=False, up_to=""):
     build_file_systems(out)
     sources = {path.stem for path in pathlib.Path(source, "tools/testing/selftests/psi").glob("*_test.c")}
     listed = {line.removeprefix("psi:") for line in (out / "installed/kselftest-list.txt").read_text().split()}
-    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + FAULTS + REAL}
+    used = {row[1].split()[0] for row in VIRTUAL + CHECKED + WAITS + PROXY + FAULTS + REAL}
     used |= {"boot_test", "kexec_test", "suspend_test"} | ELSEWHERE
     used &= sources if up_to else used
     for name in sorted(sources ^ used | sources ^ listed):
