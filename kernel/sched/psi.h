@@ -97,8 +97,8 @@ static inline void psi_wake_migrate(struct task_struct *p)
  * psi_fork - a new task starts in the group of its parent, counted nowhere
  * @p: the task, not yet visible to anybody
  *
- * If the parent moves meanwhile, that group may go. It is only compared before
- * cgroup_move_task() gives the task its own: who shows nothing has no cell.
+ * The parent may move meanwhile, and its old group may go. Until
+ * cgroup_move_task() gives the new task its own group, psi only compares it.
  */
 static inline void psi_fork(struct task_struct *p)
 {

@@ -17,11 +17,11 @@
  *
  *   for any earlier sample t_i: the stall since, less what of it can have been
  *   before the window. And where t - t_i is n windows or less, one of them has
- *   an n-th. So a trigger never fires below its threshold, however late samples
- *   are. On time it misses no more than one step. A late sampler takes one
- *   sample and skips the marks that have passed. A sample contains stall of
- *   after it began: less than PSI_SAMPLE_NS (1 ms), or the window ends where
- *   the sample was done.
+ *   an n-th. So a trigger does not fire below its threshold, however late
+ *   samples are. On time it misses no more than one step. A late sampler takes
+ *   one sample and skips the marks that have passed. A sample contains stall of
+ *   after it began. If it took over PSI_SAMPLE_NS (1 ms), the window ends where
+ *   it was done. Else a trigger takes that stall for one of the window.
  *
  * Rest
  *
