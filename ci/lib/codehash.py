@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
 """Owns what counts as the same code: what runs on one tree holds for another."""
 import hashlib
+import re
 import subprocess
 
 PATHS = ("kernel", "include", "tools", "patches/*.patch")
+TESTS = re.compile(r"tools/|.*/psi_test")
 
 
-def code(root):
+def code(root, tests=True):
     """
-    A hash of the kernel's code and its tests as they are there, committed or not.
+    A hash of the kernel's code, and its TESTS unless these are left out, as they are there, committed or not.
     What the mails of the series say about it is none of it, only their hunks.
     """
     names = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--",
                             *PATHS], check=True, stdout=subprocess.PIPE, text=True)
     found = hashlib.sha1()
     for name in sorted(set(names.stdout.split("\0")) - {""}):
-        if not (root / name).is_file():
+        if not (root / name).is_file() or not tests and TESTS.match(name):
             continue
         text = (root / name).read_bytes()
         if name.startswith("patches/"):
