@@ -1020,6 +1020,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE_SLOW(psi_test_model_one_task),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_sign_bit),
 	KUNIT_CASE_SLOW(psi_test_model_across_the_wrap),
+	KUNIT_CASE(psi_test_model_joins),
 	KUNIT_CASE_PARAM_ATTR(psi_test_looks, psi_test_looks_rows_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(psi_test_chain),
@@ -1057,6 +1058,7 @@ static struct kunit_case psi_test_cases[] = {
 #ifdef CONFIG_CGROUPS
 	KUNIT_CASE(psi_test_switched),
 	KUNIT_CASE(psi_test_switched_ahead),
+	KUNIT_CASE(psi_test_switched_behind),
 	KUNIT_CASE(psi_test_switched_in_read),
 #endif
 	KUNIT_CASE(psi_test_class_identity),

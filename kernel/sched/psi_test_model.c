@@ -850,6 +850,32 @@ static void psi_test_model_from_boot(struct kunit *test)
 	psi_test_model_run(test, 0, PSI_TEST_TASKS);
 }
 
+/*
+ * A group leaves the list while the one above it has no memory. By the time it
+ * joins again, that one has.
+ */
+static void psi_test_model_joins(struct kunit *test)
+{
+	struct psi_test_model *m = psi_test_model_init(test, 0, 1);
+	int below = 3, above = psi_test_parent[below], i;
+
+	for (i = 0; i < 3; i++) {
+		struct psi_test_model_task *t = &m->tasks[i == 1];
+
+		if (i == 1) {
+			m->tasks[0].is.where = PSI_ASLEEP;
+			psi_test_model_set(m, &m->tasks[0]);
+			psi_test_model_unlist(m, below, 0);
+		}
+		psi_test_model_settle(m, i < 2);
+		psi_test_model_regroup(m, t, i == 1 ? above : below);
+		t->is.where = PSI_QUEUED;
+		psi_test_model_set(m, t);
+		KUNIT_EXPECT_TRUE(test, psi_test_model_holds(m, i));
+		KUNIT_EXPECT_EQ(test, psi_test_model_first(m, above, 0), i ? above : 0);
+	}
+}
+
 /* A tree in which most groups have one child in use. */
 static void psi_test_model_few_tasks(struct kunit *test)
 {

@@ -588,6 +588,23 @@ static void psi_test_switched_ahead(struct kunit *test)
 	}
 }
 
+/*
+ * A CPU works after a group was switched on: the stall in the window is less
+ * than it was then.
+ */
+static void psi_test_switched_behind(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+
+	psi_switch(group, false);
+	psi_test_use(group, cpumask_first(cpu_possible_mask), 1000, 1000);
+	psi_switch(group, true);
+	psi_test_use(group, cpumask_last(cpu_possible_mask), 9000, 0);
+	KUNIT_EXPECT_EQ(test, psi_test_io_total(group), 0);
+	psi_test_end_window(group);
+	KUNIT_EXPECT_EQ(test, psi_test_io_total(group), 0);
+}
+
 /* The first look at this clock switches a group off and on. */
 static struct psi_group *psi_test_switching;
 
