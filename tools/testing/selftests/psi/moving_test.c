@@ -129,10 +129,9 @@ FIXTURE(moving) {
 	struct mover *mover;
 	char file[MAX_GROUPS][160];
 	char leaf[128];
-	int asked;
 };
 
-/* @row: in a table of several kernels; @nr: movers; @asked: how many groups, if not 4 */
+/* @row: in a table of several kernels; @nr: movers */
 FIXTURE_VARIANT(moving) {
 	const char *row;
 	int cpus;
@@ -141,7 +140,6 @@ FIXTURE_VARIANT(moving) {
 	bool programs;
 	__u64 beat;
 	__u64 nap;
-	int asked;
 };
 
 FIXTURE_VARIANT_ADD(moving, reader_on_1_cpu) {
@@ -202,22 +200,6 @@ FIXTURE_VARIANT_ADD(moving, programs_on_8_cpus) {
 	.programs = true,
 };
 
-FIXTURE_VARIANT_ADD(moving, one_group_asked) {
-	.row = "a reader on 8 CPUs, another each 50 ms, one group asked",
-	.cpus = 8,
-	.nr = 1,
-	.period = 50 * NSEC_PER_MSEC,
-	.asked = 1,
-};
-
-FIXTURE_VARIANT_ADD(moving, sixteen_groups_asked) {
-	.row = "a reader on 8 CPUs, another each 50 ms, 16 groups asked",
-	.cpus = 8,
-	.nr = 1,
-	.period = 50 * NSEC_PER_MSEC,
-	.asked = MAX_GROUPS,
-};
-
 FIXTURE_VARIANT_ADD(moving, two_readers_at_the_same_moments) {
 	.row = "two readers on 2 CPUs, at the same moments",
 	.cpus = 2,
@@ -239,16 +221,6 @@ FIXTURE_VARIANT_ADD(moving, two_readers_that_nap) {
 	.nap = 2 * LATENCY,
 };
 
-FIXTURE_VARIANT_ADD(moving, two_readers_that_nap_one_group_asked) {
-	.row = "two readers on 2 CPUs that nap, at the same moments, one group asked",
-	.cpus = 2,
-	.nr = 2,
-	.period = TIME,
-	.beat = 4 * LATENCY,
-	.nap = 2 * LATENCY,
-	.asked = 1,
-};
-
 FIXTURE_SETUP(moving)
 {
 	cpus_use(variant->cpus);
@@ -265,10 +237,9 @@ FIXTURE_SETUP(moving)
 			.nap = variant->nap,
 		};
 	}
-	self->asked = variant->asked ?: 4;
 	snprintf(self->file[0], sizeof(self->file[0]), "%s", PSI_STAT);
 	snprintf(self->leaf, sizeof(self->leaf), "%s", GROUP);
-	for (int i = 1; i < 4 || i < self->asked; i++) {
+	for (int i = 1; i < MAX_GROUPS; i++) {
 		if (i > 1)
 			strcat(self->leaf, "/a");
 		cgroup_create(self->leaf, "");
@@ -294,6 +265,7 @@ static double move_all(struct mover *mover, int nr, const char *cgroup, __u64 *t
 		struct load each = load;
 
 		mover[i].end = begin + TIME;
+		mover[i].asleep = 0;
 		each.arg = &mover[i];
 		pid[i] = load_start(&each);
 	}
@@ -338,9 +310,10 @@ static struct psi exact_since(const char *path, const struct psi *before)
 	return now;
 }
 
-TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
+/* Exact pressure of the first @nr groups, asked for, against the tasks' own clocks. */
+static void moving_check(struct __test_metadata *_metadata, FIXTURE_DATA(moving) *self,
+			 const FIXTURE_VARIANT(moving) *variant, int nr)
 {
-	const int nr = access(PSI_STAT, F_OK) ? 0 : self->asked;
 	double stalled, plain, exact[MAX_GROUPS] = { -1 }, all;
 	struct psi grown[MAX_GROUPS];
 	__u64 before, took;
@@ -364,20 +337,32 @@ TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
 	/* An emulator lets CPUs that work at the same time take turns: no clock of a task tells. */
 	if (variant->nr > 1)
 		stalled = plain;
-	report_moving(variant->row, stalled, plain, exact[0]);
+	if (nr <= 1)
+		report_moving(variant->row, stalled, plain, exact[0]);
 	ASSERT_NE(0, nr);
 	for (int i = 0; i < nr; i++) {
 		all = percent(0, grown[i].full.total, took);
 		EXPECT_LE(stalled - TOLERANCE, exact[i])
-			TH_LOG("%s: %.2f %%, tasks %.2f %%", self->file[i], exact[i], stalled);
+			TH_LOG("%d asked, %s: %.2f %%, tasks %.2f %%", nr, self->file[i], exact[i],
+			       stalled);
 		EXPECT_GE(stalled + TOLERANCE, exact[i])
-			TH_LOG("%s: %.2f %%, tasks %.2f %%", self->file[i], exact[i], stalled);
+			TH_LOG("%d asked, %s: %.2f %%, tasks %.2f %%", nr, self->file[i], exact[i],
+			       stalled);
 		/* Nothing else runs on a CPU whose only task sleeps. */
 		EXPECT_LE(exact[i] - TOLERANCE, all)
-			TH_LOG("%s: full %.2f %%, some %.2f %%", self->file[i], all, exact[i]);
+			TH_LOG("%d asked, %s: full %.2f %%, some %.2f %%", nr, self->file[i], all,
+			       exact[i]);
 		/* Each of the two totals is rounded down, before and after. */
 		EXPECT_GE(grown[i].some.total + 1, grown[i].full.total);
 	}
+}
+
+/* Of the system alone, then of more and more groups: what is asked stays so for five minutes. */
+TEST_F_TIMEOUT(moving, exact_some_is_what_the_tasks_say, 240)
+{
+	moving_check(_metadata, self, variant, access(PSI_STAT, F_OK) ? 0 : 1);
+	moving_check(_metadata, self, variant, 4);
+	moving_check(_metadata, self, variant, MAX_GROUPS);
 }
 
 /* ---- Triggers ---- */
