@@ -548,6 +548,32 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 					       psi_test_ppb(all->avg[PSI_CPU_SOME][h])), 200);
 }
 
+/* A group joins in the middle of a period: its averages fell until then. */
+static void psi_test_avgs_joins(struct kunit *test)
+{
+	struct psi_avgs *time = psi_test_avgs(test, PSI_TEST_START);
+	struct psi_avgs *late = psi_test_avgs(test, PSI_TEST_START);
+	const u64 part = PSI_PERIOD / 4, idle = PSI_TEST_START + 7 * PSI_PERIOD + part;
+	u64 stall[PSI_NR_STATES] = { [PSI_IO_FULL] = part };
+	int i, h;
+
+	for (i = 0; i < 5; i++) {
+		psi_test_advance(time, PSI_PERIOD, PSI_PERIOD);
+		psi_test_advance(late, PSI_PERIOD, PSI_PERIOD);
+	}
+	for (i = 5; i < 7; i++)
+		psi_test_advance(time, PSI_PERIOD, 0);
+	psi_test_advance(time, part, 0);
+	psi_test_advance(time, 2 * part, part);
+	psi_avgs_update(late, BIT(PSI_IO_FULL), idle, idle + 2 * part, stall);
+
+	KUNIT_EXPECT_EQ(test, time->at, late->at);
+	KUNIT_EXPECT_EQ(test, time->pending[PSI_IO_FULL], late->pending[PSI_IO_FULL]);
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(time->avg[PSI_IO_FULL][h]),
+					       psi_test_ppb(late->avg[PSI_IO_FULL][h])), 200);
+}
+
 /* A fold that is a minute late gives what folds on time give. */
 static void psi_test_avgs_late_fold(struct kunit *test)
 {

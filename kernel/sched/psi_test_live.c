@@ -996,6 +996,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_avgs_joined),
 	KUNIT_CASE(psi_test_avgs_folded),
 	KUNIT_CASE(psi_test_avgs_end),
+	KUNIT_CASE(psi_test_avgs_joins),
 	KUNIT_CASE(psi_test_avgs_late_fold),
 	KUNIT_CASE(psi_test_avgs_jitter),
 	KUNIT_CASE(psi_test_avgs_carry),
