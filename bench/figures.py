@@ -153,7 +153,7 @@ class Line:
     def goal(self, value, stock):
         target = self.target
         if self.of_stock is not None:
-            target = "≤ stock" if self.of_stock == 1 else f"≤ {self.of_stock} of stock"
+            target = "≤ stock" if self.of_stock == 1 else f"≤ {self.of_stock} × stock"
         for sign, limit in (("≤", self.most), ("≥", self.least)):
             if not target and limit is not None:
                 target = f"{sign} {self.form.replace('+', '').format(limit)}"
@@ -254,11 +254,13 @@ def others():
                     "idle/forgotten/{}", (0, 8))
     yield from over("fork, exit and wait, depth {}", "fork/leaf/{}", (0, 1, 8))
     for depth in (1, 4, 8):
-        yield from over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}")
+        yield from over(f"a section of memory stall, and what leads to it, depth {depth}", f"memstall/leaf/{depth}",
+                        of_stock=2)
         yield from over(f"the same without `CONFIG_PSI_CAUSES`, depth {depth}", f"memstall/nocauses/leaf/{depth}")
     yield from over("ping-pong, one leaf, depth 8, with a trigger on `limit some`", "limits/armed/8")
     yield from over("ping-pong, one leaf that was throttled before, depth {}", "limits/held/{}", (1, 8))
-    yield from over("a group of {} tasks is throttled and unthrottled", "throttle/tasks/{}", (1, 10))
+    yield from over("a group of {} tasks is throttled and unthrottled", "throttle/tasks/{}", (1,))
+    yield from over("a group of {} tasks is throttled and unthrottled", "throttle/tasks/{}", (10,), of_stock=2)
     yield from reading()
     yield from plain("open, arm and close a trigger of an idle group", "trigger/arm", of_stock=1)
     for groups in (10, 100, 500, 2000):
