@@ -11,7 +11,7 @@ SOURCE = ROOT / "ci" / "slow" / "guest" / "hostile.c"
 ATTACKS = ("throttled", "chains", "toggle", "ring", "limits", "triggers", "readers")
 PHASES = ("alone", *ATTACKS, "all")
 PARTS = 1.5 * len(PHASES) + 1.5     # of the time
-TASKS = 2000
+TASKS, GROUPS = 2000, 400      # GROUPS: cgroups of others
 # On a machine that takes 1 ns for an instruction, in us; in points.
 WAIT, SHARE = 1000, 3
 # The holder of the mutex of cgroups may lose its CPU to other tasks, and how long the worst of 140 makers waits for it
@@ -66,9 +66,9 @@ def judge(none, psi, shift, seconds):
 class Pair:
     """Both boots, as one row."""
 
-    def __init__(self, name, program, seconds, shift, tasks=TASKS, megabytes=1024):
+    def __init__(self, name, program, seconds, shift, tasks=TASKS, groups=GROUPS, megabytes=1024):
         self.name, self.shift, self.seconds = name, shift, seconds
-        script = f"exec ./{program.name} {tasks} {seconds:.3f} 2>&1\n"
+        script = f"exec ./{program.name} {tasks} {groups} {seconds:.3f} 2>&1\n"
         self.rows = [Row(f"{name}-{how}", guest.image(), script, (program,),
                          ("--shift", str(shift), "--mem", str(megabytes), *options), timeout=1200 + round(seconds * 200))
                      for how, options in (("off", ("--append", "psi=0")), ("on", ()))]

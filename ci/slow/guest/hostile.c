@@ -25,9 +25,10 @@
  * cgroup.pressure, which takes the mutex of cgroups, the user makes and removes
  * cgroups there; in place of what reads files and arms triggers, it spins.
  *
- *	hostile SIZE SECONDS
+ *	hostile SIZE GROUPS SECONDS
  *
- * So many tasks, and seconds for the first part.
+ * So many tasks, cgroups of others with a sleeper in each, and seconds for the
+ * first part.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -55,8 +56,7 @@
 #define WAKE_PERIOD	(2 * NSEC_PER_MSEC)
 #define MKDIR_PERIOD	(5 * NSEC_PER_MSEC)
 #define SHARE_TIME	(150 * NSEC_PER_MSEC)
-#define DEPTH		100
-#define GROUPS		400
+#define DEPTH		150
 
 /* A call that must not fail; its value. */
 #define MUST(call) ({							\
@@ -69,6 +69,7 @@
 
 static bool psi;
 static int size;		/* number of tasks */
+static int groups;		/* number of cgroups of others */
 static const char *disk;	/* anybody may read it */
 
 /**
@@ -364,7 +365,7 @@ static void attack_readers(void)
 		spin_ready();
 	ready();
 	for (int i = 0;; i++, shared->now.attacks++) {
-		snprintf(path, sizeof(path), CROWD "/g%d/%s", i / 2 % GROUPS, names[i % 2]);
+		snprintf(path, sizeof(path), CROWD "/g%d/%s", i / 2 % groups, names[i % 2]);
 		fd = open_file(path, O_RDONLY);
 		MUST(read(fd, buf, sizeof(buf)));
 		close(fd);
@@ -522,7 +523,7 @@ static void crowd(void)
 	char path[256];
 
 	cgroup_create(CROWD, "");
-	for (int i = 0; i < GROUPS; i++) {
+	for (int i = 0; i < groups; i++) {
 		snprintf(path, sizeof(path), CROWD "/g%d", i);
 		cgroup_create(path, "");
 		if (!fork_or_die()) {
@@ -542,10 +543,11 @@ int main(int argc, char **argv)
 	struct stalls stalls;
 	__u64 length;
 
-	if (argc != 3)
-		psi_die("usage: hostile SIZE SECONDS");
+	if (argc != 4)
+		psi_die("usage: hostile SIZE GROUPS SECONDS");
 	size = atoi(argv[1]);
-	length = atof(argv[2]) * NSEC_PER_SEC;
+	groups = atoi(argv[2]);
+	length = atof(argv[3]) * NSEC_PER_SEC;
 	psi = !access(PSI_IO, F_OK);
 	threads_find();
 	shared = shared_memory(sizeof(*shared));
