@@ -12,6 +12,7 @@
  *	touched NUMBER	different lines that were touched: so many misses if nothing is in the cache
  *	dirtied NUMBER	different lines that were written to: so many to be written back
  *	spun NUMBER	a CPU executes PAUSE in the kernel, as it waits for another
+ *	locked NUMBER	locked instructions (LOCK, XCHG of memory) and full barriers (MFENCE)
  *
  * Every CPU has a cache that holds all lines of 64 bytes it ever touched, until
  * another CPU writes to them.  All of it counts on any CPU.
@@ -79,7 +80,7 @@ struct line {
 /* By physical address. */
 static struct line *pages[1 << 20];
 static uint32_t count;
-static struct { unsigned long moved, taken, touched, dirtied, spun; } found;
+static struct { unsigned long moved, taken, touched, dirtied, spun, locked; } found;
 
 static void *zeroed(size_t size)
 {
@@ -134,16 +135,31 @@ static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vad
 	line->dirtied = count;
 }
 
-static void spun(unsigned int vcpu, void *data)
+static void plus_one(unsigned int vcpu, void *number)
 {
 	(void)vcpu;
-	(void)data;
-	found.spun++;
+	++*(unsigned long *)number;
 }
 
 static bool is_pause(const struct qemu_plugin_insn *insn)
 {
 	return qemu_plugin_insn_size(insn) == 2 && !memcmp(qemu_plugin_insn_data(insn), "\xf3\x90", 2);
+}
+
+static bool is_locked(const struct qemu_plugin_insn *insn)
+{
+	static const unsigned char prefixes[] = "\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67";
+	const unsigned char *data = qemu_plugin_insn_data(insn), *end = data + qemu_plugin_insn_size(insn);
+
+	while (data < end && memchr(prefixes, *data, sizeof(prefixes) - 1))
+		data++;
+	if (data < end && *data == 0xf0)
+		return true;
+	data += data < end && (*data & 0xf0) == 0x40;	/* REX */
+	/* XCHG of two registers needs no lock. */
+	if (end - data >= 2 && (*data & 0xfe) == 0x86)
+		return data[1] < 0xc0;
+	return end - data == 3 && !memcmp(data, "\x0f\xae\xf0", 3);
 }
 
 enum { BEGIN = 1, END = 2 };
@@ -166,8 +182,8 @@ static void marked(unsigned int vcpu, void *mark)
 	if ((uintptr_t)mark == END) {
 		fprintf(out, "count\n");
 		if (of_lines)
-			fprintf(out, "moved %lu\ntaken %lu\ntouched %lu\ndirtied %lu\nspun %lu\n", found.moved,
-				found.taken, found.touched, found.dirtied, found.spun);
+			fprintf(out, "moved %lu\ntaken %lu\ntouched %lu\ndirtied %lu\nspun %lu\nlocked %lu\n", found.moved,
+				found.taken, found.touched, found.dirtied, found.spun, found.locked);
 		for (block = blocks; block; block = block->next)
 			if (block->instructions)
 				fprintf(out, "%" PRIx64 " %" PRIu64 "\n", block->address, block->instructions);
@@ -201,7 +217,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (mark)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS, (void *)mark);
 		if (of_lines && is_pause(insn) && qemu_plugin_tb_vaddr(tb) >> 63)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, spun, QEMU_PLUGIN_CB_NO_REGS, NULL);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, plus_one, QEMU_PLUGIN_CB_NO_REGS, &found.spun);
+		if (of_lines && is_locked(insn))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, plus_one, QEMU_PLUGIN_CB_NO_REGS, &found.locked);
 	}
 }
 

@@ -101,11 +101,11 @@ static void readers(void)
 	profile_end(nr * READS);
 }
 
-/* Two CPUs write to a line in turns: it moves twice in a round, and is taken away twice. */
+/* Two CPUs write to a line in turns, by XCHG: it moves twice in a round, and is taken away twice. */
 static void known(void)
 {
 	enum { ROUNDS = 10000 };
-	volatile int *turn = shared_memory(sizeof(*turn));
+	int *turn = shared_memory(sizeof(*turn));
 	pid_t pid = fork_or_die();
 	int i;
 
@@ -114,9 +114,9 @@ static void known(void)
 	else
 		pin(0, 1);
 	for (i = 0; i < ROUNDS; i++) {
-		while (*turn != !pid)
+		while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != !pid)
 			__asm__ volatile("pause");
-		*turn = !*turn;
+		__atomic_store_n(turn, !!pid, __ATOMIC_SEQ_CST);
 	}
 	if (!pid)
 		_exit(0);
