@@ -279,8 +279,9 @@ static void take_step(struct pace *pace)
 		pace->allowed = pace->jobs;
 	give_tokens(pace);
 	take_tokens(pace);
-	progress("%ld jobs of %ld; cpu %.0f %%, memory %.0f %%, io %.0f %%", running_jobs(pace),
-		 pace->allowed, percent[PSI_CPU], percent[PSI_MEMORY], percent[PSI_IO]);
+	progress("%ld tokens of %ld in use; cpu %.0f %%, memory %.0f %%, io %.0f %%",
+		 running_jobs(pace) - 1, pace->allowed - 1, percent[PSI_CPU], percent[PSI_MEMORY],
+		 percent[PSI_IO]);
 }
 
 static int serve(struct pace *pace, pid_t pid, int signals)
@@ -314,10 +315,16 @@ static int serve(struct pace *pace, pid_t pid, int signals)
 
 static void fill_report(struct report *report, const struct pace *pace, double seconds, int status)
 {
-	double mean = pace->seconds > 0 ? pace->job_seconds / pace->seconds : 1;
+	/* They are the same where no look found a token in use. */
+	double mean = pace->job_seconds > pace->seconds ? pace->job_seconds / pace->seconds : NAN;
 
-	report_say(report, "In %.1f s it had %.1f jobs on average, of %ld.", seconds, mean,
-		   pace->jobs);
+	if (isnan(mean))
+		report_say(report, "In %.1f s no token was seen in use: it ran one job at a time, "
+			   "or it is not paced, as it has a -j of its own or knows no jobserver "
+			   "(ninja before 1.13).", seconds);
+	else
+		report_say(report, "In %.1f s it had %.1f jobs on average, of %ld.", seconds, mean,
+			   pace->jobs);
 	report_fact(report, "status", FMT_COUNT, status);
 	report_fact(report, "seconds", FMT_SECONDS, seconds);
 	report_fact(report, "jobs", FMT_COUNT, pace->jobs);
