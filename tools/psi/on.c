@@ -193,12 +193,15 @@ static int wait_events(struct handler *handler, struct psi_watch *watch, long co
 	double end = now() + timeout;
 
 	while (!count || handler->event < count) {
-		int result = psi_watch_wait(watch, timeout > 0 ? poll_ms(end - now()) : -1);
+		double left = end - now();
 		unsigned long long stall, over;
+		int result;
 		bool known;
 
-		if (!result && now() >= end)
+		/* Also if the next event came while the command ran. */
+		if (timeout > 0 && left <= 0)
 			return STATUS_NO;
+		result = psi_watch_wait(watch, timeout > 0 ? poll_ms(left) : -1);
 		if (!result || result == -EINTR)
 			continue;
 		if (result < 0)
