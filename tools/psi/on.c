@@ -65,19 +65,24 @@ static void set_number(const char *name, double number)
 static void set_variables(const struct handler *handler, const char *state, const char *when,
 			  double us, double seconds)
 {
+	static const char * const optional[] = {
+		"PRESSURE_TRIGGER", "PRESSURE_THRESHOLD_US", "PRESSURE_WINDOW_US",
+		"PRESSURE_AMOUNT_US", "PRESSURE_OVER_US",
+	};
+
 	set_number("PRESSURE_EVENT", handler->event);
 	setenv("PRESSURE_STATE", state, 1);
 	setenv("PRESSURE_TIME", when, 1);
 	setenv("PRESSURE_RESOURCE", psi_resource_name(handler->resource), 1);
+	/* Of the event before, or of another pressure on that runs this one. */
+	for (size_t i = 0; i < ARRAY_SIZE(optional); i++)
+		unsetenv(optional[i]);
 	if (!handler->trigger.window_us)
 		return;
-	unsetenv("PRESSURE_TRIGGER");
 	if (!handler->service)
 		setenv("PRESSURE_TRIGGER", handler->what, 1);
 	set_number("PRESSURE_THRESHOLD_US", handler->trigger.stall_us);
 	set_number("PRESSURE_WINDOW_US", handler->trigger.window_us);
-	unsetenv("PRESSURE_AMOUNT_US");
-	unsetenv("PRESSURE_OVER_US");
 	if (isnan(us))
 		return;
 	set_number("PRESSURE_AMOUNT_US", us);
