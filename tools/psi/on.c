@@ -168,10 +168,39 @@ static void parse_trigger(struct handler *handler, double leave)
 
 	if (psi_trigger_parse(handler->what, trigger, sizeof(*trigger)))
 		die("'%s' is no trigger: write it as 'memory some 150ms/2s'", handler->what);
+	if (trigger->resource == PSI_IRQ && (trigger->klass || trigger->kind == PSI_SOME))
+		die("'%s': irq has only full, and no class: write it as 'irq full 100ms/2s'",
+		    handler->what);
 	handler->resource = trigger->resource;
 	handler->level = leave >= 0;
 	if (leave * 1e6 >= trigger->stall_us)
 		die("--leave: it must be less than the threshold of '%s'", handler->what);
+}
+
+static bool is_off(const char *directory)
+{
+	char *path = text_of("%s/cgroup.pressure", directory), text[16];
+
+	read_text(path, text, sizeof(text));
+	free(path);
+	return *text == '0';
+}
+
+/* Why there is no file to arm the trigger in. */
+static void explain_missing(const struct handler *handler)
+{
+	const char *directory = handler->directory;
+	char path[PATH_MAX];
+
+	if (directory && is_off(directory))
+		die("'%s': pressure of this cgroup is switched off: write 1 to %s/cgroup.pressure",
+		    handler->what, directory);
+	/* Where the plain file is missing, too, it is not for want of classes. */
+	if (handler->trigger.klass != PSI_PLAIN &&
+	    !psi_path(path, sizeof(path), directory, handler->resource) && !access(path, F_OK))
+		die("this kernel has no %s: leave out '%s'",
+		    directory ? "cgroup.pressure.stat" : "/proc/pressure/stat",
+		    psi_class_name(handler->trigger.klass));
 }
 
 static struct psi_watch *arm(const struct handler *handler)
@@ -185,9 +214,8 @@ static struct psi_watch *arm(const struct handler *handler)
 		die("the kernel refuses '%s': a window has 0.5s to 10s; without "
 		    "CAP_SYS_RESOURCE it is a multiple of 2s",
 		    text);
-	if (error == -ENOENT && handler->trigger.klass != PSI_PLAIN)
-		die("this kernel has no cgroup.pressure.stat: leave out '%s'",
-		    psi_class_name(handler->trigger.klass));
+	if (error == -ENOENT)
+		explain_missing(handler);
 	if (error)
 		die("'%s': %s", text, explain(error));
 	return watch;
