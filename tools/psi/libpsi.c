@@ -207,9 +207,13 @@ static int parse_hist(struct span list, struct psi_cause *cause)
 	struct span part;
 
 	while (next_part(&list, ',', &part)) {
-		if (cause->nr_hist == PSI_HIST_MAX ||
-		    parse_number(part, 0, &cause->hist[cause->nr_hist++]))
+		unsigned long long count;
+
+		if (parse_number(part, 0, &count))
 			return -EBADMSG;
+		/* The last entry counts all that took longer, too. */
+		cause->nr_hist += cause->nr_hist < PSI_HIST_MAX;
+		cause->hist[cause->nr_hist - 1] += count;
 	}
 	return 0;
 }
@@ -244,8 +248,9 @@ static int parse_cause(struct span name, struct span rest, struct psi_pressure *
 	size_t length = name.end - name.p;
 	struct psi_cause *cause;
 
+	/* One of a later kernel, for which there is no room. */
 	if (pressure->nr_causes == PSI_CAUSES_MAX || length >= sizeof(cause->name) || !length)
-		return -EBADMSG;
+		return 0;
 	cause = &pressure->cause[pressure->nr_causes++];
 	memset(cause, 0, sizeof(*cause));
 	memcpy(cause->name, name.p, length);

@@ -60,7 +60,8 @@ struct psi_line {
  * @total: task time they took, in us
  * @max: the longest one, in us
  * @nr_hist: entries of @hist in use
- * @hist: stalls by length, in powers of two from 1 us
+ * @hist: stalls by length, in powers of two from 1 us; the last entry has all longer
+ *	ones, too
  */
 struct psi_cause {
 	char name[24];
@@ -121,6 +122,8 @@ const struct psi_cause *psi_cause(const struct psi_pressure *pressure, unsigned 
  * @pressure: where the lines are added
  *
  * Lines and fields with unknown names are skipped: later kernels may add some.
+ * So are causes that there is no room for: with a name of 24 bytes or more, and
+ * those after the 32nd.
  *
  * Return: 0, or -EBADMSG when this is not the whole text of a pressure file
  */

@@ -157,9 +157,10 @@ static const struct {
 	{ "a cause without a total", SOME "memory.cause.reclaim count=1 max=1\n", -EBADMSG },
 	{ "a cause with a bad histogram", SOME "memory.cause.reclaim count=1 total=1 hist=1,,x\n",
 	  -EBADMSG },
-	{ "a cause with a very long name",
-	  SOME "memory.cause.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n",
-	  -EBADMSG },
+	{ "a cause with a very long name is skipped",
+	  SOME "memory.cause.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa count=1 total=1\n", 0 },
+	{ "a cause without a name is skipped", SOME "memory.cause. count=1 total=1\n", 0 },
+	{ "a cause without a point is skipped", SOME "memory.cause count=1 total=1\n", 0 },
 };
 
 static void test_texts(void)
@@ -224,10 +225,32 @@ static void test_many_causes(void)
 	error = psi_parse(text, end, PSI_CPU, pressure);
 	result(!error && psi_cause(pressure, CAUSES_MAX - 1),
 	       "as many causes as there is room for");
-	end += sprintf(text + end, "memory.cause.another count=1 total=1\n");
+	end += sprintf(text + end, "memory.cause.another count=1 total=1\nio." SOME);
 	psi_clear(pressure);
-	result(psi_parse(text, end, PSI_CPU, pressure) == -EBADMSG,
-	       "one cause more than there is room for is refused");
+	error = psi_parse(text, end, PSI_CPU, pressure);
+	result(!error && psi_cause(pressure, CAUSES_MAX - 1) && !psi_cause(pressure, CAUSES_MAX) &&
+	       psi_line(pressure, PSI_IO, PSI_PLAIN, PSI_SOME),
+	       "one cause more than there is room for is skipped, what follows is not");
+	psi_free(pressure);
+}
+
+static void test_long_hist(void)
+{
+	struct psi_pressure *pressure = psi_new();
+	const struct psi_cause *cause;
+	char text[1024];
+	int end = sprintf(text, SOME "memory.cause.reclaim count=45 total=1 hist=1"), error;
+
+	for (int i = 1; i < PSI_HIST_MAX + 5; i++)
+		end += sprintf(text + end, ",1");
+	end += sprintf(text + end, " max=9\n" "memory.cause.swapin count=7 total=1 hist=7\n");
+	error = psi_parse(text, end, PSI_CPU, pressure);
+	cause = psi_cause(pressure, 0);
+	result(!error && cause && cause->nr_hist == PSI_HIST_MAX && cause->hist[0] == 1 &&
+	       cause->hist[PSI_HIST_MAX - 1] == 6 && cause->max == 9,
+	       "of a longer histogram, the last entry has what is beyond");
+	cause = psi_cause(pressure, 1);
+	result(cause && cause->nr_hist == 1 && cause->hist[0] == 7, "and the next one is its own");
 	psi_free(pressure);
 }
 
@@ -747,6 +770,7 @@ int main(int argc, char **argv)
 	test_texts();
 	test_values();
 	test_many_causes();
+	test_long_hist();
 	test_mutations();
 	test_files();
 	test_triggers();
