@@ -720,6 +720,7 @@ enum watch_type { WATCH_FILE, WATCH_FIFO, WATCH_SOCKET };
  * @length: bytes of @text
  * @text: what was written
  * @trigger: the trigger; its window is 0 if it is not known
+ * @amounts: the program wants to know them, for which the file is read
  * @time: of the last event, or when it was armed, in us; 0 if @total is not known
  * @total: of the trigger's line then, in us
  * @stall_us: what that grew from the event before
@@ -738,6 +739,7 @@ struct psi_watch {
 	size_t length;
 	char text[PSI_TEXT_MAX];
 	struct psi_trigger trigger;
+	bool amounts;
 	unsigned long long time;
 	unsigned long long total;
 	unsigned long long stall_us;
@@ -853,7 +855,8 @@ static void measure(struct psi_watch *watch)
 {
 	unsigned long long total = 0, time = now_us();
 
-	if (watch->type != WATCH_FILE || !watch->trigger.window_us || read_total(watch, &total))
+	if (!watch->amounts || watch->type != WATCH_FILE || !watch->trigger.window_us ||
+	    read_total(watch, &total))
 		time = 0;
 	watch->over_us = time && watch->time ? time - watch->time : 0;
 	watch->stall_us = total - watch->total;
@@ -880,9 +883,10 @@ int psi_watch_amount(const struct psi_watch *watch, unsigned long long *stall_us
 	return watch->over_us ? 0 : -ENODATA;
 }
 
-static int keep_watch(struct psi_watch **watch, int error)
+static int keep_watch(struct psi_watch **watch, bool amounts, int error)
 {
 	if (!error) {
+		(*watch)->amounts = amounts;
 		measure(*watch);
 		return 0;
 	}
@@ -895,14 +899,16 @@ int psi_watch_trigger(struct psi_watch **watch, const char *text, const char *cg
 {
 	int error = new_watch(watch);
 
-	return error ? error : keep_watch(watch, open_trigger(*watch, text, cgroup));
+	return error ? error : keep_watch(watch, true, open_trigger(*watch, text, cgroup));
 }
 
 int psi_watch_service(struct psi_watch **watch, enum psi_resource resource, unsigned int flags)
 {
 	int error = new_watch(watch);
 
-	return error ? error : keep_watch(watch, open_service(*watch, resource, flags));
+	/* The protocol has a service not read its file: only if the program asks for it. */
+	return error ? error : keep_watch(watch, flags & PSI_WATCH_AMOUNT,
+					  open_service(*watch, resource, flags));
 }
 
 void psi_watch_close(struct psi_watch *watch)
@@ -976,6 +982,10 @@ int psi_watch_level(struct psi_watch *watch, unsigned long long leave_us)
 		return -EINVAL;
 	watch->leave_us = leave_us;
 	watch->level = true;
+	if (!watch->amounts) {
+		watch->amounts = true;
+		measure(watch);
+	}
 	return 0;
 }
 

@@ -259,16 +259,19 @@ int psi_watch_trigger(struct psi_watch **watch, const char *text, const char *cg
 
 /* Watch a pressure file outside the cgroup of this process, too. */
 #define PSI_WATCH_ANYWHERE	1
+/* Read it for psi_watch_amount(), which the protocol does not. */
+#define PSI_WATCH_AMOUNT	2
 
 /**
  * psi_watch_service() - the service's side of systemd's pressure protocol
  * @watch: the result; NULL after an error
  * @resource: cpu, memory or io: $MEMORY_PRESSURE_WATCH, $MEMORY_PRESSURE_WRITE
- * @flags: 0 or PSI_WATCH_ANYWHERE
+ * @flags: 0, or PSI_WATCH_ANYWHERE, PSI_WATCH_AMOUNT or both
  *
  * The variables leak from services into what runs below them, for instance
  * from a terminal emulator into its shells.  So a pressure file is refused
- * unless it belongs to the cgroup of this process or to one below.
+ * unless it belongs to the cgroup of this process or to one below.  It is not
+ * read unless the program asks for amounts or for a level.
  *
  * Return: 0; -ENOENT when the variable is absent or nothing has that name;
  *	-ECANCELED when it is /dev/null, which means not to watch; -EBADMSG
@@ -300,8 +303,8 @@ int psi_watch_threshold(const struct psi_watch *watch, struct psi_trigger *trigg
  * PSI_LEFT is an event here, too.  Older kernels add totals up every two seconds
  * only: what stalled just before an event may be in the amount of the next one.
  *
- * Return: 0; -ENODATA before the first event, of a FIFO or a socket, and when the
- *	file cannot be read
+ * Return: 0; -ENODATA before the first event, of a FIFO or a socket, when the file
+ *	cannot be read, and of psi_watch_service() without PSI_WATCH_AMOUNT or a level
  */
 int psi_watch_amount(const struct psi_watch *watch, unsigned long long *stall_us,
 		     unsigned long long *over_us);

@@ -138,7 +138,9 @@ static struct psi_watch *follow_service(struct handler *handler, bool anywhere)
 	};
 	const char * const *names = variables[handler->resource], *path = getenv(names[0]);
 	struct psi_watch *watch;
-	int error = psi_watch_service(&watch, handler->resource, anywhere ? PSI_WATCH_ANYWHERE : 0);
+	/* The command is told the amount. */
+	int error = psi_watch_service(&watch, handler->resource, PSI_WATCH_AMOUNT |
+				      (anywhere ? PSI_WATCH_ANYWHERE : 0));
 
 	if (error == -ENOENT && (!path || !*path))
 		die("no trigger, and the service manager set no variable: write\n"

@@ -36,11 +36,21 @@ static const char *scratch;
 static long long own_clock;
 /* What poll() says of a pressure file; 0: what is true. */
 static short own_revents;
+/* How often the library read a pressure file. */
+static int reads;
 
+ssize_t __real_pread(int fd, void *data, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t at);
 int __real_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __real_clock_gettime(clockid_t id, struct timespec *time);
 int __wrap_clock_gettime(clockid_t id, struct timespec *time);
+
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t at)
+{
+	reads++;
+	return __real_pread(fd, data, size, at);
+}
 
 int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
 {
@@ -654,6 +664,47 @@ static void test_amount(void)
 	own_clock = 0;
 }
 
+static const struct {
+	const char *sentence;
+	unsigned int flags;
+	bool level;
+	bool read;	/* so the amount is known */
+} services[] = {
+	{ "a service's file is not read, and the amount is not known", 0, false, false },
+	{ "a service's file is read for amounts, if asked for", PSI_WATCH_AMOUNT, false, true },
+	{ "a service's file is read for a level", 0, true, true },
+};
+
+static void test_unread(void)
+{
+	struct psi_watch *watch;
+
+	own_clock = 1000000;
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++) {
+		make_file("unread", "");
+		set_watch(path_of("unread"), BASE64);
+		reads = 0;
+		if (psi_watch_service(&watch, PSI_MEMORY, PSI_WATCH_ANYWHERE | services[i].flags))
+			puts("Bail out! psi_watch_service");
+		/* The text was written over the first line. */
+		make_file("unread", "some total=300\n");
+		if (services[i].level && psi_watch_level(watch, 1000))
+			puts("Bail out! psi_watch_level");
+		own_clock += 2500;
+		make_file("unread", "some total=1000\n");
+		psi_watch_collect(watch, POLLPRI);
+		/* Of a level this is no event, and the amount stays. */
+		own_clock += 2500;
+		make_file("unread", "some total=1700\n");
+		psi_watch_collect(watch, POLLPRI);
+		result(!!reads == services[i].read &&
+		       is_amount(watch, 700, 2500000) == services[i].read, "%s",
+		       services[i].sentence);
+		psi_watch_close(watch);
+	}
+	own_clock = 0;
+}
+
 /* A regular file has no events: the loop says that there was one. */
 static void test_level(struct psi_watch *(*begin)(void))
 {
@@ -780,6 +831,7 @@ int main(int argc, char **argv)
 	test_written();
 	test_watch_fifo();
 	test_amount();
+	test_unread();
 	test_level(of_trigger);
 	test_level(of_service);
 	test_pollers();
