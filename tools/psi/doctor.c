@@ -67,6 +67,12 @@ static int read_file(enum psi_resource resource, struct psi_pressure *pressure)
 	return error ? error : psi_read(path, resource, pressure);
 }
 
+/* Whether "psi=..." is on, as the kernel reads a bool. */
+static bool is_on(const char *word)
+{
+	return !strncasecmp(word, "psi=on", 6) || (strlen(word) > 4 && strchr("1yYtT", word[4]));
+}
+
 /* What is wrong with a file, and what to do about it. */
 static const char *explain_file(int error)
 {
@@ -74,7 +80,7 @@ static const char *explain_file(int error)
 	bool on;
 
 	boot_parameter(word, sizeof(word));
-	on = *word && strchr("1yYtT", word[4]);
+	on = is_on(word);
 	if (error == -ENOENT)
 		return on ? "not there, though psi=1 is set: the kernel lacks CONFIG_PSI" :
 		       "not there: boot with psi=1; if that does not help, the kernel lacks "
