@@ -19,6 +19,8 @@ _pressure()
 		mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
 		return
 	fi
+	# A flag; that of pace has a value.
+	[[ $verb$before != why--cpu ]] || before=
 	case $before in
 	--html|--output|--record) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
