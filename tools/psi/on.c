@@ -205,6 +205,13 @@ static void explain_missing(const struct handler *handler)
 		    psi_class_name(handler->trigger.klass));
 }
 
+static void warn_of_undefined(const struct handler *handler, enum whose whose)
+{
+	if (is_undefined(&handler->trigger, handler->directory, whose))
+		complain("'%s': full of cpu is undefined for the machine, so events mean nothing "
+			 "and may never come: write some, or add --cgroup", handler->what);
+}
+
 static struct psi_watch *arm(const struct handler *handler)
 {
 	const char *text = handler->what;
@@ -406,6 +413,8 @@ int verb_on(int argc, char **argv)
 	if (span_given(&span)) {
 		handler.recorded = true;
 		samples_open(&samples, &span, cgroup);
+		if (!cgroup)
+			warn_of_undefined(&handler, samples.whose);
 		status = replay_events(&handler, &samples, leave, count, timeout);
 		samples_close(&samples);
 		return status;
@@ -416,6 +425,8 @@ int verb_on(int argc, char **argv)
 	}
 	if (handler.what && !cgroup)
 		handler.whose = whose_pressure();
+	if (handler.what)
+		warn_of_undefined(&handler, handler.whose);
 	watch = handler.what ? arm(&handler) : follow_service(&handler, anywhere);
 	/* Only its own sentences say whose it is. */
 	if (!handler.out && handler.whose)

@@ -351,6 +351,7 @@ double look_every(const struct group *group);
 enum whose { WHOSE_MACHINE, WHOSE_HOST, WHOSE_CONTAINER, WHOSE_OTHER };
 enum whose whose_pressure(void);
 enum whose whose_loads(const struct loads *loads);
+bool is_undefined(const struct psi_trigger *figure, const char *directory, enum whose whose);
 extern const char * const whose_places[];
 extern const char * const whose_names[];
 

@@ -240,6 +240,22 @@ enum whose whose_pressure(void)
 	return whose;
 }
 
+/**
+ * is_undefined() - whether a figure is full of cpu of the machine, which means nothing
+ * @figure: which
+ * @directory: of its cgroup, or NULL for the system
+ * @whose: pressure the system's is
+ *
+ * While tasks of the machine wait for a CPU, others get on.  Kernels say 0, or what
+ * they happen to count.
+ */
+bool is_undefined(const struct psi_trigger *figure, const char *directory, enum whose whose)
+{
+	return figure->resource == PSI_CPU && figure->kind == PSI_FULL &&
+	       (directory ? !exists("%s/cgroup.type", directory) :
+		whose == WHOSE_MACHINE || whose == WHOSE_HOST);
+}
+
 /* What this kernel does not tell. */
 void note_missing(struct report *report, bool stat)
 {

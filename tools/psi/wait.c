@@ -144,6 +144,10 @@ int verb_wait(int argc, char **argv)
 	if (cgroup)
 		goal.place = strcmp(cgroup, ".") ? cgroup : "the own cgroup";
 	samples_open(&samples, &span, cgroup);
+	if ((!samples.record || !cgroup) &&
+	    is_undefined(&goal.trigger, samples.directory, samples.whose))
+		die("--below: '%s': full of cpu is undefined for the machine: write some, or add "
+		    "--cgroup", below);
 	status = wait_below(&samples, &goal, timeout);
 	samples_close(&samples);
 	return status;
