@@ -345,6 +345,7 @@ double worst_percent(const struct load *load);
 int loads_rank(const struct loads *loads, const struct load ***rank);
 void note_missing(struct report *report, bool stat);
 double measurable(double seconds, bool stat);
+#define LOOK	0.5	/* s; the least that look_every() returns */
 double look_every(const struct group *group);
 
 /* Whose pressure /proc/pressure shows */

@@ -403,9 +403,13 @@ void samples_open(struct samples *samples, const struct span *span, const char *
 
 static bool next_live(struct samples *samples, struct group *group, double until)
 {
-	samples->anew = !samples->step;
-	if (!samples->anew &&
-	    sleep_with_progress(fmin(samples->step, until - now()), "waiting"))
+	double step = samples->step, left = until - now();
+
+	samples->anew = !step;
+	/* The last look is not about next to no time. */
+	if (left < 1.5 * step)
+		step = fmax(left, step / 2);
+	if (!samples->anew && sleep_with_progress(step, "waiting"))
 		die("interrupted");
 	*group = (struct group){ 0 };
 	if (!read_group(group, samples->directory))

@@ -60,7 +60,7 @@ static bool has_classes(const struct group *group)
 /* How often totals are worth a look, in s: some other kernels add them up every 2 s. */
 double look_every(const struct group *group)
 {
-	return has_classes(group) ? 0.5 : 2;
+	return has_classes(group) ? LOOK : 2;
 }
 
 /* Whether a group stalled since an older snapshot: only then it is judged. */

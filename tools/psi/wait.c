@@ -129,7 +129,7 @@ int verb_wait(int argc, char **argv)
 		{ "for", OPT_TIME, &goal.hold, "TIME",
 		  "it must stay below for so long (one look)" },
 		{ "timeout", OPT_DURATION, &timeout, "TIME",
-		  "give up, with exit status 1 (never)" },
+		  "give up, with exit status 1; at least 0.5s (never)" },
 		{ "cgroup", OPT_TEXT, &cgroup, "CGROUP", "of this cgroup; . is your own" },
 		SPAN_OPTS(span),
 		{ 0 }
@@ -139,6 +139,8 @@ int verb_wait(int argc, char **argv)
 			   "wait --below 'memory some 10%' [--for 5s] [--timeout 1m]"))
 		die("wait takes no arguments; 'pressure wait --help' shows how to use it");
 	goal.limit = parse_threshold(below, &goal.trigger);
+	if (timeout && timeout < LOOK)
+		die("--timeout: at least %gs: pressure is that of some time", LOOK);
 	if (timeout && timeout < goal.hold)
 		die("--timeout: it ends before --for has passed");
 	if (cgroup)
