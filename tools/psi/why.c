@@ -51,7 +51,10 @@ struct tasks {
 	int count;
 };
 
-/* The bound in ms that 99 of 100 stalls stayed below; powers of two from 1 us. */
+/*
+ * The bound in ms that 99 of 100 stalls stayed below; powers of two from 1 us.  The
+ * last number has no bound but the longest stall, where the kernel tells that.
+ */
 static double quantile(const struct psi_cause *cause, const struct psi_cause *old)
 {
 	unsigned long long all = 0, seen = 0;
@@ -60,10 +63,10 @@ static double quantile(const struct psi_cause *cause, const struct psi_cause *ol
 		all += cause->hist[i] - old->hist[i];
 	for (unsigned int i = 0; i < cause->nr_hist; i++) {
 		seen += cause->hist[i] - old->hist[i];
-		if (all && seen * 100 >= all * 99)
+		if (all && seen * 100 >= all * 99 && i + 1 < cause->nr_hist)
 			return ldexp(1, i + 1) / 1000;
 	}
-	return NAN;
+	return all && cause->max ? cause->max / 1e3 : NAN;
 }
 
 static const struct psi_cause *find_cause(const struct psi_pressure *pressure, const char *name)
