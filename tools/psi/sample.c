@@ -241,13 +241,13 @@ enum whose whose_pressure(void)
 }
 
 /**
- * is_undefined() - whether a figure is full of cpu of the machine, which means nothing
+ * is_undefined() - whether a figure is full of cpu of the machine
  * @figure: which
  * @directory: of its cgroup, or NULL for the system
  * @whose: pressure the system's is
  *
- * While tasks of the machine wait for a CPU, others get on.  Kernels say 0, or what
- * they happen to count.
+ * While tasks of the machine wait for a CPU, others get on.  Kernels say 0, or
+ * what they happen to count.
  */
 bool is_undefined(const struct psi_trigger *figure, const char *directory, enum whose whose)
 {

@@ -39,10 +39,19 @@ static const struct column program_columns[] = {
 
 enum wait { WAIT_CPU, WAIT_IO, WAIT_MEMORY, WAITS };
 
+/**
+ * struct task - a thread, then a process
+ * @tid: the thread
+ * @pid: its process
+ * @name: of that
+ * @accounted: the kernel adds up what it waits for storage, so 0 is none
+ * @wait: s that it waited
+ */
 struct task {
 	int tid;
 	int pid;
 	char name[32];
+	bool accounted;
 	double wait[WAITS];
 };
 
@@ -52,8 +61,8 @@ struct tasks {
 };
 
 /*
- * The bound in ms that 99 of 100 stalls stayed below; powers of two from 1 us.  The
- * last number has no bound but the longest stall, where the kernel tells that.
+ * The bound in ms that 99 of 100 stalls stayed below; powers of two from 1 us.
+ * The last number has no bound but the longest stall, where the kernel tells that.
  */
 static double quantile(const struct psi_cause *cause, const struct psi_cause *old)
 {
@@ -147,6 +156,8 @@ static void add_task(struct tasks *tasks, int pid, int tid)
 		return;
 	task.wait[WAIT_IO] = strtod(stat_field(text, 42, task.name, sizeof(task.name)), NULL) /
 			     sysconf(_SC_CLK_TCK);
+	/* 0 of threads that are older than the sysctl, whatever they wait. */
+	task.accounted = task.wait[WAIT_IO] > 0;
 	tasks->task = grow(tasks->task, tasks->count, sizeof(task));
 	tasks->task[tasks->count++] = task;
 }
@@ -286,11 +297,15 @@ static void add_up(const struct tasks *old, struct tasks *tasks)
 	if (tasks->count)
 		qsort(tasks->task, tasks->count, sizeof(*tasks->task), by_pid);
 	for (int i = 0; i < tasks->count; i++) {
-		if (count && tasks->task[count - 1].pid == tasks->task[i].pid)
-			for (int wait = 0; wait < WAITS; wait++)
-				tasks->task[count - 1].wait[wait] += tasks->task[i].wait[wait];
-		else
+		struct task *last = count ? &tasks->task[count - 1] : NULL;
+
+		if (!last || last->pid != tasks->task[i].pid) {
 			tasks->task[count++] = tasks->task[i];
+			continue;
+		}
+		last->accounted &= tasks->task[i].accounted;
+		for (int wait = 0; wait < WAITS; wait++)
+			last->wait[wait] += tasks->task[i].wait[wait];
 	}
 	tasks->count = count;
 }
@@ -307,9 +322,9 @@ static const char *blind(enum wait wait, bool traced)
 		return "this kernel does not tell which programs wait for a CPU "
 		       "(CONFIG_SCHED_INFO)";
 	if (wait == WAIT_IO &&
-	    (read_text("/proc/sys/kernel/task_delayacct", text, sizeof(text)) <= 0 || *text == '0'))
+	    (!read_line("/proc/sys/kernel/task_delayacct", text, sizeof(text)) || *text == '0'))
 		return "which programs wait for storage is not known: run as root: "
-		       "sysctl kernel.task_delayacct=1";
+		       "sysctl kernel.task_delayacct=1, and start the programs again";
 	if (wait == WAIT_MEMORY && !traced)
 		return "which programs wait for memory is not known: that takes root, tracefs, and "
 		       "a kernel with the tracepoint psi:psi_stall";
@@ -330,22 +345,51 @@ static void fill_programs(struct report *report, struct tasks *tasks, bool trace
 	for (int i = 0;
 	     i < tasks->count && (opt_json || i < ROWS) && all_waits(&tasks->task[i]) >= 0.005;
 	     i++) {
+		const struct task *task = &tasks->task[i];
 		struct cell *cell = table_row(table);
 
-		cell[0].text = text_of("%s", tasks->task[i].name);
-		cell[1].number = tasks->task[i].pid;
+		cell[0].text = text_of("%s", task->name);
+		cell[1].number = task->pid;
 		for (enum wait wait = 0; wait < WAITS; wait++)
-			cell[2 + wait].number = known[wait] ? tasks->task[i].wait[wait] : NAN;
+			cell[2 + wait].number = known[wait] ? task->wait[wait] : NAN;
+		if (!task->accounted && !task->wait[WAIT_IO])
+			cell[2 + WAIT_IO].number = NAN;
 	}
 }
 
-/* The resource first, as PSI tells it; a program only where its waits are seen. */
+/*
+ * Programs that ended are not seen, nor are some others.  But all together waited
+ * for @least s, as pressure says.  What is missing from that, one of them may have
+ * waited.
+ */
+static void say_worst(struct report *report, const struct tasks *tasks, double least)
+{
+	const struct task *task = tasks->task;
+	double worst = tasks->count ? task->wait[sort_by] : 0, all = 0;
+
+	for (int i = 0; i < tasks->count; i++)
+		all += task[i].wait[sort_by];
+	if (worst < least - all)
+		report_say(report, "But which programs waited most is not known: those that are "
+			   "seen waited for %.2f of at least %.2f s. Others ended meanwhile, still "
+			   "wait, %s.", all, least, sort_by != WAIT_IO ?
+			   "or are not in this /proc" :
+			   "are not in this /proc, wait for a journal, or were started before "
+			   "kernel.task_delayacct=1: start them again");
+	else if (worst >= 0.005)
+		report_say(report, "%s (pid %d) waited most for it: %.2f s, its threads added up.",
+			   task->name, task->pid, worst);
+}
+
+/*
+ * The resource first, as PSI tells it; a program only where its waits are seen.
+ * Those are of @watched s.
+ */
 static void say_programs(struct report *report, const struct tasks *tasks, const struct load *load,
-			 const struct judgement *judgement, bool traced)
+			 const struct judgement *judgement, bool traced, double watched)
 {
 	static const char * const names[] = { "a CPU", "memory", "storage" };
 	const char *missing = blind(sort_by, traced);
-	const struct task *task = tasks->task;
 	double percent = main_percent(load, judgement->seen);
 	double seconds = load->to->time - load->from->time;
 	char *place = place_of(load);
@@ -367,9 +411,8 @@ static void say_programs(struct report *report, const struct tasks *tasks, const
 		return;
 	if (missing)
 		report_say(report, "But %s.", missing);
-	else if (tasks->count && task->wait[sort_by] >= 0.005)
-		report_say(report, "%s (pid %d) waited most for it: %.2f s, its threads added up.",
-			   task->name, task->pid, task->wait[sort_by]);
+	else
+		say_worst(report, tasks, percent / 100 * watched);
 }
 
 static void note_sources(struct report *report, const char *cgroup, bool traced)
@@ -454,7 +497,7 @@ static bool look(struct group *group, struct snapshot *above, const char *cgroup
 
 int verb_why(int argc, char **argv)
 {
-	double seconds = 0;
+	double seconds = 0, begin, watched;
 	struct span span = SPAN_NONE;
 	bool cpu = false;
 	const struct opt opts[] = {
@@ -502,9 +545,11 @@ int verb_why(int argc, char **argv)
 		die("no pressure can be read here; 'pressure doctor' tells why");
 	traced = trace_begin(instance, sizeof(instance));
 	causes = read_causes(cgroup);
+	begin = now();
 	old = scan_tasks(below);
 	sleep_with_progress(measurable(seconds, from.totals[PSI_CPU].known[PSI_LIMIT][PSI_SOME]),
 			    "measuring");
+	watched = now() - begin;
 	new = scan_tasks(below);
 	if (traced)
 		trace_end(instance, &new);
@@ -518,7 +563,7 @@ int verb_why(int argc, char **argv)
 	causes_report(&report, cgroup, causes);
 	psi_free(causes);
 	fill_programs(&report, &new, traced);
-	say_programs(&report, &new, &load, &judgement, traced);
+	say_programs(&report, &new, &load, &judgement, traced, watched);
 	note_sources(&report, cgroup, traced);
 	report_print(stdout, &report);
 	report_free(&report);
