@@ -59,8 +59,9 @@ static void set(const struct opt *opt, const char *argument)
 	case OPT_TIME:
 	case OPT_DURATION:
 		*(double *)opt->value = read_time(opt->name, argument);
-		if (opt->type == OPT_DURATION && *(double *)opt->value <= 0)
-			die("--%s: a time of more than 0", opt->name);
+		/* A shorter one tells nothing. */
+		if (opt->type == OPT_DURATION && *(double *)opt->value < 0.001)
+			die("--%s: a time of at least 1ms", opt->name);
 		break;
 	case OPT_NUMBER:
 		*(long *)opt->value = read_number(opt->name, argument);
