@@ -642,6 +642,24 @@ static void psi_test_switched_in_read(struct kunit *test)
 #endif
 
 /*
+ * Who asks about a group, or arms a trigger, takes no lock of a CPU where it is
+ * off the list: it would hang here.
+ */
+static void psi_test_asked_visits(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	struct rq *rq = cpu_rq(cpumask_last(cpu_possible_mask));
+	unsigned int hold;
+	struct rq_flags rf;
+
+	rq_lock_irqsave(rq, &rf);
+	psi_asked_visit(group);
+	hold = psi_watch_cells(group, PSI_ALL_STATES);
+	rq_unlock_irqrestore(rq, &rf);
+	KUNIT_EXPECT_EQ(test, hold, 0);
+}
+
+/*
  * Stall from before somebody asks does not count, nor does the window that is
  * under way, nor one that ends before all CPUs know it. In a group that was not
  * in use, all that comes does.
@@ -1154,6 +1172,17 @@ static void psi_test_asked_expires(struct kunit *test)
 		psi_unask(read);
 
 	/* Nobody read it this time: it ends with the last trigger. */
+	psi_test_expire();
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
+
+	/* It was read just now, and its cgroup is gone. */
+	read = psi_ask(group);
+	KUNIT_EXPECT_NOT_NULL(test, read);
+	if (!read)
+		goto out;
+	WRITE_ONCE(read->read, ktime_get_seconds());
+	psi_unask(read);
+	WRITE_ONCE(group->removed, true);
 	psi_test_expire();
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 out:

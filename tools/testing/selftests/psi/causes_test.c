@@ -279,13 +279,15 @@ TEST_F_TIMEOUT(causes, debt_for_swapping_out_is_throttle, 300)
 	struct sleeper *task = self->swapper;
 	const struct cause_line *throttle;
 	struct measured m;
-	__u64 asleep;
+	__u64 asleep, limit;
 
 	cgroup_create(GROUP, "+memory +io");
 	swap_on(self->disk.node, DISK_MB);
 	slow_disk_budget(&self->disk, BUDGET);
 	cgroup_write(GROUP, "memory.max", LIMIT);
+	limit = psi_stat_total(GROUP CGROUP_STAT, "io.limit.some");
 	run_load(self, &m, fill_anon, task);
+	limit = psi_stat_total(GROUP CGROUP_STAT, "io.limit.some") - limit;
 	slow_disk_budget(&self->disk, 0);
 	ASSERT_NE(0, task->ended);
 	throttle = &m.causes.line[THROTTLE];
@@ -295,6 +297,8 @@ TEST_F_TIMEOUT(causes, debt_for_swapping_out_is_throttle, 300)
 	asleep = task->ended - task->span.begin - m.clock.run - m.clock.irq - m.clock.wait;
 	EXPECT_LE(throttle->total, asleep + throttle->count * AROUND);
 	EXPECT_LE(asleep * (1 - TOLERANCE), throttle->total + m.causes.line[RECLAIM_LIMIT].total);
+	/* The budget is a limit of io, too. That ends as the task wakes up, and the stall later. */
+	EXPECT_LE(throttle->total * 0.9, limit * NSEC_PER_USEC);
 }
 
 /*

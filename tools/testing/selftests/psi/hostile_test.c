@@ -1853,6 +1853,51 @@ TEST(charge_of_a_cgroup_is_for_each_cpu_that_it_uses)
 	cgroup_remove(HOSTILE);
 }
 
+/* What a group has for those who ask, and for each CPU of that; and a trigger with its window. */
+#define ASKED		6600
+#define ASKED_CPU	225
+#define TRIGGER		730
+#define TRIGGER_CPU	10
+
+TEST(charge_of_a_cgroup_is_for_what_it_asks_about)
+{
+	int cpus = cpus_possible(), stat[NR_GROUPS], io[NR_GROUPS];
+	char path[64], text[32];
+	long long was, asked, armed;
+
+	if (!psi_has_stat())
+		SKIP(return, "this kernel has no statistics file");
+	cgroup_create(HOSTILE, "+memory");
+	cgroup_create(HOSTILE "/self", "");
+	cgroup_write(HOSTILE "/self", "cgroup.procs", "0");
+	for (int i = 0; i < NR_GROUPS; i++) {
+		snprintf(path, sizeof(path), HOSTILE "/g%d", i);
+		cgroup_create(path, "");
+		/* Now: inodes are charged, too. */
+		strcat(path, CGROUP_STAT);
+		stat[i] = open_file(path, O_RDONLY);
+		snprintf(path, sizeof(path), HOSTILE "/g%d/io.pressure", i);
+		io[i] = trigger_open(path);
+	}
+	was = charged();
+	for (int i = 0; i < NR_GROUPS; i++)
+		ASSERT_LT(0, pread(stat[i], text, sizeof(text), 0));
+	asked = charged();
+	for (int i = 0; i < NR_GROUPS; i++)
+		ASSERT_EQ(0, trigger_set(io[i], "some 100000 2000000"));
+	armed = charged();
+	ksft_print_msg("%lld bytes to ask about %d cgroups on %d CPUs, %lld for triggers\n",
+		       asked - was, NR_GROUPS, cpus, armed - asked);
+	EXPECT_LE(NR_GROUPS * (ASKED + cpus * ASKED_CPU), asked - was);
+	EXPECT_LE(NR_GROUPS * (TRIGGER + cpus * TRIGGER_CPU), armed - asked);
+	for (int i = 0; i < NR_GROUPS; i++) {
+		close(stat[i]);
+		close(io[i]);
+	}
+	group_leave();
+	cgroup_remove(HOSTILE);
+}
+
 /* For eleven causes, 23 numbers each. */
 #define CAUSES		2024
 #define NR_STALLED	20

@@ -891,6 +891,26 @@ TEST_F(ending, does_not_wait_for_the_end_of_a_stall)
 }
 
 /* Switching off a parent does not switch off its children. */
+/* Pressure files have a queue of waiters for each open file, and others do not. */
+TEST(other_files_of_cgroups_wake_an_exclusive_waiter)
+{
+	const struct load load = { .cpu = -1, .cgroup = GROUP, .fn = spin };
+	struct waiter waiter = { .wait = wait_epoll_exclusive };
+	char text[64];
+	pid_t pid;
+
+	cgroup_create(GROUP, "");
+	waiter.fd = open_file(GROUP "/cgroup.events", O_RDONLY);
+	ASSERT_LT(0, pread(waiter.fd, text, sizeof(text), 0));
+	waiter_start(&waiter);
+	/* It is populated from now on. */
+	pid = load_start(&load);
+	EXPECT_TRUE(waiter_end(&waiter));
+	load_stop(pid);
+	close(waiter.fd);
+	cgroup_remove(GROUP);
+}
+
 TEST(switch_of_a_parent_leaves_its_children_alone)
 {
 	static const char child[] = GROUP "/child";
