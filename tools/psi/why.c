@@ -364,6 +364,13 @@ static void fill_programs(struct report *report, struct tasks *tasks, bool trace
  */
 static void say_worst(struct report *report, const struct tasks *tasks, double least)
 {
+	static const char * const unseen[] = {
+		[WAIT_CPU] = "are held by cpu.max (Linux 7 does not add that up), "
+			     "or are not in this /proc",
+		[WAIT_IO] = "are not in this /proc, wait for a journal, or were started before "
+			    "kernel.task_delayacct=1: start them again",
+		[WAIT_MEMORY] = "or are not in this /proc",
+	};
 	const struct task *task = tasks->task;
 	double worst = tasks->count ? task->wait[sort_by] : 0, all = 0;
 
@@ -372,10 +379,7 @@ static void say_worst(struct report *report, const struct tasks *tasks, double l
 	if (worst < least - all)
 		report_say(report, "But which programs waited most is not known: those that are "
 			   "seen waited for %.2f of at least %.2f s. Others ended meanwhile, still "
-			   "wait, %s.", all, least, sort_by != WAIT_IO ?
-			   "or are not in this /proc" :
-			   "are not in this /proc, wait for a journal, or were started before "
-			   "kernel.task_delayacct=1: start them again");
+			   "wait, %s.", all, least, unseen[sort_by]);
 	else if (worst >= 0.005)
 		report_say(report, "%s (pid %d) waited most for it: %.2f s, its threads added up.",
 			   task->name, task->pid, worst);
