@@ -324,8 +324,8 @@ def lines():
                     "remote/lines/{0[0]}{2[0]}/{1}/{3[0]}",
                     (("", ""), ("cache/", " that share a cache")), (0, 8), (("leaf", "nobody"), ("exact", "somebody")),
                     (("moved", "dirty lines that move"), ("dirtied", "different lines dirtied")))
-    yield from more("locked instructions and full barriers, ping-pong of two CPUs, depth {}", "remote/lines/leaf/{}/locked",
-                    (0, 1, 8))
+    yield from more("locked instructions and full barriers, ping-pong of two CPUs, depth {1}, {0[1]} asked for exact pressure",
+                    "remote/lines/{0[0]}/{1}/locked", (("leaf", "nobody"), ("exact", "somebody")), (0, 8))
     yield from more("waits for another CPU, a read, while {0[1]} CPUs read", "lines/{0[0]}readers/spun",
                     (("", ONLINE - 1), (f"cpus={READERS + 1}/", READERS)), most=0.05, target="0")
     # Two switches, to which a second leaf and the group above it are new.
