@@ -166,5 +166,7 @@ class Process:
 
     def __exit__(self, *_):
         self._popen.kill()
-        self._popen.wait()
+        # Popen.wait() would wait for its own lock, if a signal came right after it took that.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._popen.pid, 0)
         self._files.close()

@@ -253,7 +253,7 @@ static void test_long_hist(void)
 
 	for (int i = 1; i < PSI_HIST_MAX + 5; i++)
 		end += sprintf(text + end, ",1");
-	end += sprintf(text + end, " max=9\n" "memory.cause.swapin count=7 total=1 hist=7\n");
+	end += sprintf(text + end, " max=9\nmemory.cause.swapin count=7 total=1 hist=7\n");
 	error = psi_parse(text, end, PSI_CPU, pressure);
 	cause = psi_cause(pressure, 0);
 	result(!error && cause && cause->nr_hist == PSI_HIST_MAX && cause->hist[0] == 1 &&

@@ -311,8 +311,8 @@ static struct psi exact_since(const char *path, const struct psi *before)
 }
 
 /* Exact pressure of the first @nr groups, asked for, against the tasks' own clocks. */
-static void moving_check(struct __test_metadata *_metadata, FIXTURE_DATA(moving) *self,
-			 const FIXTURE_VARIANT(moving) *variant, int nr)
+static void moving_check(struct __test_metadata *_metadata, FIXTURE_DATA(moving) * self,
+			 const FIXTURE_VARIANT(moving) * variant, int nr)
 {
 	double stalled, plain, exact[MAX_GROUPS] = { -1 }, all;
 	struct psi grown[MAX_GROUPS];
