@@ -358,6 +358,12 @@ static void psi_test_lanes_hold_all_tasks(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(one), attr);
 		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), attr);
 		all = psi_counts_add(all, many);
+		/* The highest bit alone. */
+		nr = (nr + 1) / 2;
+		many.sched = one.sched * nr;
+		many.stall = one.stall * nr;
+		many.limit = one.limit * nr;
+		KUNIT_EXPECT_EQ(test, psi_test_attrs_of(many), attr);
 	}
 	KUNIT_EXPECT_EQ(test, psi_test_attrs_of(all), PSI_NR_ATTR_SETS - 1);
 	/* No lane shares a bit with another one. */

@@ -1050,6 +1050,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_asked_joins),
 	KUNIT_CASE(psi_test_asked_between),
 	KUNIT_CASE(psi_test_asked_ends_above),
+	KUNIT_CASE(psi_test_irq_alone),
 	KUNIT_CASE(psi_test_asked_visits),
 	KUNIT_CASE(psi_test_asked_begins),
 #ifdef CONFIG_CGROUPS

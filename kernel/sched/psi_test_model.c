@@ -657,6 +657,10 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *parent = NULL;
 	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
 
+	if ((gc->streak == PSI_DELEGATES) != psi_test_delegates(gc)) {
+		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: delegates to nobody", event, g, c);
+		return false;
+	}
 	if (!psi_listed(gc, m->cpus[c])) {
 		if (!m->shows[g][c] && !gc->attrs && !psi_test_delegates(gc) && !delegated &&
 		    gc->slow == PSI_ALL_STATES)

@@ -295,6 +295,26 @@ static void psi_test_change(struct psi_task *task, unsigned int attrs, int cpu, 
 	rq_unlock_irqrestore(cpu_rq(cpu), &rf);
 }
 
+/*
+ * A task that is alone in its group wakes up, runs and falls asleep: of the
+ * time of interrupts it has what passed meanwhile.
+ */
+static void psi_test_irq_alone(struct kunit *test)
+{
+	static const enum psi_where where[] = { PSI_QUEUED, PSI_RUNS, PSI_ASLEEP };
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	struct psi_group *group = psi_test_group(test);
+	struct psi_task task = { .group = group };
+	u64 begin = irq_time_read(cpu);
+
+	for (i = 0; i < ARRAY_SIZE(where); i++) {
+		struct psi_test_task is = { .where = where[i] };
+
+		psi_test_change(&task, psi_test_attrs(&is), cpu, PSI_TEST_START + i);
+	}
+	KUNIT_EXPECT_LE(test, group->cpus[cpu]->times[PSI_IRQ_FULL], irq_time_read(cpu) - begin);
+}
+
 /* A group below another one, on a CPU that neither is in use on. */
 static struct psi_group *psi_test_below_group(struct kunit *test, struct psi_group *above)
 {
