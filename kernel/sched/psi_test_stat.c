@@ -1195,6 +1195,20 @@ static void psi_test_asked_expires(struct kunit *test)
 	psi_test_expire();
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
 
+	/* A CPU is in use: the window that is under way does not count. */
+	cpumask_set_cpu(0, group->cpumask);
+	kunit_activate_static_stub(test, psi_asked_visit, psi_test_visit);
+	read = psi_ask(group);
+	kunit_deactivate_static_stub(test, psi_asked_visit);
+	cpumask_clear_cpu(0, group->cpumask);
+	KUNIT_EXPECT_NOT_NULL(test, read);
+	if (!read)
+		goto out;
+	KUNIT_EXPECT_FALSE(test, read->begun);
+	psi_unask(read);
+	psi_test_expire();
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(group->asked));
+
 	/* It was read just now, and its cgroup is gone. */
 	read = psi_ask(group);
 	KUNIT_EXPECT_NOT_NULL(test, read);
