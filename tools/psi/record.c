@@ -524,6 +524,9 @@ static bool read_source(struct recorder *recorder, struct source *source, double
 		got += read_totals(source->fd[resource], &layouts[source->stat ? STAT : resource],
 				   resource, totals);
 	}
+	/* What cannot be read may be irq alone: others tell whether the cgroup is gone. */
+	if (due && !got && !all)
+		return read_source(recorder, source, time, true);
 	if (!due) {
 		source->lacks = above->sum - source->above + above->lacks;
 		return true;
