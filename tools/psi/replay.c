@@ -182,6 +182,7 @@ bool record_frame(struct record *record, const struct ring_head *head)
 	time = take(&cursor);
 	cursor.bad |= time > TIME_MAX;
 	record->us = time + (key ? -record->shift[record->reading] : record->us);
+	cursor.bad |= record->us > (int64_t)TIME_MAX;
 	take_changes(&cursor, &record->now);
 	if (cursor.bad)
 		die("%s: this is no record of this version", record->path);
