@@ -521,7 +521,8 @@ static bool add_row(struct table *table, const struct snapshot *from, const stru
 	cell[0].text = time_text(to->groups[0].time, ms);
 	if (!loads.count)
 		return false;
-	for (int resource = 0; resource < PSI_IRQ; resource++)
+	/* Where nothing is known of the machine, a cgroup is the first one. */
+	for (int resource = 0; resource < PSI_IRQ && !*system->name; resource++)
 		cell[1 + resource].number = percent_of(system, resource, PSI_SOME);
 	finding = find_worst(&loads);
 	worst = finding.load;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* pressure: what is slow here, and why. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "pressure.h"
 
@@ -37,7 +38,8 @@ static void fill_resources(struct report *report, const struct loads *loads)
 	struct table *table = report_table(report, "resources", title, resource_columns,
 					   ARRAY_SIZE(resource_columns));
 
-	for (int resource = 0; resource < PSI_RESOURCES; resource++) {
+	/* Where nothing is known of the machine or the container, a cgroup is the first one. */
+	for (int resource = 0; resource < PSI_RESOURCES && strlen(load->name) < 2; resource++) {
 		const double (*percent)[PSI_KINDS] = load->percent[resource];
 		struct cell *cell;
 
