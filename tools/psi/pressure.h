@@ -244,12 +244,14 @@ struct evidence {
  * @time: when, in s
  * @totals: by resource
  * @evidence: if asked for
+ * @since: of a record: at which look it came, or took the place of another one
  */
 struct group {
 	char *name;
 	double time;
 	struct totals totals[PSI_RESOURCES];
 	struct evidence evidence;
+	long since;
 };
 
 /* HTML */

@@ -90,9 +90,32 @@ static uint64_t take(struct cursor *cursor)
 	return 0;
 }
 
-static void take_new(struct cursor *cursor, struct snapshot *now, int place)
+static bool any_known(const struct group *group)
 {
-	struct group group = { 0 };
+	for (int resource = 0; resource < PSI_RESOURCES; resource++)
+		if (group->totals[resource].known[PSI_PLAIN][PSI_SOME] ||
+		    group->totals[resource].known[PSI_PLAIN][PSI_FULL])
+			return true;
+	return false;
+}
+
+static struct group *find_group(const struct snapshot *snapshot, const struct group *key)
+{
+	return snapshot->count ? bsearch(key, snapshot->groups, snapshot->count, sizeof(*key),
+					 by_group) : NULL;
+}
+
+/* What the look before had is there since then, unless another one took its place. */
+static void go_on(const struct group *old, struct group *new)
+{
+	if (any_known(new) && !is_other(old, new))
+		new->since = old->since;
+}
+
+static void take_new(struct cursor *cursor, struct snapshot *now, int place,
+		     const struct group *gone, long look)
+{
+	struct group group = { .since = look };
 	size_t length = take(cursor);
 	uint64_t mask;
 
@@ -111,6 +134,8 @@ static void take_new(struct cursor *cursor, struct snapshot *now, int place)
 	for (int bit = 0; bit < RING_BITS; bit++)
 		if (mask & 1ull << bit)
 			ring_set(group.totals, group.evidence.count, bit, take(cursor));
+	if (gone->name && !strcmp(gone->name, group.name))
+		go_on(gone, &group);
 	now->groups = grow(now->groups, now->count, sizeof(group));
 	memmove(&now->groups[place + 1], &now->groups[place],
 		(now->count++ - place) * sizeof(group));
@@ -128,15 +153,18 @@ static void take_growth(struct cursor *cursor, struct group *group)
 				 ring_get(group->totals, count, bit) + take(cursor));
 }
 
-static void drop(struct snapshot *now, int place)
+/* @gone takes the place of what it was; the caller frees its name. */
+static void drop(struct snapshot *now, int place, struct group *gone)
 {
-	free(now->groups[place].name);
+	free(gone->name);
+	*gone = now->groups[place];
 	memmove(&now->groups[place], &now->groups[place + 1],
 		(--now->count - place) * sizeof(*now->groups));
 }
 
-static void take_changes(struct cursor *cursor, struct snapshot *now)
+static void take_changes(struct cursor *cursor, struct snapshot *now, long look)
 {
+	struct group gone = { 0 };
 	int place = 0;
 
 	while (!cursor->bad) {
@@ -145,16 +173,17 @@ static void take_changes(struct cursor *cursor, struct snapshot *now)
 		place += take(cursor);
 		change = take(cursor);
 		if (change == RING_END)
-			return;
+			break;
 		if (place < 0 || place > now->count || (change != RING_NEW && place == now->count))
 			cursor->bad = true;
-		else if (change == RING_NEW)
-			take_new(cursor, now, place++);
 		else if (change == RING_GREW)
 			take_growth(cursor, &now->groups[place++]);
+		else if (change == RING_NEW)
+			take_new(cursor, now, place++, &gone, look);
 		else
-			drop(now, place);
+			drop(now, place, &gone);
 	}
+	free(gone.name);
 }
 
 /* The next frame whose sum is right; at the end of a segment it stays there. */
@@ -165,6 +194,7 @@ bool record_frame(struct record *record, const struct ring_head *head)
 	const unsigned char *at = record->data + record->at;
 	struct ring_frame frame;
 	struct cursor cursor;
+	struct snapshot before = { 0 };
 	uint64_t time;
 
 	if (record->at + sizeof(frame) > begin + head->size)
@@ -177,15 +207,24 @@ bool record_frame(struct record *record, const struct ring_head *head)
 	if (frame.sum != (uint32_t)ring_sum(head->number, cursor.at, frame.length))
 		return false;
 	record->at += sizeof(frame) + frame.length;
-	if (key)
-		snapshot_free(&record->now);
+	if (key) {
+		before = record->now;
+		record->now = (struct snapshot){ 0 };
+	}
 	time = take(&cursor);
 	cursor.bad |= time > TIME_MAX;
 	record->us = time + (key ? -record->shift[record->reading] : record->us);
 	cursor.bad |= record->us > (int64_t)TIME_MAX;
-	take_changes(&cursor, &record->now);
+	take_changes(&cursor, &record->now, ++record->looks);
 	if (cursor.bad)
 		die("%s: this is no record of this version", record->path);
+	for (int i = 0; i < before.count; i++) {
+		struct group *group = find_group(&record->now, &before.groups[i]);
+
+		if (group)
+			go_on(&before.groups[i], group);
+	}
+	snapshot_free(&before);
 	return true;
 }
 
@@ -232,6 +271,7 @@ static void keep(const struct record *record, struct snapshot *snapshot)
 
 static void rewind_record(struct record *record)
 {
+	snapshot_free(&record->now);
 	record->reading = 0;
 	record->at = 0;
 	record->boot = 0;
@@ -313,31 +353,19 @@ bool record_next(struct record *record)
 	return false;
 }
 
-static bool any_known(const struct group *group)
+/* What was not there all the time up to a later look, or is another one with that name. */
+static void leave_out(struct snapshot *from, const struct snapshot *to)
 {
-	for (int resource = 0; resource < PSI_RESOURCES; resource++)
-		if (group->totals[resource].known[PSI_PLAIN][PSI_SOME] ||
-		    group->totals[resource].known[PSI_PLAIN][PSI_FULL])
-			return true;
-	return false;
-}
+	struct group gone = { 0 };
 
-static const struct group *find_group(const struct snapshot *snapshot, const struct group *key)
-{
-	return snapshot->count ? bsearch(key, snapshot->groups, snapshot->count, sizeof(*key),
-					 by_group) : NULL;
-}
-
-/* What is gone, or another one with that name, since the look before. */
-static void leave_out(struct snapshot *from, const struct snapshot *old, const struct snapshot *new)
-{
 	for (int i = from->count; i-- > 0;) {
-		const struct group *a = find_group(old, &from->groups[i]);
-		const struct group *b = find_group(new, &from->groups[i]);
+		const struct group *group = find_group(to, &from->groups[i]);
 
-		if (*from->groups[i].name && (!a || !b || !any_known(b) || is_other(a, b)))
-			drop(from, i);
+		if (*from->groups[i].name && (!group || !any_known(group) ||
+					      group->since != from->groups[i].since))
+			drop(from, i, &gone);
 	}
+	free(gone.name);
 }
 
 /**
@@ -359,11 +387,12 @@ bool span_try(const struct span *span, struct snapshot *from, struct snapshot *t
 	while (record_next(record)) {
 		if (from && record->boot != boot)
 			keep(record, from);
-		else if (from)
-			leave_out(from, to, &record->now);
 		boot = record->boot;
-		keep(record, to);
+		if (record->us / 1e6 >= record->end - 0.001)
+			keep(record, to);
 	}
+	if (from)
+		leave_out(from, to);
 	record_close(record);
 	return !from || from->groups[0].time < to->groups[0].time;
 }
@@ -549,9 +578,6 @@ static void fill(struct report *report, struct record *record, const struct span
 
 	while (record_next(record)) {
 		time = record->us / 1e6;
-		if (from.groups && record->boot == boot)
-			leave_out(&from, &to, &record->now);
-		keep(record, &to);
 		if (!from.groups) {
 			begin = time;
 			next = time;
@@ -562,6 +588,8 @@ static void fill(struct report *report, struct record *record, const struct span
 			   time < fmin(next, fmin(record->end, record->boot_end[boot])) - 0.001) {
 			continue;
 		} else if (record->boot == boot) {
+			keep(record, &to);
+			leave_out(&from, &to);
 			any |= add_row(table, &from, &to, ms);
 		}
 		/* Where totals began anew, so does this. */

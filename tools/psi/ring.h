@@ -123,6 +123,7 @@ static inline void ring_set(struct totals *totals, double *count, int bit, uint6
  * @shift: us, by segment; what is before a clock was set back goes back with it
  * @boot: increases when totals begin anew: with each boot, and with each shift
  * @boot_end: when the last look was, in s since 1970, by @boot
+ * @looks: how many were read
  * @now: cgroups at that look
  * @begin: of the part that is asked for, in s since 1970
  * @end: of it
@@ -139,6 +140,7 @@ struct record {
 	int64_t shift[SEGMENTS];
 	int boot;
 	double boot_end[SEGMENTS];
+	long looks;
 	struct snapshot now;
 	double begin;
 	double end;
