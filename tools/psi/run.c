@@ -342,6 +342,8 @@ int verb_run(int argc, char **argv)
 	series.point = checked(calloc(POINTS, sizeof(*series.point)));
 	signals = take_signals(false);
 	make_cgroup(cgroup, argv);
+	/* The command may start another one, elsewhere. */
+	unsetenv(IN_SCOPE);
 	if (!read_group(&first, cgroup)) {
 		cgroup_remove(cgroup, false);
 		die("cgroups have no pressure files; 'pressure doctor' tells why");
