@@ -561,41 +561,6 @@ static FILE *open_proc(const char *name)
 	return fopen(path, "re");
 }
 
-/* Where cgroup v2 is mounted, and which of its directories is there. */
-static int find_mount(char *mount, size_t size, char *below, size_t below_size)
-{
-	char *line = NULL, *from, *at;
-	FILE *file = open_proc("mountinfo");
-	int error = -ENOENT;
-	size_t room = 0;
-
-	while (file && error && getline(&line, &room, file) > 0) {
-		if (!strstr(line, " - cgroup2 ") ||
-		    sscanf(line, "%*s %*s %*s %ms %ms", &from, &at) != 2)
-			continue;
-		unescape(from);
-		unescape(at);
-		error = snprintf(mount, size, "%s%s", root, at) >= (int)size ||
-					snprintf(below, below_size, "%s", from) >=
-						(int)below_size ?
-				-ENAMETOOLONG :
-				0;
-		free(from);
-		free(at);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	return error;
-}
-
-int psi_cgroup_mount(char *path, size_t size)
-{
-	char below[PATH_MAX];
-
-	return find_mount(path, size, below, sizeof(below));
-}
-
 /* The path of "0::/path". */
 static int own_path(char *path, size_t size)
 {
@@ -617,6 +582,56 @@ static int own_path(char *path, size_t size)
 	return error;
 }
 
+/* Whether the cgroup @own is in a mount of the cgroup @below. */
+static bool is_mounted(const char *own, const char *below)
+{
+	size_t length = strcmp(below, "/") ? strlen(below) : 0;
+
+	return !strncmp(own, below, length) && (!length || !own[length] || own[length] == '/');
+}
+
+/*
+ * Where cgroup v2 is mounted, and which of its directories is there.  The first
+ * mount that has the own cgroup, or else the first one: a container may have that
+ * of its host as well.
+ */
+static int find_mount(char *mount, size_t size, char *below, size_t below_size)
+{
+	char *line = NULL, *from, *at, own[PATH_MAX];
+	bool any = own_path(own, sizeof(own)), found = false;
+	FILE *file = open_proc("mountinfo");
+	int error = -ENOENT;
+	size_t room = 0;
+
+	while (file && !found && getline(&line, &room, file) > 0) {
+		if (!strstr(line, " - cgroup2 ") ||
+		    sscanf(line, "%*s %*s %*s %ms %ms", &from, &at) != 2)
+			continue;
+		unescape(from);
+		unescape(at);
+		found = any || is_mounted(own, from);
+		if (found || error == -ENOENT)
+			error = snprintf(mount, size, "%s%s", root, at) >= (int)size ||
+						snprintf(below, below_size, "%s", from) >=
+							(int)below_size ?
+					-ENAMETOOLONG :
+					0;
+		free(from);
+		free(at);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return error;
+}
+
+int psi_cgroup_mount(char *path, size_t size)
+{
+	char below[PATH_MAX];
+
+	return find_mount(path, size, below, sizeof(below));
+}
+
 int psi_cgroup_own(char *path, size_t size)
 {
 	char mount[PATH_MAX], below[PATH_MAX], own[PATH_MAX];
@@ -630,9 +645,9 @@ int psi_cgroup_own(char *path, size_t size)
 		return error;
 	if (!strncmp(below, "/..", 3))
 		return -EXDEV;
-	skip = strcmp(below, "/") ? strlen(below) : 0;
-	if (strncmp(own, below, skip) || (skip && own[skip] && own[skip] != '/'))
+	if (!is_mounted(own, below))
 		return -ENOENT;
+	skip = strcmp(below, "/") ? strlen(below) : 0;
 	if (snprintf(path, size, "%s%s", mount, strcmp(own, "/") ? own + skip : "") >= (int)size)
 		return -ENAMETOOLONG;
 	return 0;

@@ -391,6 +391,8 @@ void psi_watch_close(struct psi_watch *watch);
  * @path: where the directory is written
  * @size: bytes there
  *
+ * Of several mounts it is the first one that has the cgroup of this process.
+ *
  * Return: 0, or -ENOENT when it is not
  */
 int psi_cgroup_mount(char *path, size_t size);

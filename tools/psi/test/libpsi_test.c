@@ -432,6 +432,8 @@ static void describe(const char *from, const char *at, const char *cgroup)
 
 static void test_cgroups(void)
 {
+	/* Of a host, of another cgroup, and of a file of the own one. */
+	static const char * const others[] = { "/../..", "/b", "/a/memory.pressure" };
 	char path[PATH_MAX], small[8];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
@@ -441,6 +443,15 @@ static void test_cgroups(void)
 		error = psi_cgroup_own(path, sizeof(path));
 		result(cgroups[i].own ? !error && !strcmp(path + strlen(scratch), cgroups[i].own) :
 		       error == cgroups[i].error, "own cgroup: %s", cgroups[i].sentence);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		describe(others[i], "/host/cgroup rw - cgroup2 cgroup2 rw\n"
+			 "31 23 0:26 / /sys/fs/cgroup", "0::/a\n");
+		result(!psi_cgroup_own(path, sizeof(path)) &&
+		       !strcmp(path + strlen(scratch), "/sys/fs/cgroup/a") &&
+		       !psi_cgroup_mount(path, sizeof(path)) &&
+		       !strcmp(path + strlen(scratch), "/sys/fs/cgroup"),
+		       "own cgroup: behind a mount of %s", others[i]);
 	}
 	describe("/", "/sys/fs/cgroup", "0::/a\n");
 	result(psi_cgroup_own(small, sizeof(small)) == -ENAMETOOLONG,
