@@ -174,11 +174,13 @@ static void check_cgroup(struct table *table, bool works)
 		    "no pressure files in %s: cgroup.pressure is 0, or the kernel "
 		    "was booted with cgroup_disable=pressure",
 		    own);
-	if (access(own, W_OK))
+	if (!access(own, W_OK))
+		add(table, "pressure run", "ok", "can make cgroups in %s", own);
+	else if (errno == EROFS)
+		add(table, "pressure run", "-", "%s: %s", own, explain(-EROFS));
+	else
 		add(table, "pressure run", "-",
 		    "%s is not delegated to you: pressure run asks systemd for one", own);
-	else
-		add(table, "pressure run", "ok", "can make cgroups in %s", own);
 }
 
 static void check_whose(struct table *table, bool works)
