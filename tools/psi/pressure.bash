@@ -22,7 +22,11 @@ _pressure()
 	# A flag; that of pace has a value.
 	[[ $verb$before != why--cpu ]] || before=
 	case $before in
-	--html|--output|--record) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+	--html|--output|--record)
+		# A directory ends with a slash, and a blank is quoted.
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return ;;
 	--resource|--stall) mapfile -t COMPREPLY < <(compgen -W 'cpu memory io' -- "$word"); return ;;
 	--style) mapfile -t COMPREPLY < <(compgen -W 'fifo pipe' -- "$word"); return ;;
 	--sort) mapfile -t COMPREPLY < <(compgen -W 'worst cpu memory io own others limit name' -- "$word"); return ;;
