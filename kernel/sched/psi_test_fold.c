@@ -100,6 +100,29 @@ static void psi_test_fold_without_weight(struct kunit *test)
 }
 
 /*
+ * A CPU that was at work since the window ended stays on the list. The running
+ * system may hold its lock: then it stays, too.
+ */
+static void psi_test_fold_at_work(struct kunit *test)
+{
+	struct psi_group *group = psi_test_group(test);
+	int cpu = cpumask_first(cpu_possible_mask), i;
+	struct psi_group_cpu *gc = group->cpus[cpu];
+
+	psi_test_use(group, cpu, 1000, 400);
+	psi_test_end_window(group);
+	psi_test_use(group, cpu, 1, 1);
+	for (i = 0; i < 10; i++)
+		psi_unlist(group, NULL, cpu);
+	KUNIT_EXPECT_TRUE(test, psi_listed(gc, cpu));
+	psi_test_end_window(group);
+	for (i = 0; i < 1000 && psi_listed(gc, cpu); i++)
+		psi_unlist(group, NULL, cpu);
+	KUNIT_EXPECT_FALSE(test, psi_listed(gc, cpu));
+	KUNIT_EXPECT_EQ(test, psi_test_io_total(group), 401);
+}
+
+/*
  * A group that was idle on a CPU for a window leaves the list there, and not
  * before.
  */

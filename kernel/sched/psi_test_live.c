@@ -1028,6 +1028,7 @@ static struct kunit_case psi_test_cases[] = {
 	KUNIT_CASE(psi_test_fold),
 	KUNIT_CASE(psi_test_fold_some_and_full),
 	KUNIT_CASE(psi_test_fold_without_weight),
+	KUNIT_CASE(psi_test_fold_at_work),
 	KUNIT_CASE(psi_test_fold_idle),
 	KUNIT_CASE(psi_test_fold_weights),
 	KUNIT_CASE(psi_test_fold_states),
