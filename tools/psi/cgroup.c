@@ -13,6 +13,7 @@
 
 #include "pressure.h"
 
+#define TRIES	1000	/* to find a name that is not taken */
 #define LEAVE	5	/* s; so long it may take processes to end, once they are killed */
 
 static int checked_path(char *path, size_t size, int length)
@@ -140,14 +141,20 @@ char *cgroup_of(const char *directory)
  */
 int cgroup_make(char *path, size_t size, const char *name)
 {
-	char own[PATH_MAX];
+	char own[PATH_MAX], number[16] = "";
 	int error = psi_cgroup_own(own, sizeof(own));
 
-	if (error)
-		return error;
-	if (snprintf(path, size, "%s/%s-%d", own, name, getpid()) >= (int)size)
-		return -ENAMETOOLONG;
-	return mkdir(path, 0755) ? -errno : 0;
+	/* Another PID namespace may have a process of that number, in the same cgroup. */
+	for (int i = 1; !error; i++) {
+		if (snprintf(path, size, "%s/%s-%d%s", own, name, getpid(), number) >= (int)size)
+			return -ENAMETOOLONG;
+		if (!mkdir(path, 0755))
+			return 0;
+		if (errno != EEXIST || i == TRIES)
+			return -errno;
+		snprintf(number, sizeof(number), ".%d", i);
+	}
+	return error;
 }
 
 int cgroup_write(const char *path, const char *file, const char *text)
