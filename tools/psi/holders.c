@@ -670,6 +670,8 @@ void why_cpu(const char *name, double seconds)
 	open_trace();
 	trace_begin(&trace, group);
 	measure(&trace, &from, &to, directory, seconds);
+	if (*group && is_other(&from, &to))
+		die("%s began anew while it was measured: try again", group);
 	limit = grown(&from, &to, PSI_LIMIT);
 	if (isnan(limit))
 		limit = (to.evidence.count[EVIDENCE_THROTTLED] -
