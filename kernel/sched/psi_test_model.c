@@ -656,8 +656,9 @@ static bool psi_test_model_list(struct psi_test_model *m, int event, int g, int 
 {
 	struct psi_group_cpu *gc = psi_test_model_on(m, g, c), *parent = NULL;
 	bool delegated = gc->parent && psi_delegate_of(gc->parent) == gc;
+	bool delegates = gc->streak == PSI_DELEGATES;
 
-	if ((gc->streak == PSI_DELEGATES) != psi_test_delegates(gc)) {
+	if (delegates != psi_test_delegates(gc)) {
 		KUNIT_FAIL(m->test, "event %d, group %d, cpu %d: delegates to nobody", event, g, c);
 		return false;
 	}
