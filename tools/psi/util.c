@@ -73,8 +73,8 @@ const char *explain(int error)
 			      "off: boot with psi=1" },
 		{ EACCES, "not allowed: run as root, or in a cgroup that is delegated to you" },
 		{ EPERM, "not allowed: run as root, or in a cgroup that is delegated to you" },
-		{ EROFS, "mounted read-only here: remount it (mount -o remount,rw), or run this outside "
-			 "the container or service" },
+		{ EROFS, "mounted read-only here: remount it (mount -o remount,rw), or run this "
+			 "outside the container or service" },
 		{ ENODEV, "the cgroup is gone, or its pressure was switched off" },
 		/* No mount of it goes over one that is there, which may be that of the host. */
 		{ EXDEV, "cgroup v2 is mounted from outside this cgroup namespace: give it mounts "
