@@ -662,8 +662,8 @@ static void psi_test_switched_in_read(struct kunit *test)
 #endif
 
 /*
- * Who asks about a group, or arms a trigger, takes no lock of a CPU where it is
- * off the list: it would hang here.
+ * To ask about a group or to arm a trigger takes no lock of a CPU where the
+ * group is off the list: that would hang here.
  */
 static void psi_test_asked_visits(struct kunit *test)
 {
