@@ -533,12 +533,24 @@ static void psi_test_avgs_folded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, psi_idle_until(group, folded), folded);
 }
 
+static void psi_test_avgs_agree(struct kunit *test, const struct psi_avgs *a,
+				const struct psi_avgs *b, int s)
+{
+	int h;
+
+	KUNIT_EXPECT_EQ(test, a->at, b->at);
+	KUNIT_EXPECT_EQ(test, a->pending[s], b->pending[s]);
+	for (h = 0; h < PSI_NR_HORIZONS; h++)
+		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(a->avg[s][h]),
+					       psi_test_ppb(b->avg[s][h])), 200);
+}
+
 /* Idle periods in closed form equal idle periods one by one. */
 static void psi_test_avgs_idle_gap(struct kunit *test)
 {
 	struct psi_avgs *one = psi_test_avgs(test, PSI_TEST_START);
 	struct psi_avgs *all = psi_test_avgs(test, PSI_TEST_START);
-	int i, h;
+	int i;
 
 	for (i = 0; i < 100; i++) {
 		psi_test_advance(one, PSI_PERIOD, PSI_PERIOD);
@@ -548,10 +560,7 @@ static void psi_test_avgs_idle_gap(struct kunit *test)
 		psi_test_advance(one, PSI_PERIOD, 0);
 	psi_avgs_advance(all, PSI_ALL_STATES, all->at + 77 * PSI_PERIOD, psi_no_stall);
 
-	KUNIT_EXPECT_EQ(test, one->at, all->at);
-	for (h = 0; h < PSI_NR_HORIZONS; h++)
-		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(one->avg[PSI_CPU_SOME][h]),
-					       psi_test_ppb(all->avg[PSI_CPU_SOME][h])), 200);
+	psi_test_avgs_agree(test, one, all, PSI_CPU_SOME);
 }
 
 /* A group joins in the middle of a period: its averages fell until then. */
@@ -561,7 +570,7 @@ static void psi_test_avgs_joins(struct kunit *test)
 	struct psi_avgs *late = psi_test_avgs(test, PSI_TEST_START);
 	const u64 part = PSI_PERIOD / 4, idle = PSI_TEST_START + 7 * PSI_PERIOD + part;
 	u64 stall[PSI_NR_STATES] = { [PSI_IO_FULL] = part };
-	int i, h;
+	int i;
 
 	for (i = 0; i < 5; i++) {
 		psi_test_advance(time, PSI_PERIOD, PSI_PERIOD);
@@ -573,11 +582,7 @@ static void psi_test_avgs_joins(struct kunit *test)
 	psi_test_advance(time, 2 * part, part);
 	psi_avgs_update(late, BIT(PSI_IO_FULL), idle, idle + 2 * part, stall);
 
-	KUNIT_EXPECT_EQ(test, time->at, late->at);
-	KUNIT_EXPECT_EQ(test, time->pending[PSI_IO_FULL], late->pending[PSI_IO_FULL]);
-	for (h = 0; h < PSI_NR_HORIZONS; h++)
-		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(time->avg[PSI_IO_FULL][h]),
-					       psi_test_ppb(late->avg[PSI_IO_FULL][h])), 200);
+	psi_test_avgs_agree(test, time, late, PSI_IO_FULL);
 }
 
 /* A fold that is a minute late gives what folds on time give. */
@@ -585,17 +590,13 @@ static void psi_test_avgs_late_fold(struct kunit *test)
 {
 	struct psi_avgs *late = psi_test_avgs(test, PSI_TEST_START + PSI_PERIOD / 3);
 	struct psi_avgs *time = psi_test_avgs(test, PSI_TEST_START + PSI_PERIOD / 3);
-	int i, h;
+	int i;
 
 	for (i = 0; i < 30; i++)
 		psi_test_advance(time, PSI_PERIOD, PSI_PERIOD / 4);
 	psi_test_advance(late, 30 * PSI_PERIOD, 30 * PSI_PERIOD / 4);
 
-	KUNIT_EXPECT_EQ(test, time->at, late->at);
-	KUNIT_EXPECT_EQ(test, time->pending[PSI_IO_FULL], late->pending[PSI_IO_FULL]);
-	for (h = 0; h < PSI_NR_HORIZONS; h++)
-		KUNIT_EXPECT_LE(test, abs_diff(psi_test_ppb(time->avg[PSI_IO_FULL][h]),
-					       psi_test_ppb(late->avg[PSI_IO_FULL][h])), 200);
+	psi_test_avgs_agree(test, time, late, PSI_IO_FULL);
 }
 
 /* Folds up to 60 ms late do not move the average of a steady pressure. */
